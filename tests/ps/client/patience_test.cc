@@ -14,10 +14,9 @@
 #include "ps/client/call_loop.h"
 #include "ps/client/patient_call.h"
 #include "ps/client/worker.h"
-#include "ps/model/wire.h"
-#include "ps/placement/wire.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/message.h"
+#include "tests/ps/client/one_table.h"
 #include "tests/ps/client/scripted_server.h"
 #include "tests/transport/base/set_clock.h"
 #include "transport/base/steady_time.h"
@@ -26,31 +25,6 @@ namespace penstock::ps {
 namespace {
 
 using Answer = ScriptedServer::Answer;
-
-Model OneTable() {
-  TableSpec table;
-  table.name = "w";
-  table.rows = DenseSpec{tensor::DType::kF32, {2}};
-  table.staleness = ConsistencyPolicy::kUnlimited;
-  return {{table}};
-}
-
-v1::GetModelReply Description() {
-  const Model model = OneTable();
-  v1::GetModelReply reply;
-  reply.set_run(5);
-  reply.set_has_values(true);
-  *reply.mutable_model() = ToMessage(model);
-  *reply.mutable_placement() = ToMessage(
-      *PlacementMap::Make({*LayoutOf(model.tables[0])}, {"ps0:7000"}, {}));
-  v1::Part* const part = reply.add_parts();
-  part->set_name("w");
-  part->set_dtype(tensor::v1::DTYPE_F32);
-  part->add_shape(2);
-  part->add_pieces()->set_table("w");
-  part->mutable_pieces(0)->set_rows(2);
-  return reply;
-}
 
 Answer Fails(grpc::StatusCode code, const char* message = "told to") {
   return {grpc::Status(code, message), {}};
