@@ -28,9 +28,10 @@ namespace penstock {
 // Allocate() takes about 50 ms per 256 MiB.
 //
 // PENSTOCK_SHM_ARENA_MIB limits the pool. The default is 1 GiB, or a quarter of
-// the memory of the machine or control group if that is less. Messages that are
-// copied into the pool count too. Buffers are ordinary memory if the pool is
-// full, or if the system has no shared memory. Thread-safe.
+// the memory of the machine or control group if that is less; RaiseLimit()
+// changes the default. Messages that are copied into the pool count too.
+// Buffers are ordinary memory if the pool is full, or if the system has no
+// shared memory. Thread-safe.
 class Allocator {
  public:
   // A reference to memory that is aligned to 64 bytes. Copies share the memory.
@@ -67,6 +68,12 @@ class Allocator {
   // Allocates `bytes` bytes, uninitialised. Returns an empty buffer, which
   // converts to false, if the process is out of memory.
   static Buffer Allocate(size_t bytes);
+
+  // Raises the pool's limit to `bytes`, for a program that knows how much it
+  // will allocate. Does nothing if the limit is higher, or if
+  // PENSTOCK_SHM_ARENA_MIB sets it. Returns the limit. Takes no memory: the
+  // pool still grows as it is used.
+  static uint64_t RaiseLimit(uint64_t bytes);
 };
 
 }  // namespace penstock

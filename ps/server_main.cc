@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -30,7 +29,6 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "penstock/allocator.h"
 #include "penstock/metrics.h"
 #include "penstock/penstock.h"
 #include "penstock/record.h"
@@ -48,13 +46,14 @@
 #include "ps/service/metrics.h"
 #include "ps/service/protobuf_log.h"
 #include "ps/service/service.h"
+#include "ps/shared_pool.h"
 #include "ps/tier/disk_tiers.h"
 #include "ps/tls.h"
+#include "ps/usable_memory.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/status.h"
-#include "transport/base/bytes_text.h"
 #include "transport/base/flag_errors.h"
 #include "transport/base/listen_error.h"
 #include "transport/base/log.h"
@@ -127,6 +126,12 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   options.tables.max_sparse_bytes = flags.limits.sparse;
   options.tables.max_answer_bytes = flags.limits.held_answers;
   options.tables.hash_seed = RandomSeed();
+  if (!flags.stock) {
+    options.tables.make_dense_room = MakeSharedRoom(
+        UsableMemory(), [quiet = flags.quiet](const std::string& line) {
+          if (!quiet) base::LogInfo("ps: " + line);
+        });
+  }
   if (spill != nullptr) {
     options.tables.new_tier = [spill] { return spill->NewTier(); };
   }
@@ -143,25 +148,6 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   if (flags.quiet) options.log = [](const std::string&) {};
   return options;
 }
-
-// Memory shared with workers on this host. Values that do not fit are sent over
-// TCP. The first such value is logged, because the only other symptom is lost
-// time.
-struct SharedPool {
-  static penstock::Allocator::Buffer Allocate(size_t bytes) {
-    auto buffer = penstock::Allocator::Allocate(bytes);
-    static std::atomic<bool> is_said{false};
-    if (buffer && !buffer.is_pooled() && !is_said.exchange(true)) {
-      base::LogWarning(absl::StrCat(
-          "ps: ", base::BytesText(bytes),
-          " have no room in the memory that is shared with workers on this "
-          "host: what they pull goes over TCP. A larger "
-          "PENSTOCK_SHM_ARENA_MIB of this server helps: dense tables want "
-          "twice their size"));
-    }
-    return buffer;
-  }
-};
 
 // Opens the folder of spilled rows. Returns null without such a folder.
 absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {

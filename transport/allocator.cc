@@ -21,6 +21,8 @@ Allocator::Buffer Allocator::Allocate(size_t bytes) {
   return buffer;
 }
 
+uint64_t Allocator::RaiseLimit(uint64_t bytes) { return RaisePoolLimit(bytes); }
+
 grpc::Slice Allocator::Buffer::ToSlice() const {
   if (size_ == 0) return grpc::Slice();
   auto* share = new std::shared_ptr<uint8_t>(data_);

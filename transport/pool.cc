@@ -30,16 +30,26 @@ uint64_t LimitOfPool() {
   return bytes;
 }
 
+absl::StatusOr<std::shared_ptr<Arena>> ArenaOfPool() {
+  return fabric::shm::ArenaFor(geteuid(), PagesOfPool(), LimitOfPool());
+}
+
 }  // namespace
 
 std::shared_ptr<uint8_t> AllocateFromPool(size_t bytes) {
-  absl::StatusOr<std::shared_ptr<Arena>> arena =
-      fabric::shm::ArenaFor(geteuid(), PagesOfPool(), LimitOfPool());
+  absl::StatusOr<std::shared_ptr<Arena>> arena = ArenaOfPool();
   if (!arena.ok()) return nullptr;
   absl::StatusOr<std::shared_ptr<ArenaLease>> lease = (*arena)->Allocate(bytes);
   if (!lease.ok()) return nullptr;
   uint8_t* const data = (*lease)->data();
   return std::shared_ptr<uint8_t>(*std::move(lease), data);
+}
+
+uint64_t RaisePoolLimit(uint64_t bytes) {
+  absl::StatusOr<std::shared_ptr<Arena>> arena = ArenaOfPool();
+  if (!arena.ok()) return 0;
+  if (LimitOfPool() == 0) (*arena)->RaiseBudget(bytes);
+  return (*arena)->budget();
 }
 
 }  // namespace penstock

@@ -15,6 +15,10 @@ namespace penstock {
 // shared memory. Thread-safe.
 std::shared_ptr<uint8_t> AllocateFromPool(size_t bytes);
 
+// Raises the pool's limit to `bytes`, unless the limit is higher or
+// PENSTOCK_SHM_ARENA_MIB sets it. Returns the limit. Thread-safe.
+uint64_t RaisePoolLimit(uint64_t bytes);
+
 }  // namespace penstock
 
 #endif  // PENSTOCK_TRANSPORT_POOL_H_

@@ -55,6 +55,7 @@ absl::Status DenseParts::CheckBytes() {
   const double bytes = values + slots;
   if (bytes <= most) {
     max_version_bytes_ = std::max(most - slots, 2 * values);
+    value_bytes_ = static_cast<uint64_t>(values / 2);
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrFormat(

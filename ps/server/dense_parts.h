@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,8 @@ class DenseParts {
   // Initialize() has set the missing pieces.
   void RestoreRest(size_t part, DensePart::Snapshot snapshot,
                    std::vector<size_t> missing);
+  // Returns the bytes of one version of all values.
+  uint64_t value_bytes() const { return value_bytes_; }
   // Returns true once all parts have values. From then on the parts can be read
   // and trained.
   bool has_values() const { return missing_parts_ == 0; }
@@ -134,6 +137,7 @@ class DenseParts {
   const optim::Workers& workers_;
   const Options options_;
   double max_version_bytes_ = 0;  // of the values of all parts
+  uint64_t value_bytes_ = 0;
   const std::vector<Part> layout_;
   absl::flat_hash_map<std::string, size_t> part_of_;
 

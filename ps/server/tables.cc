@@ -47,6 +47,9 @@ absl::Status Tables::MakeDenseParts() {
   auto made = DenseParts::Create(&model_, optimizers_, &workers_, options);
   if (!made.ok()) return made.status();
   dense_ = *std::move(made);
+  if (options_.make_dense_room) {
+    options_.make_dense_room(dense_->value_bytes());
+  }
   return absl::OkStatus();
 }
 

@@ -76,6 +76,9 @@ class Tables {
     // Limits the bytes of answers until their readers release them. Excludes
     // dense values that are sent without a copy.
     size_t max_answer_bytes = size_t{4} << 30;
+    // Makes room for dense values of `bytes`, which are allocated next. Null:
+    // the allocator needs no announcement.
+    std::function<void(uint64_t bytes)> make_dense_room;
     // Returns the storage for the rows of one sparse table that do not fit in
     // memory. Everything that the storage refers to outlives the tables. Null:
     // no such storage.

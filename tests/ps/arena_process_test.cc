@@ -1,5 +1,4 @@
-// Tests ps_server as a process whose dense values have no room in shared
-// memory.
+// Tests the limit of shared memory of ps_server as a process.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,12 +27,11 @@ using ::testing::Not;
 
 constexpr int64_t kElements = 6 << 20;  // 24 MiB
 
-// Returns the log of a server with an arena of this size, after a table has got
-// its first value.
-std::string LogOfServerWith(int arena_mib) {
-  const auto server =
-      Child::Start({"ps/ps_server", "--listen=127.0.0.1:0", "--workers=1"},
-                   {absl::StrCat("PENSTOCK_SHM_ARENA_MIB=", arena_mib)});
+// Returns the log of a server with these settings, after a table has got its
+// first value.
+std::string LogOfServerWith(const std::vector<std::string>& settings) {
+  const auto server = Child::Start(
+      {"ps/ps_server", "--listen=127.0.0.1:0", "--workers=1"}, settings);
   const auto port = server == nullptr ? absl::nullopt : server->Find("port ");
   if (!port.has_value()) return "the server has not started";
   Definition definition;
@@ -62,16 +60,20 @@ std::string LogOfServerWith(int arena_mib) {
 }
 
 TEST(ArenaProcessTest, ALineSaysThatALargerArenaWouldHelp) {
-  const std::string log = LogOfServerWith(16);
+  const std::string log = LogOfServerWith({"PENSTOCK_SHM_ARENA_MIB=16"});
+  EXPECT_THAT(log, HasSubstr("memory shared with workers on this host: up to "
+                             "16 MiB, as PENSTOCK_SHM_ARENA_MIB says"));
   EXPECT_THAT(log, HasSubstr("24 MiB have no room in the memory that is "
                              "shared with workers on this host"));
-  EXPECT_THAT(log, HasSubstr("PENSTOCK_SHM_ARENA_MIB"));
+  EXPECT_THAT(log, HasSubstr("A larger PENSTOCK_SHM_ARENA_MIB"));
 }
 
-TEST(ArenaProcessTest, WithRoomThereIsNone) {
-  const std::string log = LogOfServerWith(64);
+TEST(ArenaProcessTest, TheDefaultFollowsTheModel) {
+  const std::string log = LogOfServerWith({});
+  EXPECT_THAT(log, HasSubstr("memory shared with workers on this host: up to"));
+  EXPECT_THAT(log, HasSubstr(" and twice the 24 MiB of dense values"));
   EXPECT_THAT(log, HasSubstr("stopped at version 0"));
-  EXPECT_THAT(log, Not(HasSubstr("PENSTOCK_SHM_ARENA_MIB")));
+  EXPECT_THAT(log, Not(HasSubstr("have no room")));
 }
 
 }  // namespace

@@ -83,15 +83,27 @@ std::shared_ptr<Arena> Arena::Create(uint64_t budget, HugePages huge_pages,
 }
 
 Arena::Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time)
-    : budget_(budget),
-      limit_(metrics::Metric::kPoolLimit, {metrics::Pool::kShm}, budget),
+    : limit_(metrics::Metric::kPoolLimit, {metrics::Pool::kShm}, budget),
       used_(metrics::Metric::kPoolUsed, {metrics::Pool::kShm}),
       reserved_(metrics::Metric::kPoolReserved, {metrics::Pool::kShm}),
       idle_time_(idle_time),
       fork_count_(progress::ForkCount()),
+      budget_(budget),
       maker_(huge_pages) {}
 
 Arena::~Arena() = default;
+
+void Arena::RaiseBudget(uint64_t budget) {
+  base::MutexLock lock(&mu_);
+  if (budget <= budget_) return;
+  budget_ = budget;
+  limit_.Set(budget);
+}
+
+uint64_t Arena::budget() const {
+  base::MutexLock lock(&mu_);
+  return budget_;
+}
 
 bool Arena::IsForeign() const { return fork_count_ != progress::ForkCount(); }
 

@@ -99,6 +99,10 @@ class Arena : public std::enable_shared_from_this<Arena> {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
+  // Raises the budget to `budget`. Ignores a lower budget.
+  void RaiseBudget(uint64_t budget);
+  uint64_t budget() const;
+
   // Leases `size` bytes. Returns RESOURCE_EXHAUSTED if the budget is used up or
   // the system has no memory, and in a forked child.
   absl::StatusOr<std::shared_ptr<ArenaLease>> Allocate(uint64_t size);
@@ -157,14 +161,14 @@ class Arena : public std::enable_shared_from_this<Arena> {
   std::vector<std::shared_ptr<ArenaWatcher>> LivingWatchersLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const uint64_t budget_;
-  const metrics::Level limit_;
+  metrics::Level limit_;
   metrics::Level used_;
   metrics::Level reserved_;
   const absl::Duration idle_time_;
   const uint32_t fork_count_;
 
   mutable base::Mutex mu_;
+  uint64_t budget_ ABSL_GUARDED_BY(mu_);
   bool will_look_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::weak_ptr<ArenaWatcher>> watchers_ ABSL_GUARDED_BY(mu_);
   // The number of watchers at the last count of those that still exist.

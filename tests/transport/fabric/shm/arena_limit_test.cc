@@ -29,6 +29,17 @@ TEST(UserArenas, WhatOneMayGrowToIsSaidAtItsFirstUse) {
   EXPECT_TRUE(child.Join());
 }
 
+TEST(UserArenas, ARaisedBudgetHoldsForAnArenaThatIsInUse) {
+  auto arena = Arena::Create(20 * kMiB);
+  const auto first = arena->Allocate(10 * kMiB).value();
+  EXPECT_FALSE(arena->Allocate(30 * kMiB).ok());
+  arena->RaiseBudget(60 * kMiB);
+  EXPECT_TRUE(arena->Allocate(30 * kMiB).ok());
+  arena->RaiseBudget(16 * kMiB);
+  EXPECT_EQ(arena->budget(), 60 * kMiB);
+  EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(61 * kMiB).status()));
+}
+
 }  // namespace
 }  // namespace shm
 }  // namespace fabric
