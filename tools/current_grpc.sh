@@ -40,7 +40,7 @@ install_packages() {
     moved_on "libgrpc++-dev is ${version:-missing}, not 1.60 or later"
   fi
   install -t experimental g++ libgrpc++-dev pkgconf protobuf-compiler-grpc libprotobuf-dev
-  install cmake ninja-build libspdlog-dev libgtest-dev openssl
+  install cmake ninja-build libspdlog-dev libgmock-dev openssl
   abseil=$(fitting_abseil)
   [[ -n $abseil ]] || moved_on "no libabsl-dev fits the libgrpc"
   install --allow-downgrades "libabsl-dev=$abseil"

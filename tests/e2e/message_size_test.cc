@@ -133,6 +133,9 @@ struct Limits {
   int client_sends = kNoLimit;
 };
 
+constexpr char kStockCancels[] =
+    "stock gRPC 1.83 may end such a call with CANCELLED";
+
 class MessageLimitTest : public testing::TestWithParam<Path> {
  protected:
   // Returns the status of an echo of `bytes`. Expects a working connection
@@ -198,12 +201,14 @@ TEST_P(MessageLimitTest, ServerSendsAsMuchAsItSays) {
 }
 
 TEST_P(MessageLimitTest, ClientReceivesFourMebibytesAndNoMore) {
+  if (kIsEventEngine) GTEST_SKIP() << kStockCancels;
   Limits limits;
   limits.server_receives = kNoLimit;
   ExpectLimit(4 << 20, limits);
 }
 
 TEST_P(MessageLimitTest, ClientReceivesAsMuchAsItSays) {
+  if (kIsEventEngine) GTEST_SKIP() << kStockCancels;
   Limits limits;
   for (int limit : {100, 8192, 49152, 100000}) {
     limits.client_receives = limit;

@@ -175,6 +175,7 @@ TEST_P(MetadataTest, SevenKibibytesGoByDefault) {
 }
 
 TEST_P(MetadataTest, NineKibibytesAreRefusedByDefault) {
+  if (kIsEventEngine) GTEST_SKIP() << "the default of gRPC 1.83 is 16 KiB";
   const Answer answer = ExpectAsStock({{"x-large", std::string(9 * kKi, 'x')}});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }

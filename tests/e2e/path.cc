@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "penstock/penstock.h"
+#include "tests/e2e/adapter.h"
 
 namespace penstock::e2e {
 namespace {
@@ -56,6 +57,7 @@ std::ostream& operator<<(std::ostream& out, Path path) {
 }
 
 bool IsPenstock(Path path) {
+  if (kIsEventEngine) return false;
   return path == Path::kShm || path == Path::kVerbs || path == Path::kTcp;
 }
 

@@ -27,7 +27,7 @@ std::string NameOf(Path path);
 absl::optional<Path> PathOfName(const std::string& name);
 std::ostream& operator<<(std::ostream& out, Path path);
 
-// Returns true if Penstock carries the calls, which can then be counted.
+// Returns true if frames of Penstock carry the messages, which it then counts.
 bool IsPenstock(Path path);
 
 // Returns true in tools/rdma-vm, where tests use only kVerbs.

@@ -1,15 +1,12 @@
 // Tests the loss of paths: shared memory is torn down on purpose during calls.
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -21,43 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"
+#include "tests/e2e/shm_loss.h"
 #include "tests/e2e/stack_test.h"
 
 namespace penstock::e2e {
 namespace {
-
-std::vector<int> OpenDescriptors() {
-  std::vector<int> descriptors;
-  DIR* folder = opendir("/proc/self/fd");
-  while (const dirent* entry = readdir(folder)) {
-    descriptors.push_back(std::atoi(entry->d_name));
-  }
-  closedir(folder);
-  return descriptors;
-}
-
-// Returns true for a set-up socket of shm. These are the only packet sockets
-// here. To Penstock, their end is the death of the shared memory peer.
-bool IsShmSocket(int descriptor) {
-  int type = 0;
-  socklen_t size = sizeof type;
-  sockaddr_storage peer;
-  socklen_t peer_size = sizeof peer;
-  return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
-         type == SOCK_SEQPACKET &&
-         getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer),
-                     &peer_size) == 0;
-}
-
-int TearDownSharedMemory() {
-  int count = 0;
-  for (int descriptor : OpenDescriptors()) {
-    if (!IsShmSocket(descriptor)) continue;
-    shutdown(descriptor, SHUT_RDWR);
-    ++count;
-  }
-  return count;
-}
 
 // Returns the addresses of the control pages of both sides, which are both in
 // this process (docs/protocol.md, "The shm fabric").
@@ -144,6 +109,7 @@ class PathLossTest : public ServiceTest {
 };
 
 TEST_P(PathLossTest, CallsGoOnOverTcpAndThenOverShmAgain) {
+  if (kIsEventEngine) GTEST_SKIP() << "the next path comes within a call";
   ASSERT_TRUE(CallUntilPathIs("shm"));
   for (int round = 0; round < 2; ++round) {
     ASSERT_GE(TearDownSharedMemory(), 1);
@@ -200,6 +166,7 @@ TEST_P(PathLossTest, NonsenseInASharedPageCostsThePathAtMost) {
     stub_.reset();
     used_ = NewChannel();
     stub_ = TestService::NewStub(used_);
+    ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
     ASSERT_TRUE(CallUntilPathIs("shm"));
     const std::vector<uintptr_t> pages = WaitForControlPages();
     ASSERT_EQ(pages.size(), 2u);

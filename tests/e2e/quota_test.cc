@@ -80,6 +80,9 @@ TEST_P(QuotaTest, ServerOfFewThreadsServesOrRefuses) {
 }
 
 TEST_P(QuotaTest, ServerOfLittleMemoryServesOrRefuses) {
+  if (kIsEventEngine && FabricOf(GetParam()) == "http2") {
+    GTEST_SKIP() << "stock gRPC 1.83 then closes every connection";
+  }
   grpc::ResourceQuota quota("little memory");
   quota.Resize(256 * 1024);
   ServeWith(quota);

@@ -150,7 +150,8 @@ TEST_P(SecurityTest, CredentialsOfTheChannelMayBeAddedLast) {
       MakeEmptyCall(TestService::NewStub(channel).get());
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(seen.token, "added last");
-  stack.ExpectTraffic(*channel, 1, 1);
+  // The event engine warns, and leaves the channel to stock gRPC.
+  if (!kIsEventEngine) stack.ExpectTraffic(*channel, 1, 1);
 }
 
 TEST_P(SecurityTest, CredentialsOfACallDoNotGoOverAnInsecureChannel) {

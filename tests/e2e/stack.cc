@@ -4,14 +4,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"
+#include "tests/e2e/adapter.h"
 #include "tests/vm/windows.h"
 
 // Tells LeakSanitizer to ignore c-ares, gRPC's name resolver, which leaks some
@@ -21,6 +24,9 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libcares"; }
 
 namespace penstock::e2e {
 namespace {
+
+// The time in which a connection moves to its path.
+constexpr std::chrono::seconds kTimeToMove(10);
 
 // Binds the server's port in addition, so that no other process gets the port
 // between two servers. Callers are refused meanwhile.
@@ -103,11 +109,35 @@ void Stack::ExpectTraffic(grpc::Channel& channel, uint64_t sent,
 }
 
 void Stack::ExpectPath(grpc::Channel& channel) const {
+  if (kIsEventEngine) return ExpectPathSoon(channel);
   const std::vector<PathReport> reports = DescribePaths(channel);
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].path, FabricOf(path_)) << reports[0];
   if (path_ != Path::kVerbs) return;
   EXPECT_TRUE(UsesWindowsAsWanted(reports[0].detail)) << reports[0];
+}
+
+void Stack::ExpectPathSoon(grpc::Channel& channel) const {
+  if (path_ == Path::kStockClient || path_ == Path::kStock) return;
+  const auto end = std::chrono::system_clock::now() + kTimeToMove;
+  while (!UsesPath(DescribePaths(channel))) {
+    if (std::chrono::system_clock::now() > end) {
+      ADD_FAILURE() << testing::PrintToString(DescribePaths(channel));
+      return;
+    }
+    std::this_thread::yield();
+  }
+}
+
+bool Stack::UsesPath(const std::vector<PathReport>& reports) const {
+  size_t count = 0;
+  for (const PathReport& report : reports) {
+    // Without a server here, the server is another process.
+    if (port_ != 0 && !absl::EndsWith(report.peer, address())) continue;
+    if (report.path != FabricOf(path_)) return false;
+    ++count;
+  }
+  return count > 0;
 }
 
 std::string Stack::address() const { return absl::StrCat("127.0.0.1:", port_); }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "grpcpp/channel.h"
 #include "grpcpp/security/credentials.h"
@@ -16,6 +17,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/path.h"
 
 namespace penstock::e2e {
@@ -64,6 +66,11 @@ class Stack {
   grpc::Server* server() { return server_.get(); }
 
  private:
+  // ExpectPath() of an adapter whose connections move while they work.
+  void ExpectPathSoon(grpc::Channel& channel) const;
+  // Returns true if all connections to this stack's server use its path.
+  bool UsesPath(const std::vector<PathReport>& reports) const;
+
   const Path path_;
   std::shared_ptr<grpc::ServerCredentials> server_credentials_;
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/e2e/adapter.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/path.h"
 #include "tests/e2e/stack.h"
@@ -42,18 +43,28 @@ class ServiceTest : public StackTest {
   std::unique_ptr<TestService::Stub> stub_;
 };
 
+// Returns every path of Penstock.
+inline std::vector<Path> PenstockPaths() {
+  if (IsInVm()) return {Path::kVerbs};
+  if (kIsEventEngine) return {Path::kShm};
+  return {Path::kShm, Path::kTcp};
+}
+inline auto EachPenstockPath() { return testing::ValuesIn(PenstockPaths()); }
 // Returns every path except kStock, for INSTANTIATE_TEST_SUITE_P.
 inline auto EachPath() {
-  return testing::ValuesIn(IsInVm() ? std::vector<Path>{Path::kVerbs}
-                                    : std::vector<Path>{Path::kShm, Path::kTcp,
-                                                        Path::kStockServer,
-                                                        Path::kStockClient});
+  std::vector<Path> paths = PenstockPaths();
+  if (!IsInVm()) {
+    paths.insert(paths.end(), {Path::kStockServer, Path::kStockClient});
+  }
+  return testing::ValuesIn(paths);
 }
-// Returns every path of Penstock.
-inline auto EachPenstockPath() {
-  return testing::ValuesIn(IsInVm()
-                               ? std::vector<Path>{Path::kVerbs}
-                               : std::vector<Path>{Path::kShm, Path::kTcp});
+
+// Returns every path whose connections DescribePaths() shows.
+inline auto EachDescribedPath() {
+  std::vector<Path> paths = PenstockPaths();
+  if (!IsInVm()) paths.push_back(Path::kStockServer);
+  if (!IsInVm() && !kIsEventEngine) paths.push_back(Path::kStockClient);
+  return testing::ValuesIn(paths);
 }
 
 struct PathName {

@@ -24,12 +24,6 @@ struct Route {
 // Returns the route with this name, or null.
 const Route* FindRoute(const std::string& name);
 
-// Breaks the shared memory path between both sides of this process. Both sides
-// are told that the other has closed its path, and both continue reading their
-// input. (The end of shm's socket would mean that nobody reads any more; memory
-// would then be reused while it is read.)
-void BreakSharedMemory();
-
 }  // namespace penstock::oracle
 
 #endif  // PENSTOCK_TESTS_ORACLE_ROUTE_H_

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace penstock::oracle {
 namespace {
@@ -131,13 +132,24 @@ std::set<int> CodesOf(const Program& program, const Plan& plan) {
   return codes;
 }
 
+// Returns a text of gRPC's own without what gRPC 1.83 adds at times:
+// "Stream removed (Deadline Exceeded)" is "Deadline Exceeded".
+std::string PlainText(absl::string_view text) {
+  absl::string_view inner = text;
+  if (absl::ConsumePrefix(&inner, "Stream removed (") &&
+      absl::ConsumeSuffix(&inner, ")")) {
+    text = inner;
+  }
+  return std::string(text);
+}
+
 Outcome Certain(const Certainty& certain, const Outcome& outcome) {
   Outcome part;
   if (certain.status) {
     // Compares the status details only with the metadata, as which they are
     // sent.
     part.status = grpc::Status(
-        outcome.status.error_code(), outcome.status.error_message(),
+        outcome.status.error_code(), PlainText(outcome.status.error_message()),
         certain.metadata ? outcome.status.error_details() : "");
   }
   if (certain.metadata) {

@@ -9,6 +9,8 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/server_credentials.h"
 #include "penstock/penstock.h"
+#include "tests/e2e/adapter.h"
+#include "tests/e2e/shm_loss.h"
 #include "tests/oracle/client_call.h"
 #include "tests/oracle/content.h"
 #include "tests/oracle/player.h"
@@ -19,6 +21,8 @@ namespace {
 // The index of the bystanders' channel, after the channels of the program.
 constexpr size_t kBystanders = kChannels;
 constexpr int kMostEchoes = 20;
+// The connections that every program makes: those of the bystanders.
+constexpr size_t kConnections = 2;
 
 void SetIfGiven(grpc::ChannelArguments* arguments, const char* name,
                 int value) {
@@ -244,7 +248,8 @@ void World::Befall() {
     case Event::kNone:
       return;
     case Event::kPathLoss:
-      return BreakSharedMemory();
+      while (!over_ && !HasMoved()) std::this_thread::yield();
+      return e2e::BreakSharedMemory();
     case Event::kChannelGone: {
       auto another = NewChannel();
       std::lock_guard<std::mutex> lock(mu_);
@@ -255,6 +260,20 @@ void World::Befall() {
       server_->Shutdown(std::chrono::system_clock::now() +
                         std::chrono::milliseconds(program_.event_us % 3));
   }
+}
+
+// A side of the event engine's stream that closes its path has moved or will
+// not: BreakSharedMemory() may only end paths to which all directions have
+// moved.
+bool World::HasMoved() {
+  if (!e2e::kIsEventEngine) return true;
+  std::vector<PathReport> reports = DescribePaths(*server_);
+  for (PathReport& report : DescribePaths(*ChannelAt(0))) {
+    reports.push_back(std::move(report));
+  }
+  return reports.size() >= kConnections * 2 &&
+         std::all_of(reports.begin(), reports.end(),
+                     [](const PathReport& each) { return each.path == "shm"; });
 }
 
 void World::Complain(std::string what) {
