@@ -5,16 +5,14 @@
 #include <string.h>
 
 #include "preload/objects.h"
-
-// The soname of gRPC core 1.51. The library determines the exact release.
-static const char kSoname[] = "libgrpc.so.29";
+#include "preload/release.h"
 
 static _Atomic(struct Caller*) callers = NULL;
 
 static enum Place PlaceOf(const struct Caller* caller,
                           const struct link_map* grpc) {
   if (caller->object == grpc) return kInside;
-  if (strcmp(caller->soname, kSoname) != 0) return kOtherGrpc;
+  if (strcmp(caller->soname, PENSTOCK_GRPC_CORE) != 0) return kOtherGrpc;
   return HasPenstock(caller->object) ? kInside : kApplication;
 }
 

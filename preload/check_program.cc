@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "preload/elf_facts.h"
 #include "preload/find_program.h"
+#include "preload/release.h"
 #include "transport/base/printable.h"
 #include "transport/base/status_util.h"
 #include "transport/base/unique_fd.h"
@@ -28,8 +29,9 @@ constexpr int kMaxScripts = 5;
 // The number of bytes of the first line that the kernel reads.
 constexpr size_t kMaxFirstLine = 256;
 
-// The libraries of gRPC 1.51, and the prefixes of all releases.
-constexpr absl::string_view kSonames[] = {"libgrpc.so.29", "libgrpc++.so.1.51"};
+// The libraries of Penstock's gRPC, and the prefixes of all releases.
+constexpr absl::string_view kSonames[] = {PENSTOCK_GRPC_CORE,
+                                          PENSTOCK_GRPC_CPP};
 constexpr absl::string_view kBeginnings[] = {"libgrpc.so.", "libgrpc++.so.",
                                              "libgrpc_unsecure.so.",
                                              "libgrpc++_unsecure.so."};
@@ -91,9 +93,11 @@ absl::Status CheckElf(const std::string& file, const ElfFacts& facts) {
   }
   for (const std::string& library : facts.needed) {
     if (IsOtherGrpc(library)) {
-      return Cannot(file, absl::StrCat("is linked to ", library,
-                                       ", and Penstock is made for gRPC "
-                                       "1.51.1 (libgrpc.so.29)"));
+      return Cannot(
+          file,
+          absl::StrCat("is linked to ", library,
+                       ", and Penstock is made for gRPC " PENSTOCK_GRPC_RELEASE
+                       " (" PENSTOCK_GRPC_CORE ")"));
     }
   }
   return absl::OkStatus();

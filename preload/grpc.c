@@ -7,6 +7,7 @@
 
 #include "preload/callers.h"
 #include "preload/library.h"
+#include "preload/release.h"
 #include "preload/say.h"
 
 #define PENSTOCK_EXPORT __attribute__((visibility("default")))
@@ -21,7 +22,7 @@ static void SayOtherGrpcOnce(const struct Caller* caller) {
   static atomic_flag said = ATOMIC_FLAG_INIT;
   if (IsOff() || atomic_flag_test_and_set(&said)) return;
   Say("Penstock is not used: the program has its gRPC from %s, and Penstock is "
-      "made for 1.51.1 (libgrpc.so.29)",
+      "made for " PENSTOCK_GRPC_RELEASE " (" PENSTOCK_GRPC_CORE ")",
       caller->soname[0] == '\0' ? "a library of its own" : caller->soname);
 }
 

@@ -166,6 +166,8 @@ LAYERS = {
         "transport/event_engine/stream",
         "transport/event_engine/meeting",
         "transport/event_engine/threads",
+        "transport/pool.h",
+        "transport/preload.h",
     ],
     # Shows the counters of the process.
     "transport/monitoring": [

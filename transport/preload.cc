@@ -15,17 +15,7 @@
 #include "transport/stub_memory.h"
 #include "transport/usable_settings.h"
 
-#define PENSTOCK_TEXT(number) #number
-#define PENSTOCK_TEXT_OF(number) PENSTOCK_TEXT(number)
-
-// A note in the program's file, by which the stub recognises Penstock. The
-// note's description is empty.
-asm(".pushsection .note.penstock, \"a\", @note\n"
-    ".balign 4\n"
-    ".long 2f - 1f, 0, " PENSTOCK_TEXT_OF(PENSTOCK_NOTE_TYPE) "\n"
-    "1: .asciz \"" PENSTOCK_NOTE_OWNER "\"\n"
-    "2: .balign 4\n"
-    ".popsection");
+PENSTOCK_NOTE();
 
 namespace penstock {
 namespace {

@@ -50,6 +50,20 @@ struct PenstockPreload {
 #define PENSTOCK_NOTE_OWNER "Penstock"
 #define PENSTOCK_NOTE_TYPE 1
 
+/* Places the note, whose description is empty. For one file of Penstock that
+ * every user of Penstock links. */
+#define PENSTOCK_TEXT(number) #number
+#define PENSTOCK_TEXT_OF(number) PENSTOCK_TEXT(number)
+/* clang-format off */
+#define PENSTOCK_NOTE()                                         \
+  asm(".pushsection .note.penstock, \"a\", @note\n"             \
+      ".balign 4\n"                                             \
+      ".long 2f - 1f, 0, " PENSTOCK_TEXT_OF(PENSTOCK_NOTE_TYPE) "\n" \
+      "1: .asciz \"" PENSTOCK_NOTE_OWNER "\"\n"                  \
+      "2: .balign 4\n"                                          \
+      ".popsection")
+/* clang-format on */
+
 /* The symbol of the function below. The name changes with the functions
  * above, so that a stub does not call an incompatible library. */
 #define PENSTOCK_PRELOAD_SYMBOL "penstock_preload_1"

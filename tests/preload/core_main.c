@@ -8,6 +8,9 @@
 // Exits with 0 on success.
 
 #include <dlfcn.h>
+#if __has_include(<grpc/credentials.h>)
+#include <grpc/credentials.h>  // later releases split grpc_security.h
+#endif
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <pthread.h>

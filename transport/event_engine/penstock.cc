@@ -10,31 +10,19 @@
 #include "grpc/impl/channel_arg_names.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
-#include "transport/base/log.h"
 #include "transport/event_engine/connections.h"
 #include "transport/event_engine/engine.h"
 #include "transport/event_engine/outer_composition.h"
+#include "transport/event_engine/usable_settings.h"
 #include "transport/memory/destinations.h"
 #include "transport/memory/stable_memory.h"
+#include "transport/preload.h"
 #include "transport/settings/settings.h"
+
+PENSTOCK_NOTE();
 
 namespace penstock {
 namespace {
-
-// The largest frame of HTTP/2 that this side accepts. A message of 1 MiB is
-// then one frame, not 64.
-constexpr int kMaxFrameBytes = 4 * 1024 * 1024;
-
-absl::StatusOr<Settings> UsableSettings(const Options& options) {
-  absl::StatusOr<Settings> settings = ResolveSettings(options);
-  absl::Status usable = settings.status();
-  if (usable.ok() && settings->policy != Policy::kOff) {
-    usable = event_engine::InstallEngine();
-  }
-  if (usable.ok()) return settings;
-  base::LogError(absl::StrCat("Penstock is not used: ", usable.message()));
-  return usable;
-}
 
 // Makes BuildAndStart() fail, by a port that cannot be bound.
 void Refuse(grpc::ServerBuilder* builder) {
@@ -85,7 +73,7 @@ class EngineCredentials final : public grpc::ChannelCredentials {
         return all;
       }
     }
-    all.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
+    all.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, event_engine::kMaxFrameBytes);
     return all;
   }
 
@@ -96,7 +84,7 @@ class EngineCredentials final : public grpc::ChannelCredentials {
 }  // namespace
 
 void Enable(grpc::ServerBuilder* builder, const Options& options) {
-  absl::StatusOr<Settings> settings = UsableSettings(options);
+  absl::StatusOr<Settings> settings = event_engine::UsableSettings(options);
   if (!settings.ok()) {
     if (Requires(options)) Refuse(builder);
     return;
@@ -104,13 +92,14 @@ void Enable(grpc::ServerBuilder* builder, const Options& options) {
   if (settings->policy == Policy::kOff) return;
   builder->AddChannelArgument(event_engine::kSettingsArgument,
                               event_engine::InternSettings(*settings));
-  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE,
+                              event_engine::kMaxFrameBytes);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials(
     std::shared_ptr<grpc::ChannelCredentials> credentials,
     const Options& options) {
-  absl::StatusOr<Settings> settings = UsableSettings(options);
+  absl::StatusOr<Settings> settings = event_engine::UsableSettings(options);
   if (!settings.ok() && Requires(options)) {
     // A channel without credentials fails each call.
     return nullptr;

@@ -1,0 +1,23 @@
+// Prepares the process for a channel or a server of Penstock.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_USABLE_SETTINGS_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_USABLE_SETTINGS_H_
+
+#include "absl/status/statusor.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace event_engine {
+
+// The largest frame of HTTP/2 that this side accepts. A message of 1 MiB is
+// then one frame, not 64.
+constexpr int kMaxFrameBytes = 4 * 1024 * 1024;
+
+// Returns the settings. Installs the engine unless the policy is kOff. Logs and
+// returns the reason if Penstock cannot be used. Thread-safe.
+absl::StatusOr<Settings> UsableSettings(const Options& options);
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_USABLE_SETTINGS_H_
