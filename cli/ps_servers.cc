@@ -7,10 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "cli/connect_failure.h"
+#include "cli/interrupt.h"
 #include "cli/target.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/client_interceptor.h"
 #include "ps/access/send_secret.h"
+#include "ps/membership/membership.h"
+#include "ps/membership/target.h"
 #include "ps/wire/ps.grpc.pb.h"
 #include "transport/base/printable.h"
 
@@ -60,7 +63,8 @@ struct Call {
 
 void PsServers::Declare(CLI::App* app) {
   app->add_option("servers", names_,
-                  "the parameter servers, in gRPC's notation: ps0:2222")
+                  "the parameter servers, in gRPC's notation: ps0:2222; or "
+                  "etcd://HOST:PORT/PREFIX, where they are registered")
       ->type_name("SERVER...")
       ->required();
   client_.Declare(app);
@@ -70,13 +74,19 @@ void PsServers::Declare(CLI::App* app) {
 
 absl::Status PsServers::Check() {
   for (const std::string& name : names_) {
-    absl::Status status = CheckTarget(name);
+    absl::Status status = ps::membership::IsTarget(name)
+                              ? ps::membership::ParseTarget(name).status()
+                              : CheckTarget(name);
     if (!status.ok()) return status;
   }
   return client_.Check();
 }
 
-absl::StatusOr<PsServers::Channels> PsServers::Open() const {
+absl::StatusOr<PsServers::Channels> PsServers::Open() {
+  auto found =
+      ps::membership::FindServers(names_, client_.timeout(), Interrupted);
+  if (!found.ok()) return found.status();
+  names_ = *std::move(found);
   const auto security = client_.Security();
   if (!security.ok()) return security.status();
   const auto secret = ps::ReadSecretToSend(secret_file_);

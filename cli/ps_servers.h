@@ -21,15 +21,17 @@ class PsServers {
  public:
   using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
 
-  // Adds SERVER..., --timeout, --secret and the TLS options.
+  // Adds SERVER..., --timeout, --secret and the TLS options. SERVER may be one
+  // etcd://HOST:PORT/PREFIX, where the servers are registered.
   void Declare(CLI::App* app);
   // Returns INVALID_ARGUMENT for invalid arguments, such as a server without a
   // port.
   absl::Status Check();
   // Returns a new channel to each server. Uses stock gRPC: a query needs no
-  // faster path, and does not need the server's settings. Returns an error if a
-  // file is unusable.
-  absl::StatusOr<Channels> Open() const;
+  // faster path, and does not need the server's settings. Looks the servers up
+  // in etcd if asked to, within timeout(). Returns an error if a file is
+  // unusable, or if etcd or a registered server is missing.
+  absl::StatusOr<Channels> Open();
   // Queries all servers in parallel, over the channels of Open(). Returns their
   // reports in the order of the arguments.
   std::vector<ServerStatus> Describe(const Channels& channels) const;

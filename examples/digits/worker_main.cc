@@ -36,6 +36,8 @@
 #include "ps/client/training_connection.h"
 #include "ps/client/worker.h"
 #include "ps/cluster.h"
+#include "ps/membership/membership.h"
+#include "ps/membership/target.h"
 #include "ps/tls.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/pool_allocator.h"
@@ -43,6 +45,9 @@
 
 namespace penstock::digits {
 namespace {
+
+// Limits the wait for servers that register in etcd.
+constexpr absl::Duration kFindTimeout = absl::Seconds(60);
 
 struct Flags {
   std::string servers;
@@ -68,6 +73,8 @@ struct Part {
   unsigned workers = 1;
   bool evaluator = false;
   std::vector<std::shared_ptr<grpc::Channel>> channels;  // to the servers
+  // Holds this worker's place, if the servers are found by etcd. Else null.
+  std::unique_ptr<ps::membership::Membership> membership;
 };
 
 absl::StatusOr<Part> PartFromFlags(const Flags& flags) {
@@ -75,11 +82,30 @@ absl::StatusOr<Part> PartFromFlags(const Flags& flags) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--rank=", flags.rank, " is out of range: --workers=", flags.workers));
   }
-  return Part{absl::StrSplit(flags.servers, ',', absl::SkipWhitespace()),
-              flags.rank,
-              flags.workers,
-              flags.evaluator,
-              {}};
+  std::vector<std::string> servers;
+  if (!ps::membership::IsTarget(flags.servers)) {
+    servers = absl::StrSplit(flags.servers, ',', absl::SkipWhitespace());
+  }
+  return Part{std::move(servers), flags.rank, flags.workers,
+              flags.evaluator,    {},         nullptr};
+}
+
+// Registers a worker in etcd, and waits for the servers.
+absl::Status FindServers(const std::string& target, Part* part) {
+  auto member = ps::membership::Membership::Open(target);
+  if (!member.ok()) return member.status();
+  if (!part->evaluator) {
+    absl::Status status =
+        (*member)->RegisterWorker(part->rank, [](const std::string& line) {
+          std::cerr << "digits_worker: " << line << "\n";
+        });
+    if (!status.ok()) return status;
+  }
+  auto servers = (*member)->AwaitServers(kFindTimeout, nullptr);
+  if (!servers.ok()) return servers.status();
+  part->servers = *std::move(servers);
+  part->membership = *std::move(member);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Part> PartFromEnvironment() {
@@ -98,7 +124,8 @@ absl::StatusOr<Part> PartFromEnvironment() {
               static_cast<unsigned>(cluster->index),
               static_cast<unsigned>(cluster->workers.size()),
               cluster->role == ps::Role::kEvaluator,
-              {}};
+              {},
+              nullptr};
 }
 
 // A stopwatch for consecutive actions. Measures the microseconds since the last
@@ -299,6 +326,10 @@ absl::Status Run(const Flags& flags) {
   if (!security.ok()) return security.status();
   auto secret = ps::ReadSecretToSend(flags.secret);
   if (!secret.ok()) return secret.status();
+  if (ps::membership::IsTarget(flags.servers)) {
+    absl::Status found = FindServers(flags.servers, &*part);
+    if (!found.ok()) return found;
+  }
   part->channels =
       examples::Connect(part->servers, *security, *secret, flags.stock);
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
@@ -319,7 +350,8 @@ int main(int argc, char** argv) {
   penstock::digits::Flags flags;
   CLI::App app("Digits: one worker of a training");
   auto* servers = app.add_option("--servers", flags.servers,
-                                 "addresses, with commas; else TF_CONFIG");
+                                 "addresses, with commas; or "
+                                 "etcd://HOST:PORT/PREFIX; else TF_CONFIG");
   app.add_option("--rank", flags.rank, "0 is the chief")->needs(servers);
   app.add_option("--workers", flags.workers)
       ->check(CLI::PositiveNumber)

@@ -17,6 +17,10 @@ import pytest
 DEPLOY = pathlib.Path("deploy")
 SLURM = sorted(DEPLOY.glob("slurm/*.sbatch"))
 MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
+ETCD, SERVERS, TENSORFLOW = (
+    DEPLOY / "kubernetes" / f"{name}.yaml"
+    for name in ("etcd", "parameter-server", "tensorflow"))
+TRAININGS = (SERVERS, TENSORFLOW)
 # Installed by tools/setup --deploy.
 LINTERS = pathlib.Path(os.environ.get("XDG_CACHE_HOME")
                        or pathlib.Path.home() / ".cache") / "penstock/deploy"
@@ -152,12 +156,12 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_the_manifests_are_valid(self):
-        self.assertEqual(len(MANIFESTS), 2)
+        self.assertEqual(MANIFESTS, [ETCD, *TRAININGS])
         for path in MANIFESTS:
             self.check(path.read_text())
 
     def test_they_are_valid_with_what_they_offer_in_comments(self):
-        for path in MANIFESTS:
+        for path in TRAININGS:
             text = without_comments(path.read_text())
             self.check(text)
             for wanted in ("IPC_LOCK", "rdma/hca", "hostPath",
@@ -165,14 +169,14 @@ class KubernetesTest(unittest.TestCase):
                 self.assertIn(wanted, json.dumps(objects(text)), path)
 
     def test_what_is_wrong_is_noticed(self):
-        text = MANIFESTS[0].read_text()
+        text = SERVERS.read_text()
         for before, after in (("replicas: 2", "replicas: two"),
                               ("clusterIP:", "clusterIp:")):
             with self.assertRaises(AssertionError):
                 self.check(text.replace(before, after, 1))
 
     def test_metrics_are_open_to_prometheus_only(self):
-        for path in MANIFESTS:
+        for path in TRAININGS:
             text = path.read_text()
             metrics = [each for each in objects(text)
                        if "PENSTOCK_METRICS" in json.dumps(each)]
@@ -183,7 +187,7 @@ class KubernetesTest(unittest.TestCase):
                 self.assertEqual(callers, [PROMETHEUS], path)
 
     def test_a_port_that_is_open_to_all_is_noticed(self):
-        text = MANIFESTS[0].read_text()
+        text = SERVERS.read_text()
         labels = {"app": "ps"}
         self.assertIn(EVERYBODY, callers_of(2222, labels, objects(text)))
         self.assertIn(EVERYBODY, callers_of(9464, {}, objects(text)))
@@ -202,7 +206,7 @@ class KubernetesTest(unittest.TestCase):
             self.assertEqual(unknown_flags(command), set(), command)
 
     def test_servers_and_workers_are_as_many_as_are_waited_for(self):
-        _, service, servers, workers = objects(MANIFESTS[0].read_text())
+        _, service, servers, workers = objects(SERVERS.read_text())
         name = f"{service['metadata']['name']}"
         server, worker = (each["spec"]["template"]["spec"]["containers"][0]
                           for each in (servers, workers))
@@ -215,8 +219,24 @@ class KubernetesTest(unittest.TestCase):
         for container in server, worker:
             self.assertIn(f"--workers={count}", container["args"])
 
+    def test_the_members_of_etcd_know_each_other(self):
+        service, members = (
+            next(each for each in objects(ETCD.read_text())
+                 if each["kind"] == kind) for kind in ("Service", "StatefulSet"))
+        container = members["spec"]["template"]["spec"]["containers"][0]
+        name = members["metadata"]["name"]
+        cluster = ",".join(
+            f"{name}-{n}=http://{name}-{n}.{service['metadata']['name']}:2380"
+            for n in range(members["spec"]["replicas"]))
+        self.assertIn(f"--initial-cluster={cluster}", container["args"])
+
+    def test_only_pods_of_the_training_reach_etcd(self):
+        everything = objects(ETCD.read_text())
+        self.assertNotIn(EVERYBODY, callers_of(2379, {"app": "etcd"}, everything))
+        self.assertNotIn(EVERYBODY, callers_of(2380, {"app": "etcd"}, everything))
+
     def test_each_pod_of_tensorflow_is_another_task_of_the_cluster(self):
-        job = objects(MANIFESTS[1].read_text())[-1]
+        job = objects(TENSORFLOW.read_text())[-1]
         container = job["spec"]["template"]["spec"]["containers"][0]
         cluster = next(each["value"] for each in container["env"]
                        if each["name"] == "CLUSTER")

@@ -4,6 +4,7 @@ addresses (fake_slurm.py). The started programs must train."""
 
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -13,6 +14,14 @@ SCRIPTS = pathlib.Path("deploy/slurm").resolve()
 FAKE = pathlib.Path("tests/deploy/fake_slurm.py").resolve()
 PROGRAMS = [pathlib.Path(name).resolve()
             for name in ("ps", "examples/digits")]
+
+
+# The environment's path, and etcd as tools/setup unpacks it.
+WITH_ETCD = os.pathsep.join(
+    [os.environ["PATH"],
+     str(pathlib.Path(os.environ.get("XDG_CACHE_HOME")
+                      or pathlib.Path.home() / ".cache",
+                      "penstock/etcd/usr/bin"))])
 
 
 # One socket for each range of ports that a test of this process has taken.
@@ -43,8 +52,7 @@ def submit(script, *arguments, nodes, timeout=100, **environment):
     with tempfile.TemporaryDirectory() as folder:
         for name in "srun", "scontrol":
             pathlib.Path(folder, name).symlink_to(FAKE)
-        path = os.pathsep.join([folder, *map(str, PROGRAMS),
-                                os.environ["PATH"]])
+        path = os.pathsep.join([folder, *map(str, PROGRAMS), WITH_ETCD])
         # timeout(1) also ends the script's children, which hold `stdout`.
         return subprocess.run(
             ["timeout", "--kill-after=5", str(timeout), SCRIPTS / script,
@@ -91,6 +99,11 @@ class ParameterServerTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             make_certificates(folder)
             self.train(TLS=folder)
+
+    def test_it_trains_with_an_etcd_of_the_job(self):
+        if not shutil.which("etcd", path=WITH_ETCD):
+            self.skipTest("no etcd here: run tools/setup")
+        self.train(ETCD="job", ETCD_PORT=str(free_ports(2)))
 
     def test_a_worker_that_fails_fails_the_job(self):
         done = submit("parameter_server.sbatch", nodes=2, WORKER="false",
