@@ -10,6 +10,12 @@ namespace {
 // times do not suffice for one poll, and count as zero.
 constexpr int64_t kLeastNanos = 5 * 1000;
 
+// Returns true if a yield of `took` has cost a time slice of another program.
+bool IsTimeSlice(absl::Duration took) {
+  return took >= absl::Nanoseconds(SpinPolicy::kLostCoreNanos) &&
+         took <= absl::Nanoseconds(SpinPolicy::kMaxSliceNanos);
+}
+
 }  // namespace
 
 constexpr int64_t SpinPolicy::kInitialNanos;
@@ -55,21 +61,31 @@ bool SpinPolicy::Rests(absl::Time now) const {
 
 void SpinPolicy::RecordYield(absl::Duration took, absl::Time now,
                              CoreLosses* losses) {
-  const absl::Duration lost = losses->Record(took, now);
-  if (lost == absl::ZeroDuration()) return;
-  rests_until_.store(absl::ToUnixNanos(now + kRestFactor * lost),
-                     std::memory_order_relaxed);
+  const bool again = losses->Record(took, now) > absl::ZeroDuration();
+  const bool soon = HasJustRested(now - took);
+  if (again || (soon && IsTimeSlice(took))) {
+    BeginRest(kRestFactor * took, soon, now);
+  }
 }
 
 void SpinPolicy::RecordCostlyYield(absl::Duration took, absl::Time now) {
-  const int64_t lost = absl::ToInt64Nanoseconds(took);
-  if (lost < kLostCoreNanos || lost > kMaxSliceNanos) return;
-  const int64_t at = absl::ToUnixNanos(now);
-  int64_t rest = rest_nanos_.load(std::memory_order_relaxed);
-  const bool soon = at - rests_until_.load(std::memory_order_relaxed) < rest;
-  rest = std::min(soon ? 2 * rest : kLongRestFactor * lost, kMaxRestNanos);
+  if (!IsTimeSlice(took)) return;
+  BeginRest(kLongRestFactor * took, HasJustRested(now), now);
+}
+
+bool SpinPolicy::HasJustRested(absl::Time now) const {
+  const int64_t since =
+      absl::ToUnixNanos(now) - rests_until_.load(std::memory_order_relaxed);
+  return since < rest_nanos_.load(std::memory_order_relaxed);
+}
+
+void SpinPolicy::BeginRest(absl::Duration first, bool soon, absl::Time now) {
+  const int64_t rest =
+      std::min(soon ? 2 * rest_nanos_.load(std::memory_order_relaxed)
+                    : absl::ToInt64Nanoseconds(first),
+               kMaxRestNanos);
   rest_nanos_.store(rest, std::memory_order_relaxed);
-  rests_until_.store(at + rest, std::memory_order_relaxed);
+  rests_until_.store(absl::ToUnixNanos(now) + rest, std::memory_order_relaxed);
 }
 
 void SpinPolicy::Record(bool found, absl::Duration waited) {

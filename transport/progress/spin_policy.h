@@ -46,8 +46,10 @@ class CoreLosses {
 // share.
 //
 // Therefore a thread that has lost its core by yielding, and loses it again
-// soon after regaining it, does not spin for some time. Threads that share its
-// policy do not spin either: they would lose their cores, too.
+// soon after regaining it, does not spin for some time: the policy rests.
+// Threads that share the policy do not spin either: they would lose their
+// cores, too. If a core is lost again soon after a rest, the next rest is twice
+// as long.
 //
 // Thread-safe without locks. Concurrent waits may be recorded as one.
 class SpinPolicy {
@@ -74,9 +76,9 @@ class SpinPolicy {
   // time before it lost it again. In this case the other program never sleeps.
   // A program that runs only once causes no rest.
   static constexpr double kSoon = 0.25;
-  // The duration of a rest, as a multiple of the time for which the core was
-  // lost. With longer rests, messages next to a single busy program took as
-  // long as over TCP. With this factor they take half as long.
+  // The duration of the first rest, as a multiple of the time for which the
+  // core was lost. With a longer first rest, messages next to a single busy
+  // program took as long as over TCP. With this factor they take half as long.
   static constexpr int kRestFactor = 5;
 
   // The first rest after a costly loss (RecordCostlyYield()), as a multiple of
@@ -97,12 +99,12 @@ class SpinPolicy {
   bool Rests(absl::Time now) const;
 
   // Records that a spinner yielded its core, and regained it at `now`, after
-  // `took`. `losses` are those of its thread.
+  // `took`. `losses` are those of its thread. Two losses in a row are a reason
+  // to rest. Soon after a rest, one loss suffices.
   void RecordYield(absl::Duration took, absl::Time now, CoreLosses* losses);
 
   // Records a yield as RecordYield() does, for a spin that gains little
-  // compared with a time slice. Each loss is a reason to rest. If the core is
-  // lost again soon after a rest, the next rest is twice as long.
+  // compared with a time slice. Each loss is a reason to rest.
   void RecordCostlyYield(absl::Duration took, absl::Time now);
 
   // Records a wait of `waited`, spinning and sleeping together. `found` is true
@@ -110,10 +112,17 @@ class SpinPolicy {
   void Record(bool found, absl::Duration waited);
 
  private:
+  // Returns true if the policy rests at `now`, or if the last rest ended less
+  // time ago than it took. A spin that began before a rest goes on during it.
+  bool HasJustRested(absl::Time now) const;
+  // Begins a rest of `first`, or of twice the last rest if the core was lost
+  // `soon` after that.
+  void BeginRest(absl::Duration first, bool soon, absl::Time now);
+
   const PollingMode mode_;
   std::atomic<int64_t> nanos_{kInitialNanos};
   std::atomic<int64_t> rests_until_{0};  // nanoseconds of SteadyNow()
-  std::atomic<int64_t> rest_nanos_{0};   // of RecordCostlyYield()
+  std::atomic<int64_t> rest_nanos_{0};   // the duration of the last rest
 };
 
 }  // namespace progress

@@ -1,6 +1,8 @@
 #include "transport/progress/spin_policy.h"
 
 #include <algorithm>
+#include <cmath>
+#include <random>
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -70,6 +72,76 @@ TEST(SpinPolicy, RestsAfterItHasLostItsCoreAgainAndAgain) {
   EXPECT_FALSE(policy.Rests(end));
   EXPECT_EQ(policy.Budget(end - absl::Microseconds(1)), absl::ZeroDuration());
   EXPECT_EQ(policy.Budget(end), before) << "what was learnt is kept";
+}
+
+TEST(SpinPolicy, OneLossSoonAfterARestDoublesIt) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  absl::Time now = LoseTwice(&policy, absl::Microseconds(20));
+  absl::Duration rest = SpinPolicy::kRestFactor * kSlice;
+  for (int i = 0; i < 10; ++i) {
+    now += rest + kSlice;
+    CoreLosses losses;  // another thread each time
+    policy.RecordYield(kSlice, now, &losses);
+    rest = std::min(2 * rest, absl::Nanoseconds(SpinPolicy::kMaxRestNanos));
+    EXPECT_TRUE(policy.Rests(now + rest - absl::Microseconds(1)));
+    EXPECT_FALSE(policy.Rests(now + rest));
+  }
+  EXPECT_EQ(rest, absl::Nanoseconds(SpinPolicy::kMaxRestNanos));
+}
+
+TEST(SpinPolicy, AShortYieldSoonAfterARestIsNoLoss) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  const absl::Time lost = LoseTwice(&policy, absl::Microseconds(20));
+  const absl::Time end = lost + SpinPolicy::kRestFactor * kSlice;
+  const auto took = absl::Nanoseconds(SpinPolicy::kLostCoreNanos - 1);
+  CoreLosses losses;
+  policy.RecordYield(took, end + took, &losses);
+  EXPECT_FALSE(policy.Rests(end + took));
+}
+
+TEST(SpinPolicy, OneLossLongAfterARestIsNoReasonToRest) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  const absl::Time lost = LoseTwice(&policy, absl::Microseconds(20));
+  const absl::Duration rest = SpinPolicy::kRestFactor * kSlice;
+  const absl::Time later = lost + 2 * rest + kSlice;
+  CoreLosses losses;
+  policy.RecordYield(kSlice, later, &losses);
+  EXPECT_FALSE(policy.Rests(later));
+}
+
+// Draws from [least, most], each order of magnitude with the same probability.
+absl::Duration LogUniform(absl::Duration least, absl::Duration most,
+                          std::mt19937* random) {
+  const double orders = std::log(absl::FDivDuration(most, least));
+  return std::exp(std::uniform_real_distribution<>(0, orders)(*random)) * least;
+}
+
+// Each yield costs a slice of a program that never sleeps.
+TEST(SpinPolicy, NextToAProgramThatNeverSleepsCoresAreSeldomLost) {
+  for (int seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    SpinPolicy policy(PollingMode::kAdaptive);
+    CoreLosses losses;
+    int lost = 0;
+    absl::Time now = kNow;
+    while (now < kNow + absl::Seconds(10)) {
+      if (policy.Rests(now)) {
+        now += absl::Milliseconds(1);
+        continue;
+      }
+      now +=
+          LogUniform(absl::Microseconds(1), absl::Microseconds(300), &random);
+      const absl::Duration slice =
+          LogUniform(absl::Milliseconds(2), absl::Milliseconds(20), &random);
+      now += slice;
+      policy.RecordYield(slice, now, &losses);
+      ++lost;
+    }
+    // Two losses precede the first rest, of 10 ms or more. Seven more double it
+    // to a second.
+    EXPECT_LE(lost, 2 + 7 + 10);
+  }
 }
 
 TEST(SpinPolicy, LosingTheCoreNowAndThenIsNoReasonToRest) {
