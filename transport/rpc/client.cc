@@ -40,7 +40,7 @@ class Client::Core final : public CallConnection::Events,
 
   void Connect(const HostPort& target);
   CallId Call(Request request, Done done);
-  std::unique_ptr<OutgoingStream> Open(Request request,
+  std::unique_ptr<OutgoingStream> Open(const Request& request,
                                        ClientStream::Reports reports);
   void EndCall(CallId id, const absl::Status& why);
   void Destroy();
@@ -225,7 +225,7 @@ Client::CallId Client::Core::Call(Request request, Done done) {
 }
 
 std::unique_ptr<OutgoingStream> Client::Core::Open(
-    Request request, ClientStream::Reports reports) {
+    const Request& request, ClientStream::Reports reports) {
   const CallId id = next_id_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<Core> self = shared_from_this();
   reports.end = [self, id, end = std::move(reports.end)](End ended) {
@@ -236,12 +236,13 @@ std::unique_ptr<OutgoingStream> Client::Core::Open(
       request.payload.size() == 0
           ? EncodeRequest(request, /*is_stream=*/true)
           : absl::InvalidArgumentError("a stream's messages are written");
+  const absl::Status valid = head.status();
   auto stream = std::make_shared<ClientStream>(
-      head.ok() ? *std::move(head) : "", executor_, std::move(reports));
-  if (head.ok()) {
+      valid.ok() ? *std::move(head) : "", executor_, std::move(reports));
+  if (valid.ok()) {
     Begin(id, stream, request.timeout);
   } else {
-    PostReport(stream->TakeUnsent(), head.status());
+    PostReport(stream->TakeUnsent(), valid);
   }
   return std::make_unique<OutgoingStream>(std::move(stream), [self, id] {
     self->EndCall(id, absl::CancelledError("the call was cancelled"));
@@ -346,9 +347,9 @@ Client::CallId Client::Call(Request request, Done done) {
 }
 
 std::unique_ptr<OutgoingStream> Client::Open(
-    Request request, std::function<void(std::string)> metadata,
+    const Request& request, std::function<void(std::string)> metadata,
     std::function<void(End)> end) {
-  return core_->Open(std::move(request), {std::move(metadata), std::move(end)});
+  return core_->Open(request, {std::move(metadata), std::move(end)});
 }
 
 void Client::Cancel(CallId call) {

@@ -119,7 +119,7 @@ class Client {
   // server's end or with an error as Call() does, behind the callbacks of
   // earlier Write() and Read() calls. Messages may then be left to read.
   std::unique_ptr<OutgoingStream> Open(
-      Request request, std::function<void(std::string)> metadata,
+      const Request& request, std::function<void(std::string)> metadata,
       std::function<void(End)> end);
   // Ends a call with CANCELLED, and tells the handler. Does nothing if the call
   // has been answered.
