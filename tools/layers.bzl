@@ -153,22 +153,6 @@ LAYERS = {
         "transport/paths",
         "transport/connection",
     ],
-    # The front end for current gRPC, by its public headers. CMakeLists.txt builds
-    # it: Bazel's gRPC is older.
-    "transport/event_engine": [
-        "penstock",
-        "transport/base",
-        "transport/progress",
-        "transport/memory",
-        "transport/fabric/fabric.h",
-        "transport/fabric/shm",
-        "transport/settings",
-        "transport/event_engine/stream",
-        "transport/event_engine/meeting",
-        "transport/event_engine/threads",
-        "transport/pool.h",
-        "transport/preload.h",
-    ],
     # Shows the counters of the process.
     "transport/monitoring": [
         "penstock/metrics.h",
@@ -189,6 +173,22 @@ LAYERS = {
         "transport/settings",
         "transport/grpc",
         "transport/monitoring",
+    ],
+    # The front end for current gRPC, by its public headers. CMakeLists.txt builds
+    # it: Bazel's gRPC is older.
+    "transport/event_engine": [
+        "penstock",
+        "transport/base",
+        "transport/progress",
+        "transport/memory",
+        "transport/fabric/fabric.h",
+        "transport/fabric/shm",
+        "transport/settings",
+        "transport/event_engine/stream",
+        "transport/event_engine/meeting",
+        "transport/event_engine/threads",
+        "transport/pool.h",
+        "transport/preload.h",
     ],
     # The library that penstock run preloads into a program. The preloaded
     # library calls Penstock's library by a plain C interface.
