@@ -69,8 +69,12 @@ using Accepted = std::function<void(bool)>;
 enum class CallbackThread {
   // The thread of progress::EventLoop::GetPolling().
   kLoop,
-  // Each thread that brings input, for example in Waiter::Wait(). A thread that
-  // waits for an answer then need not be woken by another thread.
+  // Each thread that brings input, for example in Waiter::Wait(), or in a call
+  // of gRPC over Penstock. A thread that waits for an answer then need not be
+  // woken by another thread. A callback must be short, because other paths are
+  // perhaps not polled meanwhile. Nor may it take a lock that such a thread may
+  // hold. Callbacks of calls that could not be sent run on the loop's thread,
+  // perhaps at the same time as others.
   kAny,
 };
 

@@ -18,6 +18,9 @@ namespace {
 // Caps the bytes that one turn reads from a socket, so that other sockets get a
 // turn.
 constexpr size_t kBytesPerTurn = 1024 * 1024;
+// How long a server that stops waits for a client that does not say that its
+// calls are all sent. As in gRPC.
+constexpr absl::Duration kDepartureLimit = absl::Seconds(20);
 
 }  // namespace
 
@@ -47,6 +50,7 @@ CallConnection::CallConnection(const Config& config, progress::EventLoop* loop,
       socket_(static_cast<Socket*>(stream())),
       events_(std::move(events)),
       departure_(session_.get()),
+      departure_timer_(this),
       callbacks_(this, &mu_, loop, config.callbacks) {}
 
 void CallConnection::Start(absl::string_view received) {
@@ -90,7 +94,12 @@ absl::Status CallConnection::CheckSend(const memory::Payload& message) const {
 
 void CallConnection::Drain(const absl::Status& why) {
   Section section(this);
-  departure_.Begin(why);
+  if (departure_.Begin(why)) {
+    departure_timer_.Start(kDepartureLimit, [this] {
+      mu_.AssertHeld();
+      departure_.OnTimeLimit();
+    });
+  }
 }
 
 void CallConnection::CloseWhenDrained() {
@@ -266,6 +275,7 @@ absl::Status CallConnection::OnEntry(uint32_t, absl::string_view) {
 
 void CallConnection::OnEnded(const absl::Status& cause) {
   opened_.clear();
+  departure_timer_.Cancel();
   // Keeps the listener until the end of this function, because the listener may
   // be the caller.
   std::shared_ptr<Events> events = std::move(events_);

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
 #include "transport/connection/connection.h"
+#include "transport/connection/timer.h"
 #include "transport/progress/event_loop.h"
 #include "transport/rpc/callbacks.h"
 #include "transport/rpc/guarded.h"
@@ -193,6 +194,7 @@ class CallConnection final : public connection::Connection {
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<uint32_t> opened_ ABSL_GUARDED_BY(mu_);  // not accepted yet
   session::Departure departure_ ABSL_GUARDED_BY(mu_);  // of a server
+  connection::Timer departure_timer_ ABSL_GUARDED_BY(mu_);
   bool is_left_ ABSL_GUARDED_BY(mu_) = false;  // by this client's server
   Callbacks callbacks_;
 };

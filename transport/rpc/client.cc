@@ -256,6 +256,9 @@ void Client::Core::Begin(CallId id, const std::shared_ptr<OutgoingCall>& call,
   {
     base::MutexLock lock(&mu_);
     over = over_;
+    if (over.ok() && loop_->IsForeign()) {
+      over = absl::UnavailableError("the client belongs to the parent process");
+    }
     if (over.ok()) {
       AddLocked(id, call, timeout);
       if (settled_) connection = connection_;

@@ -88,6 +88,7 @@ ClientStream::Unsent ClientStream::TakeUnsent() {
     early.swap(early_);
   }
   return [self = shared_from_this(), early = std::move(early),
+          metadata = std::move(reports_.metadata),
           end = std::move(reports_.end)](const absl::Status& why) {
     for (const Step& step : early) step(nullptr);
     // Reports the end behind the callbacks of the steps.

@@ -36,6 +36,15 @@ absl::Span<const uint8_t> AsSpan(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+// Returns at most kMaxMessageBytes of the text, and no part of a character
+// (UTF-8).
+absl::string_view Shortened(absl::string_view text) {
+  if (text.size() <= kMaxMessageBytes) return text;
+  size_t size = kMaxMessageBytes;
+  while (size > 0 && (static_cast<uint8_t>(text[size]) & 0xc0) == 0x80) --size;
+  return text.substr(0, size);
+}
+
 void AppendText(absl::string_view text, std::string* out) {
   wire::AppendNumber<uint32_t>(static_cast<uint32_t>(text.size()), out);
   absl::StrAppend(out, text);
@@ -125,8 +134,7 @@ absl::StatusOr<Request> ParseRequest(absl::string_view head, bool* is_stream) {
 }
 
 std::string EncodeEnd(const End& end) {
-  const absl::string_view message =
-      end.status.message().substr(0, kMaxMessageBytes);
+  const absl::string_view message = Shortened(end.status.message());
   std::string head;
   wire::AppendNumber<uint32_t>(static_cast<uint32_t>(end.status.code()), &head);
   AppendText(message, &head);

@@ -147,7 +147,7 @@ class Server::Core final : public CallConnection::Events,
   std::shared_ptr<const void> TakePlace();
   void StopListening();
   void CloseAll();
-  // Posts the functions of Shutdown() if no connection is left.
+  // Soon runs the functions of Shutdown() if no connection is left.
   void ReportStoppedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnSettled(CallConnection*) override {}
   void OnLeaving(CallConnection*, const absl::Status&) override {}
@@ -161,9 +161,10 @@ class Server::Core final : public CallConnection::Events,
   std::shared_ptr<progress::Acceptor> acceptor_;
 
   base::Mutex mu_;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // no new connections
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;    // by Stop()
   std::vector<std::function<void()>> when_stopped_ ABSL_GUARDED_BY(mu_);
-  // The handlers of calls, called on the loop's thread. Null when stopped.
+  // The handlers of calls. Null when ended.
   Handlers handlers_ ABSL_GUARDED_BY(mu_);
   std::map<CallConnection*, std::shared_ptr<CallConnection>> connections_
       ABSL_GUARDED_BY(mu_);
@@ -253,9 +254,15 @@ std::shared_ptr<const void> Server::Core::TakePlace() {
 
 void Server::Core::Handle(std::shared_ptr<ServerCall> call) {
   Handlers handlers;
+  bool is_ended;
   {
     base::MutexLock lock(&mu_);
     handlers = handlers_;
+    is_ended = ended_;
+  }
+  if (is_ended) {
+    const absl::Status why = absl::UnavailableError("the server was stopped");
+    return call->is_stream() ? call->EndStream({why, ""}) : call->Respond(why);
   }
   if (call->is_stream()) {
     if (handlers.stream == nullptr) {
@@ -312,11 +319,15 @@ void Server::Core::Shutdown(absl::Duration grace,
 }
 
 void Server::Core::ReportStoppedLocked() {
-  if (!stopped_ || !connections_.empty()) return;
-  for (std::function<void()>& stopped : when_stopped_) {
-    executor_->Post(std::move(stopped));
-  }
-  when_stopped_.clear();
+  if (!stopped_ || !connections_.empty() || when_stopped_.empty()) return;
+  executor_->Post([self = shared_from_this()] {
+    std::vector<std::function<void()>> when_stopped;
+    {
+      base::MutexLock lock(&self->mu_);
+      when_stopped.swap(self->when_stopped_);  // empty after Stop()
+    }
+    for (const std::function<void()>& stopped : when_stopped) stopped();
+  });
 }
 
 void Server::Core::CloseAll() {
@@ -332,6 +343,7 @@ void Server::Core::Stop() {
   std::vector<std::function<void()>> unused;
   {
     base::MutexLock lock(&mu_);
+    ended_ = true;
     std::swap(handlers, handlers_);
     unused.swap(when_stopped_);
   }

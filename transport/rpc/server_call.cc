@@ -37,8 +37,22 @@ void ServerCall::BeginStream() {
 
 void ServerCall::CallHandler() {
   state_ = State::kHandled;
-  connection_->RunLater([self = shared_from_this(),
-                         handler = std::move(handler_)] { handler(self); });
+  has_handler_ = true;
+  connection_->RunLater([self = shared_from_this()] { self->RunHandler(); });
+}
+
+void ServerCall::RunHandler() {
+  if (!has_handler_.exchange(false)) return;
+  const Handler handler = std::move(handler_);
+  handler(shared_from_this());
+}
+
+// A peer may open and reset streams faster than callbacks run. Such calls must
+// not keep their requests until then.
+void ServerCall::DropHandler() {
+  if (!has_handler_.exchange(false)) return;
+  LateOwners::Drop(std::make_shared<Handler>(std::move(handler_)));
+  LateOwners::Drop(std::make_shared<Request>(std::move(request_)));
 }
 
 void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
@@ -82,23 +96,49 @@ void ServerCall::OnTrailers(absl::string_view) {
 
 void ServerCall::OnReset(const absl::Status&, bool) {
   recorded_.End(static_cast<int>(absl::StatusCode::kCancelled));
+  DropHandler();
   TellHandler();
   Finish();
 }
 
 void ServerCall::TellHandler() {
   cancelled_ = true;
-  if (on_cancel_ != nullptr) connection_->RunLater(std::move(on_cancel_));
-  on_cancel_ = nullptr;
+  if (on_cancel_ == nullptr) return;
+  connection_->RunLater([self = shared_from_this()] { self->RunOnCancel(); });
+}
+
+void ServerCall::RunOnCancel() {
+  std::function<void()> cancelled;
+  {
+    CallConnection::Section section(connection_.get());
+    cancelled = std::exchange(on_cancel_, nullptr);
+  }
+  if (cancelled != nullptr) cancelled();
 }
 
 void ServerCall::OnCancel(std::function<void()> cancelled) {
   CallConnection::Section section(connection_.get());
-  if (cancelled_) {
-    connection_->RunLater(std::move(cancelled));
-  } else if (state_ != State::kOver) {
-    on_cancel_ = std::move(cancelled);
-  }
+  if (!cancelled_ && state_ == State::kOver)
+    return;  // the handler has answered
+  on_cancel_ = std::move(cancelled);
+  if (cancelled_) TellHandler();
+}
+
+bool ServerCall::IsOverForHandler() {
+  if (state_ != State::kOver) return false;
+  cancelled_ = false;
+  DropOnCancel();
+  return true;
+}
+
+// Destroys the callback at the end of the section, without the lock, because
+// the callback may hold the last share. Does so on this thread: an answer need
+// not wake the loop.
+void ServerCall::DropOnCancel() {
+  if (on_cancel_ == nullptr) return;
+  LateOwners::Drop(
+      std::make_shared<std::function<void()>>(std::move(on_cancel_)));
+  on_cancel_ = nullptr;
 }
 
 void ServerCall::Refuse(const absl::Status& why) {
@@ -118,7 +158,7 @@ void ServerCall::Respond(absl::StatusOr<Response> response) {
     if (!size.ok()) response = size;
   }
   CallConnection::Section section(connection_.get());
-  if (state_ == State::kOver) return;
+  if (IsOverForHandler()) return;
   Send(std::move(response));
 }
 
@@ -178,23 +218,16 @@ void ServerCall::EndStream(End end) {
     end = End{absl::InternalError("the metadata at the end is too long"), ""};
   }
   CallConnection::Section section(connection_.get());
-  if (state_ == State::kOver) return;
+  if (IsOverForHandler()) return;
   recorded_.End(static_cast<int>(end.status.code()));
   SendEnd(end);
 }
 
-// Ends the call. Destroys the callback at the end of the section, without the
-// lock, because the callback may hold the last share. Does so on this thread:
-// an answer need not wake the loop.
 void ServerCall::Finish() {
   state_ = State::kOver;
   if (is_stream()) messages_->Drop();
   connection_->AddCalls(-1);
-  if (on_cancel_ != nullptr) {
-    LateOwners::Drop(
-        std::make_shared<std::function<void()>>(std::move(on_cancel_)));
-    on_cancel_ = nullptr;
-  }
+  if (!cancelled_) DropOnCancel();
   LateOwners::Drop(std::move(self_));
 }
 

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_RPC_SERVER_CALL_H_
 #define PENSTOCK_TRANSPORT_RPC_SERVER_CALL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,9 @@ namespace rpc {
 //   kReceiving  a stream's head              call the handler    kHandled
 //   kReceiving  a malformed request          answer with why     kOver
 //   kHandled    Respond, Finish              send the answer     kOver
+//   kHandled    a reset or a lost            run neither         kOver
+//               connection, before the
+//               handler runs
 //   any         a reset, a lost connection   run on_cancel       kOver
 //
 // A call that a server has received. Thread-safe: takes the connection's lock,
@@ -42,8 +46,8 @@ class ServerCall final : public session::StreamEvents,
              Handler handler, std::shared_ptr<const void> place)
       : connection_(std::move(connection)),
         stream_(stream),
-        handler_(std::move(handler)),
-        place_(std::move(place)) {}
+        place_(std::move(place)),
+        handler_(std::move(handler)) {}
 
   // Attaches the call to its stream. Call once, under the connection's lock.
   void Attach();
@@ -59,8 +63,9 @@ class ServerCall final : public session::StreamEvents,
   void Write(const memory::Payload& message, Accepted accepted);
   void Read(Received received);
   void EndStream(End end);
-  // Runs `cancelled` once, on the loop's thread, when the client has gone or
-  // has cancelled the call. Never runs `cancelled` after Respond().
+  // Runs `cancelled` once, as a callback, when the client has gone or has
+  // cancelled the call. Does not begin `cancelled` after Respond() or
+  // EndStream().
   void OnCancel(std::function<void()> cancelled);
 
  private:
@@ -78,18 +83,30 @@ class ServerCall final : public session::StreamEvents,
 
   void Refuse(const absl::Status& why);
   void Send(absl::StatusOr<Response> response);
-  // Runs on_cancel_ later.
+  // Runs on_cancel_ later, unless the handler answers before.
   void TellHandler();
+  void RunOnCancel();
   void BeginStream();
+  // Runs the handler later, unless the call is reset before.
   void CallHandler();
+  void RunHandler();
+  // Releases what only the handler needs, if it has not run.
+  void DropHandler();
+  // Returns true if the call is over, and then forgets on_cancel_: the handler
+  // has answered.
+  bool IsOverForHandler();
+  void DropOnCancel();
   // Sends the trailers and ends the call.
   void SendEnd(const End& end);
   void Finish();
 
   const std::shared_ptr<CallConnection> connection_;
   const uint32_t stream_;
-  Handler handler_;
   const std::shared_ptr<const void> place_;
+  // True from CallHandler() on. Whoever resets the flag owns handler_, and may
+  // change request_: RunHandler() or DropHandler().
+  std::atomic<bool> has_handler_{false};
+  Handler handler_;
   // The lock of the connection guards the members below, except request_ after
   // its arrival.
   State state_ = State::kReceiving;

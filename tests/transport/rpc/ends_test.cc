@@ -56,6 +56,34 @@ TEST_P(EndsTest, CancelTellsTheHandler) {
   EXPECT_EQ(cancelled.count(), 1);
 }
 
+// A handler may free what the callback uses once it has answered.
+TEST_P(EndsTest, AnswerForgetsACancellationThatWaits) {
+  const Awaited<std::shared_ptr<IncomingCall>> incoming;
+  const Awaited<std::shared_ptr<IncomingCall>> cancelled;
+  const Awaited<bool> late;
+  Serve([=](std::shared_ptr<IncomingCall> call) {
+    if (call->request().method == "first") return incoming.Set(std::move(call));
+    if (call->request().method == "second") {
+      // Callbacks run one after another, so the new one has to wait.
+      const std::shared_ptr<IncomingCall> first = *cancelled.Get();
+      first->OnCancel([late] { late.Set(true); });
+      first->Respond(Response());
+    }
+    call->Respond(Response());
+  });
+  std::unique_ptr<Client> client = Connect();
+  const Client::CallId id = client->Call(Named("first"), [](const Result&) {});
+  const std::shared_ptr<IncomingCall> first = *incoming.Get();
+  const Awaited<bool> told;
+  first->OnCancel([told] { told.Set(true); });
+  client->Cancel(id);
+  ASSERT_TRUE(told.Get().has_value());
+  cancelled.Set(first);
+  EXPECT_TRUE(Call(client.get(), Named("second")).ok());
+  EXPECT_TRUE(Call(client.get(), Named("third")).ok());
+  EXPECT_EQ(late.count(), 0);
+}
+
 TEST_P(EndsTest, CancelThatCameBeforeIsToldOf) {
   const Awaited<std::shared_ptr<IncomingCall>> incoming;
   Serve([incoming](std::shared_ptr<IncomingCall> call) {

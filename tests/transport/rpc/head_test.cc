@@ -191,6 +191,12 @@ TEST(Head, LongMessageIsCut) {
   EXPECT_EQ(ParseEnd(EncodeEnd(end))->status.message().size(), 4000);
 }
 
+TEST(Head, LongMessageIsNotCutInACharacter) {
+  const std::string text(3999, 'x');
+  const End end{absl::InternalError(text + "\u20ac and more"), ""};
+  EXPECT_EQ(ParseEnd(EncodeEnd(end))->status.message(), text);
+}
+
 TEST(Head, UnknownCodeIsUnknown) {
   std::string head = EncodeEnd(End());
   head[0] = 99;

@@ -76,6 +76,24 @@ TEST_P(StreamEndsTest, StreamsEndBeforeThereIsAConnection) {
   EXPECT_EQ(last.EndCode(), absl::StatusCode::kCancelled);
 }
 
+// Callbacks often hold the object that owns the stream.
+TEST_P(StreamEndsTest, StreamThatWasNeverSentHoldsNoCallback) {
+  Client::Options options;
+  options.target = "127.0.0.1:1";  // nobody listens
+  std::unique_ptr<Client> client = Connect(options);
+  const Awaited<bool> gone;
+  std::shared_ptr<std::unique_ptr<OutgoingStream>> owner(
+      new std::unique_ptr<OutgoingStream>(),
+      [gone](std::unique_ptr<OutgoingStream>* stream) {
+        delete stream;
+        gone.Set(true);
+      });
+  *owner = client->Open(
+      Named("any"), [owner](const std::string&) {}, [owner](const End&) {});
+  owner = nullptr;
+  EXPECT_TRUE(gone.Get().has_value());
+}
+
 // Tests that a cancel after the end changes nothing.
 TEST_P(StreamEndsTest, LateCancelChangesNothing) {
   ServeStreams([](const Incoming& stream) {
