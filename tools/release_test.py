@@ -29,7 +29,7 @@ class ReleaseTest(unittest.TestCase):
                            ("debian/changelog", DEBIAN),
                            (".gitignore", "/dist/\n")]:
             self.put(path, text)
-        for name in ("package", "wheel", "tensorflow_wheel"):
+        for name in ("package", "wheel", "tensorflow_wheel", "torch_wheel"):
             self.put(f"tools/{name}", f'#!/bin/sh\necho x >"$1/{name}.file"\n')
         self.put("tools/setup", "#!/bin/sh\n")
         shutil.copy(TOOL, self.root / "tools/release")
@@ -118,11 +118,11 @@ class ReleaseTest(unittest.TestCase):
         self.assertEqual({path.name for path in folder.iterdir()},
                          {"SHA256SUMS", "penstock-0.2.0.tar.gz",
                           "package.file", "wheel.file",
-                          "tensorflow_wheel.file"})
+                          "tensorflow_wheel.file", "torch_wheel.file"})
         subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"],
                        cwd=folder, check=True, stdout=subprocess.DEVNULL)
         self.assertEqual(len((folder / "SHA256SUMS").read_text().split("\n")),
-                         5)
+                         6)
         self.refuses("is not empty", "0.2.0", "--build")
 
     def test_a_builder_that_fails_ends_it(self):
