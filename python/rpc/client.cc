@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "python/gil.h"
+#include "python/rpc/closed.h"
 #include "python/rpc/hello.h"
 #include "python/rpc/payloads.h"
 #include "python/rpc/reports.h"
@@ -24,8 +25,6 @@ py::tuple OutcomeOf(const absl::StatusOr<rpc::Response>& result) {
                         py::bytes(result.ok() ? result->metadata : ""),
                         result.ok() ? ToBytes(result->payload) : py::bytes());
 }
-
-absl::Status ChannelClosed() { return absl::CancelledError("Channel closed!"); }
 
 absl::Status DeadlineExceeded() {
   return absl::DeadlineExceededError("Deadline Exceeded");
@@ -150,16 +149,15 @@ RpcClient::Started RpcClient::Send(const std::string& method,
   } else if (client == nullptr) {
     started.state->End(ChannelClosed());
   } else {
-    started.id = client->Call(
-        rpc::Request{method, std::string(metadata), *std::move(payload),
-                     timeout},
-        [state = started.state,
-         closed = closed_](absl::StatusOr<rpc::Response> answer) {
-          if (closed->load() && absl::IsUnavailable(answer.status())) {
-            answer = ChannelClosed();
-          }
-          state->End(std::move(answer));
-        });
+    started.id =
+        client->Call(rpc::Request{method, std::string(metadata),
+                                  *std::move(payload), timeout},
+                     [state = started.state,
+                      closed = closed_](absl::StatusOr<rpc::Response> answer) {
+                       if (!answer.ok())
+                         answer = EndOf(answer.status(), closed->load());
+                       state->End(std::move(answer));
+                     });
   }
   return started;
 }
@@ -172,7 +170,8 @@ std::shared_ptr<SentStream> RpcClient::Open(const std::string& method,
   if (client == nullptr) return nullptr;
   return SentStream::Open(client.get(),
                           rpc::Request{method, std::string(ViewOf(metadata)),
-                                       memory::Payload(), TimeoutOf(timeout)});
+                                       memory::Payload(), TimeoutOf(timeout)},
+                          closed_);
 }
 
 bool RpcClient::End(const Started& started, const absl::Status& why) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "python/gil.h"
+#include "python/rpc/closed.h"
 #include "python/rpc/payloads.h"
 #include "python/rpc/waits.h"
 #include "transport/base/steady_time.h"
@@ -55,8 +56,9 @@ rpc::Accepted AcceptedOf(const std::shared_ptr<StreamState>& state) {
 
 }  // namespace
 
-std::shared_ptr<SentStream> SentStream::Open(rpc::Client* client,
-                                             rpc::Request request) {
+std::shared_ptr<SentStream> SentStream::Open(
+    rpc::Client* client, rpc::Request request,
+    std::shared_ptr<const std::atomic<bool>> closed) {
   std::shared_ptr<SentStream> made(new SentStream);
   const absl::Duration limit = request.timeout;
   made->stream_ = client->Open(
@@ -64,7 +66,10 @@ std::shared_ptr<SentStream> SentStream::Open(rpc::Client* client,
       [state = made->state_](std::string metadata) {
         state->OnMetadata(std::move(metadata));
       },
-      [state = made->state_](rpc::End end) { state->End(std::move(end)); });
+      [state = made->state_, closed = std::move(closed)](rpc::End end) {
+        end.status = EndOf(std::move(end.status), closed->load());
+        state->End(std::move(end));
+      });
   RequestReads(made->stream_.get(), made->state_);
   if (limit != absl::InfiniteDuration()) {
     made->state_->ExpireAfter(limit, [weak = made->weak_from_this()] {

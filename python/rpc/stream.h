@@ -24,9 +24,11 @@ namespace penstock::python {
 // A stream of a client. The destructor cancels the stream.
 class SentStream : public std::enable_shared_from_this<SentStream> {
  public:
-  // Opens a stream. `limit` is the time until its deadline.
-  static std::shared_ptr<SentStream> Open(rpc::Client* client,
-                                          rpc::Request request);
+  // Opens a stream, which ends at its timeout. `closed` says whether the
+  // program has closed the client.
+  static std::shared_ptr<SentStream> Open(
+      rpc::Client* client, rpc::Request request,
+      std::shared_ptr<const std::atomic<bool>> closed);
 
   // Sends a message, and waits while too many messages wait for the peer.
   // `is_last` half-closes behind the message. Returns false if the stream has

@@ -201,6 +201,23 @@ def test_a_deadline(team):
     assert ended.wait(20)
 
 
+def test_a_closed_channel_ends_its_streams(team):
+    def handler(requests, context):
+        yield b"1"
+        for request in requests:
+            yield request
+
+    channel, turns = start(team, slow=stream(handler)), threading.Event()
+    call = channel.stream_stream("/test/slow")(
+        b"x" for _ in range(1) if turns.wait(20))
+    assert next(call) == b"1"
+    channel.close()
+    error = caught(next, call)
+    assert error.code() is grpc.StatusCode.CANCELLED
+    assert error.details() == "Channel closed!"
+    turns.set()
+
+
 def test_a_handler_that_takes_no_more_requests(team):
     def handler(requests, context):
         yield next(requests)

@@ -1,0 +1,23 @@
+// The end of the calls of a channel that the program closes.
+
+#ifndef PENSTOCK_PYTHON_RPC_CLOSED_H_
+#define PENSTOCK_PYTHON_RPC_CLOSED_H_
+
+#include "absl/status/status.h"
+
+namespace penstock::python {
+
+// Returns grpcio's end of such calls.
+inline absl::Status ChannelClosed() {
+  return absl::CancelledError("Channel closed!");
+}
+
+// Returns how a call has ended for the program, which has perhaps closed its
+// channel.
+inline absl::Status EndOf(absl::Status status, bool is_closed) {
+  return is_closed && absl::IsUnavailable(status) ? ChannelClosed() : status;
+}
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_RPC_CLOSED_H_
