@@ -23,19 +23,32 @@ namespace py = pybind11;
 constexpr absl::Duration kLinger =
     absl::Nanoseconds(progress::SpinPolicy::kMaxNanos);
 
-py::object Wrapped(CallQueue::Incoming call) {
-  if (call.stream != nullptr) {
-    return py::cast(std::make_shared<ReceivedStream>(std::move(call.stream)));
-  }
-  if (call.call == nullptr) return py::none();
-  return py::cast(std::make_shared<ReceivedCall>(std::move(call.call)));
-}
-
 }  // namespace
 
-ReceivedCall::ReceivedCall(std::shared_ptr<rpc::IncomingCall> call)
+ReceivedCall::ReceivedCall(std::shared_ptr<rpc::IncomingCall> call,
+                           Deadlines* deadlines)
     : call_(std::move(call)),
-      deadline_(base::SteadyNow() + call_->request().timeout) {}
+      deadline_(deadlines->Add(
+          base::SteadyNow() + call_->request().timeout,
+          [weak = std::weak_ptr<rpc::IncomingCall>(call_), watch = watch_] {
+            if (const auto call = weak.lock()) Expire(call.get(), watch.get());
+          })) {}
+
+void ReceivedCall::Expire(rpc::IncomingCall* call, Watching* watch) {
+  // Nobody hears of a cancellation after a response.
+  call->Respond(absl::DeadlineExceededError("Deadline Exceeded"));
+  watch->Cancel();
+}
+
+void ReceivedCall::Watching::Cancel() {
+  cancelled.store(true);
+  Report();
+}
+
+void ReceivedCall::Watching::Report() {
+  const uint64_t taken = number.exchange(0);
+  if (taken != 0) Reports::Get()->Add(taken);
+}
 
 py::bytes ReceivedCall::metadata() const { return call_->request().metadata; }
 
@@ -44,14 +57,15 @@ py::bytes ReceivedCall::Message() const {
 }
 
 py::object ReceivedCall::TimeRemaining() const {
-  if (deadline_ == absl::InfiniteFuture()) return py::none();
+  if (deadline_.when() == absl::InfiniteFuture()) return py::none();
   return py::float_(absl::ToDoubleSeconds(
-      std::max(deadline_ - base::SteadyNow(), absl::ZeroDuration())));
+      std::max(deadline_.when() - base::SteadyNow(), absl::ZeroDuration())));
 }
 
 void ReceivedCall::Respond(const py::bytes& metadata,
                            const py::bytes& message) {
   Unlocked unlocked;
+  deadline_.Drop();
   absl::StatusOr<memory::Payload> payload = ToPayload(ViewOf(message));
   if (!payload.ok()) return call_->Respond(payload.status());
   call_->Respond(
@@ -60,10 +74,9 @@ void ReceivedCall::Respond(const py::bytes& metadata,
 
 void ReceivedCall::Watch(uint64_t number) {
   Unlocked unlocked;
-  call_->OnCancel([watch = watch_, number] {
-    watch->cancelled.store(true);
-    if (number != 0) Reports::Get()->Add(number);
-  });
+  watch_->number.store(number);
+  call_->OnCancel([watch = watch_] { watch->Cancel(); });
+  if (is_cancelled()) watch_->Report();  // the deadline came first
 }
 
 void CallQueue::Add(Incoming call) {
@@ -158,6 +171,16 @@ RpcServer::RpcServer(const std::string& address, const py::bytes& token,
   port_ = (*server)->port();
   base::MutexLock lock(&mu_);
   server_ = *std::move(server);
+}
+
+py::object RpcServer::Wrapped(CallQueue::Incoming call) const {
+  if (call.stream != nullptr) {
+    return py::cast(std::make_shared<ReceivedStream>(std::move(call.stream),
+                                                     deadlines_.get()));
+  }
+  if (call.call == nullptr) return py::none();
+  return py::cast(
+      std::make_shared<ReceivedCall>(std::move(call.call), deadlines_.get()));
 }
 
 py::object RpcServer::Serve() {

@@ -13,16 +13,18 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "python/rpc/deadlines.h"
 #include "transport/base/mutex.h"
 #include "transport/rpc/server.h"
 
 namespace penstock::python {
 
-// A received call. Thread-safe. Call all functions with the GIL, which those
-// that copy or send release.
+// A received call. At its deadline, the client gets DEADLINE_EXCEEDED, and the
+// call is cancelled for its handler. Thread-safe. Call all functions with the
+// GIL, which those that copy or send release.
 class ReceivedCall {
  public:
-  explicit ReceivedCall(std::shared_ptr<rpc::IncomingCall> call);
+  ReceivedCall(std::shared_ptr<rpc::IncomingCall> call, Deadlines* deadlines);
 
   const std::string& method() const { return call_->request().method; }
   const std::string& peer() const { return call_->peer(); }
@@ -32,21 +34,29 @@ class ReceivedCall {
   pybind11::object TimeRemaining() const;
 
   void Respond(const pybind11::bytes& metadata, const pybind11::bytes& message);
-  // Returns true if the client has cancelled the call or has gone, before the
-  // response. Learns of it from the first call of Watch() on.
+  // Returns true if the client has cancelled the call or has gone, or if the
+  // deadline has passed, before the response. Learns of the client from the
+  // first call of Watch() on.
   bool is_cancelled() const { return watch_->cancelled.load(); }
-  // Adds `number` to Reports if the client cancels the call or goes. 0 adds
-  // nothing. Has an effect once.
+  // Adds `number` to Reports if that happens. 0 adds nothing. Has an effect
+  // once.
   void Watch(uint64_t number);
 
  private:
   struct Watching {
+    void Cancel();
+    // Adds the number to Reports, once.
+    void Report();
+
     std::atomic<bool> cancelled{false};
+    std::atomic<uint64_t> number{0};  // 0: none wanted, or added
   };
 
+  static void Expire(rpc::IncomingCall* call, Watching* watch);
+
   const std::shared_ptr<rpc::IncomingCall> call_;
-  const absl::Time deadline_;
   const std::shared_ptr<Watching> watch_ = std::make_shared<Watching>();
+  const Deadlines::Entry deadline_;
 };
 
 // The received calls that wait for a thread of Python's. Thread-safe. Needs no
@@ -103,7 +113,10 @@ class RpcServer {
   pybind11::list Describe() const;
 
  private:
+  pybind11::object Wrapped(CallQueue::Incoming call) const;
+
   const std::shared_ptr<CallQueue> queue_ = std::make_shared<CallQueue>();
+  const std::shared_ptr<Deadlines> deadlines_ = std::make_shared<Deadlines>();
   int port_ = 0;
   mutable base::Mutex mu_;
   std::shared_ptr<rpc::Server> server_ ABSL_GUARDED_BY(mu_);  // null: closed

@@ -54,6 +54,14 @@ rpc::Accepted AcceptedOf(const std::shared_ptr<StreamState>& state) {
   return [state](bool is_accepted) { state->OnAccepted(is_accepted); };
 }
 
+// Ends a received stream at its deadline.
+void Expire(rpc::IncomingStream* stream, StreamState* state) {
+  const rpc::End end{absl::DeadlineExceededError("Deadline Exceeded"), ""};
+  state->End(
+      end);  // first, so that no read seems to be behind the last message
+  stream->Finish(end);
+}
+
 }  // namespace
 
 std::shared_ptr<SentStream> SentStream::Open(
@@ -150,9 +158,15 @@ py::tuple SentStream::Outcome() const {
                         py::bytes(end.metadata));
 }
 
-ReceivedStream::ReceivedStream(std::shared_ptr<rpc::IncomingStream> stream)
+ReceivedStream::ReceivedStream(std::shared_ptr<rpc::IncomingStream> stream,
+                               Deadlines* deadlines)
     : stream_(std::move(stream)),
-      deadline_(base::SteadyNow() + stream_->request().timeout) {
+      deadline_(deadlines->Add(
+          base::SteadyNow() + stream_->request().timeout,
+          [weak = std::weak_ptr<rpc::IncomingStream>(stream_), state = state_] {
+            if (const auto stream = weak.lock())
+              Expire(stream.get(), state.get());
+          })) {
   Unlocked unlocked;
   stream_->OnCancel([state = state_] {
     state->End(rpc::End{absl::CancelledError(), ""});
@@ -160,9 +174,9 @@ ReceivedStream::ReceivedStream(std::shared_ptr<rpc::IncomingStream> stream)
 }
 
 py::object ReceivedStream::TimeRemaining() const {
-  if (deadline_ == absl::InfiniteFuture()) return py::none();
+  if (deadline_.when() == absl::InfiniteFuture()) return py::none();
   return py::float_(absl::ToDoubleSeconds(
-      std::max(deadline_ - base::SteadyNow(), absl::ZeroDuration())));
+      std::max(deadline_.when() - base::SteadyNow(), absl::ZeroDuration())));
 }
 
 bool ReceivedStream::Write(const py::bytes& message) {
@@ -193,6 +207,7 @@ void ReceivedStream::SendMetadata(const py::bytes& metadata) {
 
 void ReceivedStream::Finish(const py::bytes& metadata) {
   Unlocked unlocked;
+  deadline_.Drop();
   stream_->Finish(rpc::End{absl::OkStatus(), std::string(ViewOf(metadata))});
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "python/rpc/deadlines.h"
 #include "python/rpc/stream_state.h"
 #include "transport/rpc/client.h"
 #include "transport/rpc/server.h"
@@ -59,10 +60,12 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
   std::unique_ptr<rpc::OutgoingStream> stream_;
 };
 
-// A stream that a server has received.
+// A stream that a server has received. At its deadline, the client gets
+// DEADLINE_EXCEEDED, and the stream is cancelled for its handler.
 class ReceivedStream {
  public:
-  explicit ReceivedStream(std::shared_ptr<rpc::IncomingStream> stream);
+  ReceivedStream(std::shared_ptr<rpc::IncomingStream> stream,
+                 Deadlines* deadlines);
 
   const std::string& method() const { return stream_->request().method; }
   const std::string& peer() const { return stream_->peer(); }
@@ -74,15 +77,16 @@ class ReceivedStream {
   void SendMetadata(const pybind11::bytes& metadata);
   // Ends the stream with the metadata.
   void Finish(const pybind11::bytes& metadata);
-  // Returns true if the client has cancelled the stream or has gone.
+  // Returns true if the client has cancelled the stream or has gone, or if the
+  // deadline has passed.
   bool is_cancelled() const { return state_->has_ended(); }
-  // Adds `number` to Reports if the client cancels the stream or goes.
+  // Adds `number` to Reports if that happens.
   void Watch(uint64_t number) { state_->Report(number); }
 
  private:
   const std::shared_ptr<rpc::IncomingStream> stream_;
-  const absl::Time deadline_;
   const std::shared_ptr<StreamState> state_ = std::make_shared<StreamState>();
+  const Deadlines::Entry deadline_;
 };
 
 void BindStreams(pybind11::module_& module);
