@@ -65,12 +65,12 @@ void Expire(rpc::IncomingStream* stream, StreamState* state) {
 }  // namespace
 
 std::shared_ptr<SentStream> SentStream::Open(
-    rpc::Client* client, rpc::Request request,
+    rpc::Client* client, const rpc::Request& request,
     std::shared_ptr<const std::atomic<bool>> closed) {
   std::shared_ptr<SentStream> made(new SentStream);
   const absl::Duration limit = request.timeout;
   made->stream_ = client->Open(
-      std::move(request),
+      request,
       [state = made->state_](std::string metadata) {
         state->OnMetadata(std::move(metadata));
       },

@@ -28,7 +28,7 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
   // Opens a stream, which ends at its timeout. `closed` says whether the
   // program has closed the client.
   static std::shared_ptr<SentStream> Open(
-      rpc::Client* client, rpc::Request request,
+      rpc::Client* client, const rpc::Request& request,
       std::shared_ptr<const std::atomic<bool>> closed);
 
   // Sends a message, and waits while too many messages wait for the peer.
