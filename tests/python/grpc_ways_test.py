@@ -3,8 +3,10 @@
 that come back, forks, exits."""
 
 import concurrent.futures
+import contextlib
 import itertools
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -120,6 +122,79 @@ def test_a_server_that_comes_back_is_found_again():
     server.stop(None)
 
 
+@contextlib.contextmanager
+def offering(address, host):
+    """Runs a server of grpcio whose offer has the address and the identity of a
+    host. Yields its target, and a socket that listens at the offer's port."""
+    trap = socket.create_server(("127.0.0.1", 0))
+    offer = penstock.grpc._wire.encode_offer(penstock.grpc._wire.Offer(
+        trap.getsockname()[1], b"secret", address, host))
+
+    class Offers(grpc.GenericRpcHandler):
+
+        def service(self, handler_call_details):
+            if handler_call_details.method != "/penstock.Rpc/Offer":
+                return None
+            return grpc.unary_unary_rpc_method_handler(
+                lambda request, context: offer)
+
+    echo = fast_grpc.Handlers({"echo": lambda request, context: request})
+    with trap, fast_grpc.serving(grpc, [Offers(), echo]) as target:
+        yield target, trap
+
+
+OWN_HOST = penstock.grpc._rules.host_identity()
+
+
+@pytest.mark.parametrize("hosts, address, host, is_called", [
+    # As through a forwarded port, behind which is another host.
+    ("", "127.0.0.1", b"another host", False),
+    ("", "0.0.0.0", b"another host", False),
+    ("", "0.0.0.0", b"", False),
+    ("", "192.0.2.1", OWN_HOST, False),
+    ("1", "127.0.0.1", b"another host", False),
+    ("1", "0.0.0.0", b"another host", True),
+    ("", "127.0.0.1", OWN_HOST, True),
+    ("", "0.0.0.0", OWN_HOST, True),
+])
+def test_the_token_stays_on_the_host(monkeypatch, hosts, address, host,
+                                     is_called):
+    monkeypatch.setenv("PENSTOCK_GRPC_HOSTS", hosts)
+    with offering(address, host) as (target, trap):
+        with penstock.grpc.insecure_channel(target) as channel:
+            echo = channel.unary_unary("/test/echo")
+            assert echo(b"x") == b"x"
+            if is_called:
+                trap.settimeout(20)
+                trap.accept()[0].close()
+                return
+            end = time.monotonic() + 20
+            while "host" not in channel.describe()[3]:
+                assert time.monotonic() < end, channel.describe()
+            assert echo(b"x") == b"x"
+        trap.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            trap.accept()
+
+
+def test_a_server_at_all_addresses_has_its_data_plane_at_loopback():
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+    server = penstock.grpc.server(pool, [fast_grpc.Handlers(
+        {"echo": lambda request, context: request})])
+    port = server.add_insecure_port("0.0.0.0:0")
+    server.start()
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as stock:
+        offer = penstock.grpc._wire.decode_offer(
+            stock.unary_unary("/penstock.Rpc/Offer")(b""))
+    assert offer.address == "127.0.0.1"
+    with pytest.raises(ConnectionRefusedError):  # at another of its addresses
+        socket.create_connection(("127.0.0.2", offer.port)).close()
+    with penstock.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        fast_grpc.until_fast(channel)
+        assert channel.unary_unary("/test/echo")(b"x") == b"x"
+    server.stop(None)
+
+
 DYING = """
 import os, signal, sys
 import fast_grpc, penstock.grpc
@@ -161,7 +236,7 @@ def test_a_server_that_dies():
 def test_a_hostile_client_ends_its_own_call_only(method, head):
     with echo_server(penstock.grpc) as target:
         with grpc.insecure_channel(target) as stock:
-            port, token = penstock.grpc._wire.decode_offer(
+            port, token, _, _ = penstock.grpc._wire.decode_offer(
                 stock.unary_unary("/penstock.Rpc/Offer")(b""))
         client = penstock._rpc.Client(f"127.0.0.1:{port}", token, -1)
         code, _, answer, _ = client.call(method, head, b"", 20.0)
@@ -179,7 +254,7 @@ def test_a_hostile_client_ends_its_own_call_only(method, head):
 def test_a_stranger_without_the_token_is_refused():
     with echo_server(penstock.grpc) as target:
         with grpc.insecure_channel(target) as stock:
-            port, token = penstock.grpc._wire.decode_offer(
+            port, token, _, _ = penstock.grpc._wire.decode_offer(
                 stock.unary_unary("/penstock.Rpc/Offer")(b""))
         client = penstock._rpc.Client(f"127.0.0.1:{port}", token[::-1], -1)
         code, message, _, _ = client.call("/test/echo", b"\x01", b"x", 20.0)

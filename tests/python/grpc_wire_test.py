@@ -16,7 +16,7 @@ RESPONSE = (b"\x01\x00\x05\x03\x00\x00\x00why"
             b"\x01\x00"
             b"\x03\x00\x01\x00\x00\x00x-a1"
             b"\x03\x00\x01\x00\x00\x00x-b2")
-OFFER = b"\x01\x39\x30\x03abc"
+OFFER = b"\x02\x39\x30\x03\x03\x02abc::1id"
 
 
 def test_golden_bytes():
@@ -26,8 +26,9 @@ def test_golden_bytes():
     outcome = (5, "why", (("x-a", "1"),), (("x-b", "2"),))
     assert _wire.encode_response(5, b"why", *outcome[2:]) == RESPONSE
     assert _wire.decode_response(RESPONSE) == outcome
-    assert _wire.encode_offer(12345, b"abc") == OFFER
-    assert _wire.decode_offer(OFFER) == (12345, b"abc")
+    offer = _wire.Offer(12345, b"abc", "::1", b"id")
+    assert _wire.encode_offer(offer) == OFFER
+    assert _wire.decode_offer(OFFER) == offer
     assert _wire.decode_response(_wire.PLAIN_OK) == (0, "", (), ())
     assert _wire.decode_response(_wire.DECLINED) is None
 

@@ -95,9 +95,13 @@ class Way:
     def _on_answer(self, answer):
         candidate, reason, is_final = None, None, False
         try:
-            port, token = _wire.decode_offer(answer.result())
-            candidate = _rpc.Client(_rules.join(self._host, port), token,
-                                    self._max_receive_bytes)
+            offer = _wire.decode_offer(answer.result())
+            address, reason = _rules.address_of_offer(offer, self._host)
+            if address is None:
+                is_final = True
+            else:
+                candidate = _rpc.Client(address, offer.token,
+                                        self._max_receive_bytes)
         except grpc.FutureCancelledError:
             reason, is_final = "the channel was closed", True
         except grpc.RpcError as error:

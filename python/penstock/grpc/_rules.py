@@ -4,6 +4,7 @@ Each function returns an address and None, or None and the reason for staying
 with the real gRPC.
 """
 
+import hashlib
 import ipaddress
 import os
 import sys
@@ -81,17 +82,60 @@ def host_of_target(target, options):
     return host, None
 
 
+def _may_leave_host():
+    return os.environ.get("PENSTOCK_GRPC_HOSTS") == "1"
+
+
+def host_identity():
+    """Returns bytes that are equal in processes of one kernel and one network
+    namespace. Returns b"" if they are unknown."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            boot = file.read().strip()
+        space = os.stat("/proc/self/ns/net")
+    except OSError:
+        return b""
+    return hashlib.sha256(
+        b"%s %d %d" % (boot, space.st_dev, space.st_ino)).digest()
+
+
 def address_of_server(address):
-    """Returns the address at which a server's fast way listens."""
+    """Returns the host at which a server's fast way listens. This is a loopback
+    address, unless PENSTOCK_GRPC_HOSTS=1."""
     if _is_patched():
         return None, "gevent has replaced the threads"
     try:
         host, _ = split(address)
         if host == "localhost":
             host = "127.0.0.1"
-        return join(str(ipaddress.ip_address(host)), 0), None
+        parsed = ipaddress.ip_address(host)
     except ValueError:
         return None, f"{address!r} is not a numeric address and a port"
+    if parsed.is_loopback or _may_leave_host():
+        return str(parsed), None
+    return "127.0.0.1", None
+
+
+def address_of_offer(offer, host):
+    """Returns the address to which a client connects. `host` is the host of the
+    channel's target.
+
+    A forwarded port leads to a server elsewhere, and the offer's port may be
+    somebody else's here. So the client connects to loopback addresses only, and
+    only if the server is on this host, unless PENSTOCK_GRPC_HOSTS=1."""
+    address = ipaddress.ip_address(offer.address)
+    if offer.host and offer.host == host_identity():
+        if address.is_loopback:
+            return join(str(address), offer.port), None
+        if address.is_unspecified:
+            loopback = "127.0.0.1" if address.version == 4 else "::1"
+            return join(loopback, offer.port), None
+    if not _may_leave_host():
+        return None, ("the server is on another host, or in another network "
+                      "namespace, and PENSTOCK_GRPC_HOSTS is not 1")
+    if address.is_loopback:
+        return None, "the server's data plane is for its own host only"
+    return join(host, offer.port), None
 
 
 def is_insecure(context):

@@ -397,7 +397,7 @@ class Server(grpc.Server):
         limit = _rules.option(options or (), "grpc.max_receive_message_length",
                               _MAX_RECEIVE_BYTES)
         self._max_receive_bytes = limit if limit >= 0 else -1
-        self._address = None  # of the fast way
+        self._address = None  # the host at which the fast way listens
         self._reason = reason
         live.add(self)
 
@@ -431,7 +431,7 @@ class Server(grpc.Server):
         if self._reason is None:
             try:
                 token = _rpc.new_token()
-                port = _rpc.Server(self._address, token,
+                port = _rpc.Server(_rules.join(self._address, 0), token,
                                    self._max_receive_bytes)
             except RuntimeError as error:
                 self._reason = str(error)
@@ -441,7 +441,8 @@ class Server(grpc.Server):
             return
         self._plane = _DataPlane(port, self._pool, self._handlers)
         self._plane.start()
-        self._offers.offer = _wire.encode_offer(port.port, token)
+        self._offers.offer = _wire.encode_offer(_wire.Offer(
+            port.port, token, self._address, _rules.host_identity()))
 
     def stop(self, grace):
         if self._plane is None:

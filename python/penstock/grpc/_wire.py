@@ -10,6 +10,11 @@ transport/rpc. A head is the metadata there:
                then entries of trailing metadata
     an entry   u16 length of the key, u32 length of the value, key, value
 
+The answer to OFFER_METHOD:
+
+    offer      u8 2, u16 port, u8 lengths of the token, the address and the
+               identity of the host, then these three
+
 A server declines a call that only the real server can serve. No handler has
 run, so that the client calls again over the real channel.
 """
@@ -21,6 +26,8 @@ import struct
 Metadatum = collections.namedtuple("_Metadatum", ("key", "value"))
 Outcome = collections.namedtuple("Outcome",
                                  ("code", "details", "initial", "trailing"))
+# The data plane of a server. `host` is the identity of its host.
+Offer = collections.namedtuple("Offer", ("port", "token", "address", "host"))
 
 # The method by which a client asks for a server's data plane.
 OFFER_SERVICE = "penstock.Rpc"
@@ -30,7 +37,7 @@ _VERSION = b"\x01"
 _ENTRY = struct.Struct("<HI")
 _RESPONSE = struct.Struct("<BBBI")
 _COUNT = struct.Struct("<H")
-_OFFER = struct.Struct("<BHB")
+_OFFER = struct.Struct("<BHBBB")
 
 # The response of most calls: OK without details and metadata.
 PLAIN_OK = _RESPONSE.pack(1, 0, 0, 0) + _COUNT.pack(0)
@@ -152,18 +159,23 @@ def decode_response(head):
         raise ValueError(str(error)) from error
 
 
-def encode_offer(port, token):
+def encode_offer(offer):
     """Returns the answer to OFFER_METHOD."""
-    return _OFFER.pack(1, port, len(token)) + token
+    address = offer.address.encode("ascii")
+    return _OFFER.pack(2, offer.port, len(offer.token), len(address),
+                       len(offer.host)) + offer.token + address + offer.host
 
 
-def decode_offer(offer):
-    """Returns a port and a token. Raises ValueError for a malformed offer."""
+def decode_offer(data):
+    """Returns an Offer. Raises ValueError for a malformed one."""
     try:
-        version, port, size = _OFFER.unpack_from(offer)
+        version, port, *sizes = _OFFER.unpack_from(data)
     except struct.error as error:
         raise ValueError(str(error)) from error
-    token = offer[_OFFER.size:]
-    if version != 1 or not port or not 1 <= size <= 64 or len(token) != size:
+    if (version != 2 or not port or not 1 <= sizes[0] <= 64 or
+            len(data) != _OFFER.size + sum(sizes)):
         raise ValueError("the server's penstock is of another release")
-    return port, token
+    middle = _OFFER.size + sizes[0]
+    end = middle + sizes[1]
+    return Offer(port, data[_OFFER.size:middle],
+                 data[middle:end].decode("ascii"), data[end:])
