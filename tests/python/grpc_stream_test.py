@@ -2,6 +2,7 @@
 """Tests streams of penstock.grpc against grpcio: each case runs over both, and
 has the same outcome."""
 
+import concurrent.futures
 import itertools
 import os
 import threading
@@ -11,6 +12,7 @@ import run_pytest
 import grpc
 import pytest
 
+import fast_grpc
 from fast_grpc import caught, make_team  # noqa: F401  # pylint: disable=unused-import
 
 
@@ -287,6 +289,42 @@ def test_interceptors(team):
     assert list(channel.stream_stream("/test/each")(iter([b"x"]))) == [b"x"]
     assert list(channel.unary_stream("/test/count")(b"2")) == [b"0", b"1"]
     assert counting.calls == 2
+
+
+@pytest.mark.parametrize("grace", [None, 0])
+def test_a_server_that_stops_does_not_complete_an_upload(team, grace):
+    got, go = threading.Event(), threading.Event()
+    seen, ended = [], threading.Event()
+
+    def upload(requests, context):
+        try:
+            for request in requests:
+                seen.append(request)
+                got.set()
+            seen.append("complete")
+        except grpc.RpcError:
+            seen.append("error")
+            raise
+        finally:
+            ended.set()
+        return b""
+
+    def requests():
+        yield b"1"
+        go.wait(20)
+
+    pool = concurrent.futures.ThreadPoolExecutor(4)
+    server = team.module.server(pool, [fast_grpc.Handlers({
+        "upload": grpc.stream_unary_rpc_method_handler(upload)})])
+    team.target = "127.0.0.1:%d" % server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    future = team.connect().stream_unary("/test/upload").future(requests())
+    assert got.wait(20)
+    server.stop(grace)
+    assert ended.wait(20)
+    go.set()
+    assert seen == [b"1", "error"]
+    assert future.code() is not grpc.StatusCode.OK
 
 
 def test_many_streams_at_once(team):

@@ -364,6 +364,93 @@ def test_a_server_that_stops_with_grace_lets_calls_end(team):
     assert stopped.wait(20)
 
 
+def test_a_server_waits_for_the_end_of_calls(team):
+    started, go = threading.Event(), threading.Event()
+    ended = []
+
+    def wait(request, context):
+        started.set()
+        go.wait(20)
+        ended.append(request)
+        return request
+
+    pool = concurrent.futures.ThreadPoolExecutor(4)
+    server = team.module.server(pool, [fast_grpc.Handlers({"wait": wait})])
+    team.target = "127.0.0.1:%d" % server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    future = team.connect().unary_unary("/test/wait").future(b"x")
+    assert started.wait(20)
+    assert server.wait_for_termination(0.01) is True
+    server.stop(20)
+    assert server.wait_for_termination(0.2) is True
+    go.set()
+    assert server.wait_for_termination(20) is False
+    assert ended == [b"x"] and future.result() == b"x"
+
+
+def test_a_call_that_waits_for_the_pool_does_not_run_after_the_end(team):
+    started, go = threading.Event(), threading.Event()
+    ran = []
+
+    def wait(request, context):
+        ran.append(request)
+        started.set()
+        go.wait(20)
+        return request
+
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    server = team.module.server(pool, [fast_grpc.Handlers({
+        "wait": wait, "echo": lambda request, context: request})])
+    team.target = "127.0.0.1:%d" % server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    channel = team.connect()
+    call = channel.unary_unary("/test/wait")
+    first = call.future(b"1")
+    assert started.wait(20)
+    second = call.future(b"2")
+    # The server has the second call when it has answered a later one.
+    error = caught(channel.unary_unary("/test/none"), b"") \
+        if team.way == "fast" else None
+    assert error is None or error.code() is grpc.StatusCode.UNIMPLEMENTED
+    stopped = server.stop(None)
+    for future in (first, second):
+        assert future.code() in (grpc.StatusCode.CANCELLED,
+                                 grpc.StatusCode.UNAVAILABLE)
+    go.set()
+    assert stopped.wait(20)
+    pool.shutdown()
+    if team.way == "fast":
+        assert ran == [b"1"]
+
+
+def test_facts_of_the_context(team):
+    seen = []
+
+    def look(request, context):
+        seen.append((context.auth_context(), context.peer_identities()))
+        seen.append(context.time_remaining())
+        return b""
+
+    call = team.start(look=look).unary_unary("/test/look")
+    call(b"")
+    auth, identities = seen[0]
+    assert auth["transport_security_type"] == [b"insecure"]
+    assert identities is None
+    assert seen[1] > 1e18  # without a deadline
+    call(b"", timeout=20)
+    assert 0 < seen[3] < 30  # grpcio adds a little
+
+
+def test_a_handler_that_cancels(team):
+    def cancel(request, context):
+        context.set_code(grpc.StatusCode.NOT_FOUND)
+        context.cancel()
+        return b""
+
+    error = caught(team.start(cancel=cancel).unary_unary("/test/cancel"), b"")
+    assert error.code() is grpc.StatusCode.CANCELLED
+
+
 def test_many_threads_call_at_once(team):
     channel = team.start()
     echo = channel.unary_unary("/test/echo")

@@ -350,6 +350,60 @@ def test_a_process_ends(rest):
     assert ended.stdout == "end\n"
 
 
+WRAPPED = """
+import concurrent.futures, sys
+import grpc
+
+calls = []
+own_server, own_channel = grpc.server, grpc.insecure_channel
+
+class Counting(grpc.ServerInterceptor):
+    def intercept_service(self, continuation, details):
+        calls.append(details.method)
+        return continuation(details)
+
+def server(*args, **kwargs):
+    kwargs["interceptors"] = [*kwargs.get("interceptors", ()), Counting()]
+    return own_server(*args, **kwargs)
+
+class CountingClient(grpc.UnaryUnaryClientInterceptor):
+    def intercept_unary_unary(self, continuation, details, request):
+        calls.append("client")
+        return continuation(details, request)
+
+def insecure_channel(*args, **kwargs):
+    return grpc.intercept_channel(own_channel(*args, **kwargs),
+                                  CountingClient())
+
+grpc.server, grpc.insecure_channel = server, insecure_channel
+import fast_grpc, penstock.grpc
+handlers = [fast_grpc.Handlers({"echo": lambda request, context: request})]
+with fast_grpc.serving(penstock.grpc, handlers) as target:
+    with penstock.grpc.insecure_channel(target) as channel:
+        assert channel.unary_unary("/test/echo")(b"x") == b"x"
+        assert "wrapped" in channel.describe()[3], channel.describe()
+    with own_channel(target) as stock:
+        try:
+            stock.unary_unary("/penstock.Rpc/Offer")(b"")
+        except grpc.RpcError as error:
+            assert "wrapped" in error.details()
+        else:
+            assert False
+assert calls == ["client", "/test/echo"], calls
+print("end")
+"""
+
+
+def test_what_other_packages_wrap_stays_with_grpcio():
+    folder = os.path.dirname(os.path.abspath(__file__))
+    ended = subprocess.run(
+        [sys.executable, "-B", "-c", WRAPPED], text=True, timeout=60,
+        capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(
+            [run_pytest.PACKAGES, folder])})
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "end\n"
+
+
 UNMODIFIED = """
 import concurrent.futures, sys
 import grpc

@@ -18,7 +18,7 @@ for `import grpc`.
 
 import grpc as _grpc
 
-from . import _channel, _server
+from . import _channel, _rules, _server
 
 __all__ = ["describe_paths", "insecure_channel", "install", "secure_channel",
            "server"]
@@ -42,14 +42,17 @@ def insecure_channel(target, options=None, compression=None):
     reason = None
     if compression not in (None, _grpc.Compression.NoCompression):
         reason = "the channel compresses"
-    real = _real_insecure_channel(target, options, compression)
+    real = _real_insecure_channel(target, options=options,
+                                  compression=compression)
+    reason = reason or _rules.foreign(_real_insecure_channel, real)
     return _channel.Channel(target, real, options, reason)
 
 
 def secure_channel(target, credentials, options=None, compression=None):
     """Creates a channel, as grpc.secure_channel() does. All its calls go over
     grpcio, which alone can prove the identities of its peers."""
-    real = _real_secure_channel(target, credentials, options, compression)
+    real = _real_secure_channel(target, credentials, options=options,
+                                compression=compression)
     return _channel.Channel(
         target, real, options,
         "the channel's credentials prove an identity, and only grpcio keeps it")
@@ -65,8 +68,12 @@ def server(thread_pool, handlers=None, interceptors=None, options=None,
         reason = "xDS chooses the server's settings"
 
     def make_real(all_interceptors):
-        return _real_server(thread_pool, handlers, all_interceptors, options,
-                            maximum_concurrent_rpcs, compression, xds)
+        # Packages that wrap grpc.server look for these names.
+        real = _real_server(thread_pool, handlers=handlers,
+                            interceptors=all_interceptors, options=options,
+                            maximum_concurrent_rpcs=maximum_concurrent_rpcs,
+                            compression=compression, xds=xds)
+        return real, _rules.foreign(_real_server, real)
 
     return _server.Server(make_real, thread_pool, handlers, interceptors,
                           options, reason)

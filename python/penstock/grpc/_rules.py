@@ -8,6 +8,7 @@ import hashlib
 import ipaddress
 import os
 import sys
+import types
 
 import grpc
 
@@ -121,8 +122,9 @@ def address_of_offer(offer, host):
     channel's target.
 
     A forwarded port leads to a server elsewhere, and the offer's port may be
-    somebody else's here. So the client connects to loopback addresses only, and
-    only if the server is on this host, unless PENSTOCK_GRPC_HOSTS=1."""
+    somebody else's here. Therefore the client connects to loopback addresses
+    only, and only if the server is on this host. PENSTOCK_GRPC_HOSTS=1 lifts
+    both limits."""
     address = ipaddress.ip_address(offer.address)
     if offer.host and offer.host == host_identity():
         if address.is_loopback:
@@ -136,6 +138,19 @@ def address_of_offer(offer, host):
     if address.is_loopback:
         return None, "the server's data plane is for its own host only"
     return join(host, offer.port), None
+
+
+def foreign(function, made):
+    """Returns the reason for staying with grpcio if another package has wrapped
+    `function` of grpcio's, or the channel or server that `function` has made.
+    The calls of the fast way would miss what the package adds. Returns None if
+    both are grpcio's own."""
+    own = grpc.intercept_channel.__code__.co_filename
+    if (type(function) is types.FunctionType and
+            function.__code__.co_filename == own and
+            type(made).__module__ in ("grpc._channel", "grpc._server")):
+        return None
+    return "another package has wrapped grpcio's functions"
 
 
 def is_insecure(context):

@@ -109,7 +109,10 @@ class _Requests:
     def __next__(self):
         message = self._context.read()
         if message is None:
-            if self._context.is_cancelled_by_client():
+            # Requests also end when the server ends the call. Only after the
+            # client's half-close are they all that the client sends.
+            if (self._context.is_over or
+                    self._context.is_cancelled_by_client()):
                 error = grpc.RpcError()
                 self._context.errors.append(error)
                 raise error
@@ -187,6 +190,8 @@ class _Work:
 
     def _run(self):
         context = self.context
+        if context.is_over:  # the server has stopped
+            return
         if self._is_late and context.is_cancelled_by_client():
             return
         try:
@@ -290,6 +295,7 @@ class _DataPlane:
         self._changed = threading.Condition(self._lock)
         self._contexts = set()  # of open calls
         self._is_draining = False
+        self.ended = threading.Event()
 
     def start(self):
         threading.Thread(target=self._serve, name="penstock-serve",
@@ -376,6 +382,7 @@ class _DataPlane:
         for context in list(self._contexts):
             context.cancel()
         self._port.close()
+        self.ended.set()
 
     def describe(self):
         return self._port.describe()
@@ -391,14 +398,14 @@ class Server(grpc.Server):
                  reason):
         self._plane = None
         self._offers = Offers()
-        self._real = make_real((self._offers, *(interceptors or ())))
+        self._real, wrapped = make_real((self._offers, *(interceptors or ())))
         self._pool = pool
         self._handlers = _Handlers(handlers, interceptors)
         limit = _rules.option(options or (), "grpc.max_receive_message_length",
                               _MAX_RECEIVE_BYTES)
         self._max_receive_bytes = limit if limit >= 0 else -1
         self._address = None  # the host at which the fast way listens
-        self._reason = reason
+        self._reason = reason or wrapped
         live.add(self)
 
     def add_generic_rpc_handlers(self, generic_rpc_handlers):
@@ -466,7 +473,13 @@ class Server(grpc.Server):
         return stopped
 
     def wait_for_termination(self, timeout=None):
-        return self._real.wait_for_termination(timeout)
+        end = None if timeout is None else time.monotonic() + timeout
+        if self._real.wait_for_termination(timeout):
+            return True
+        if self._plane is None:
+            return False
+        return not self._plane.ended.wait(
+            None if end is None else max(end - time.monotonic(), 0))
 
     def describe(self):
         """Returns a list of (peer, path, detail, reason)."""
