@@ -451,6 +451,45 @@ def test_a_handler_that_cancels(team):
     assert error.code() is grpc.StatusCode.CANCELLED
 
 
+@pytest.mark.parametrize("entry, answer", [
+    (("x-a", b"b"), ("x-a", "b")),
+    ((b"x-a", "b"), ("x-a", "b")),
+    (("x-a", " b "), ("x-a", " b ")),
+    (("user-agent", "me"), ("user-agent", "me")),
+    (("x-a", "v" * 9000), ("x-a", "v" * 9000)),
+    (("grpc-trace-bin", b"\x00"), None),
+    (("x-a", "\u00fc"), "Invalid metadata"),
+    (("X-A", "b"), "Invalid metadata"),
+])
+def test_odd_metadata_of_handlers(team, entry, answer):
+    def last(request, context):
+        context.set_trailing_metadata((entry, ("x-last", "1")))
+        context.abort(grpc.StatusCode.NOT_FOUND, "there is none")
+
+    def first(request, context):
+        context.send_initial_metadata((entry, ("x-last", "1")))
+        return request
+
+    channel = team.start(last=last, first=first,
+                         stream=grpc.unary_stream_rpc_method_handler(
+                             lambda *what: iter([first(*what)])))
+    expected = [] if answer is None else [answer]
+    error = caught(channel.unary_unary("/test/last"), b"")
+    if isinstance(answer, str):
+        assert (error.code().name, error.details()) == ("INTERNAL", answer)
+        error = caught(channel.unary_unary("/test/first"), b"")
+        assert (error.code().name, error.details()) == ("INTERNAL", answer)
+        return
+    assert (error.code().name, error.details()) == (
+        "NOT_FOUND", "there is none")
+    assert list(error.trailing_metadata()) == [*expected, ("x-last", "1")]
+    _, call = channel.unary_unary("/test/first").with_call(b"")
+    assert list(call.initial_metadata()) == [*expected, ("x-last", "1")]
+    call = channel.unary_stream("/test/stream")(b"x")
+    assert list(call.initial_metadata()) == [*expected, ("x-last", "1")]
+    assert list(call) == [b"x"]
+
+
 def test_many_threads_call_at_once(team):
     channel = team.start()
     echo = channel.unary_unary("/test/echo")

@@ -79,12 +79,11 @@ class Context(grpc.ServicerContext):
             details = self._details
         if code == 0:
             details = b""  # gRPC sends none
-        head = _wire.encode_response(code, details, self._initial,
-                                     self._trailing)
-        if head is not None:
-            return head
-        return _wire.encode_response(
-            13, b"the handler's metadata is invalid or too large", (), ())
+        try:
+            return _wire.encode_response(code, details, self._initial,
+                                         self._trailing)
+        except (TypeError, ValueError) as error:
+            return _wire.encode_response(13, encoded(str(error)), (), ())
 
     def decline(self):
         """Asks the client to call over the real channel."""
@@ -233,11 +232,12 @@ class StreamContext(Context):
         return self._received.read()
 
     def _send_initial(self):
-        head = _wire.encode_request(self._initial)
-        with self._lock:
-            self._has_sent_initial = head is not None
-        if head is not None:
-            self._received.send_metadata(head)
+        try:
+            head = _wire.encode_initial(self._initial)
+        except (TypeError, ValueError):
+            return  # the end of the stream says why
+        self._has_sent_initial = True
+        self._received.send_metadata(head)
 
     _has_sent_initial = False
 

@@ -46,16 +46,21 @@ DECLINED = _RESPONSE.pack(1, 1, 0, 0) + _COUNT.pack(0)
 # Limits metadata, by the sum that HTTP/2 defines. gRPC refuses more than this
 # by default.
 _MAX_METADATA_BYTES = 8192
+# Limits metadata of answers, as gRPC does by default.
+_MAX_ANSWER_BYTES = 16384
 # Limits the details of a status. gRPC sends them as metadata.
 _MAX_DETAILS_BYTES = 4096
 
 _KEY = re.compile(r"[0-9a-z_.-]+")
 _TEXT = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_ANSWER = re.compile(rb"[ -~]*")
 # gRPC handles these itself.
 _RESERVED = frozenset((
     "content-type", "grpc-accept-encoding", "grpc-encoding", "grpc-message",
     "grpc-status", "grpc-tags-bin", "grpc-timeout", "grpc-trace-bin", "host",
     "grpc-internal-encoding-request", "te", "user-agent"))
+# gRPC passes these on, if a handler sends them.
+_ANSWERED = frozenset(("host", "user-agent"))
 
 
 def _is_ordinary(key, value):
@@ -83,6 +88,30 @@ def encode_metadata(metadata):
     except (TypeError, ValueError):
         return None
     return b"".join(parts) if size <= _MAX_METADATA_BYTES else None
+
+
+def encode_answer(metadata):
+    """Returns the number of entries and the entries as bytes. Treats metadata of
+    a handler as grpcio does: converts keys and values, and drops entries that
+    gRPC itself sends. Raises ValueError for metadata that is invalid or too
+    large."""
+    parts = []
+    count = size = 0
+    for key, value, *_ in metadata or ():
+        key, value = (part.encode("utf-8") if isinstance(part, str) else
+                      bytes(memoryview(part)) for part in (key, value))
+        name = key.decode("ascii")
+        if not _KEY.fullmatch(name) or not (
+                name.endswith("-bin") or _ANSWER.fullmatch(value)):
+            raise ValueError("Invalid metadata")
+        if name in _RESERVED - _ANSWERED:
+            continue
+        count += 1
+        size += len(key) + len(value) + 32
+        parts += (_ENTRY.pack(len(key), len(value)), key, value)
+    if size > _MAX_ANSWER_BYTES:
+        raise ValueError("the handler's metadata is too large")
+    return count, b"".join(parts)
 
 
 def _take(data, at, count):
@@ -130,15 +159,19 @@ def decode_request(head):
 
 
 def encode_response(code, details, initial, trailing):
-    """Returns the head of a response. Returns None as encode_metadata() does.
-    `details` are bytes."""
-    initial = tuple(initial or ())
-    first, last = encode_metadata(initial), encode_metadata(trailing or ())
-    if first is None or last is None:
-        return None
+    """Returns the head of a response. Raises ValueError as encode_answer()
+    does. `details` are bytes."""
+    count, first = encode_answer(initial)
+    _, last = encode_answer(trailing)
     details = details[:_MAX_DETAILS_BYTES]
     return (_RESPONSE.pack(1, 0, code, len(details)) + details +
-            _COUNT.pack(len(initial)) + first + last)
+            _COUNT.pack(count) + first + last)
+
+
+def encode_initial(metadata):
+    """Returns the head of a stream's first answer. Raises ValueError as
+    encode_answer() does."""
+    return _VERSION + encode_answer(metadata)[1]
 
 
 def decode_response(head):
