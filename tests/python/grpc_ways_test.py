@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import run_pytest
@@ -193,6 +194,81 @@ def test_a_server_at_all_addresses_has_its_data_plane_at_loopback():
         fast_grpc.until_fast(channel)
         assert channel.unary_unary("/test/echo")(b"x") == b"x"
     server.stop(None)
+
+
+def test_a_server_that_stops_declines_to_its_successor():
+    started, go = threading.Event(), threading.Event()
+
+    def wait(requests, context):
+        started.set()
+        go.wait(20)
+        yield b"old"
+
+    def each(requests, context):
+        for request in requests:
+            yield request
+
+    def start(port):
+        server = penstock.grpc.server(
+            concurrent.futures.ThreadPoolExecutor(4), [fast_grpc.Handlers({
+                "echo": lambda request, context: request,
+                "wait": grpc.stream_stream_rpc_method_handler(wait),
+                "count": grpc.unary_stream_rpc_method_handler(
+                    lambda request, context: iter([b"1", b"2"])),
+                "join": grpc.stream_unary_rpc_method_handler(
+                    lambda requests, context: b"".join(requests)),
+                "each": grpc.stream_stream_rpc_method_handler(each)})])
+        port = server.add_insecure_port(f"127.0.0.1:{port}")
+        server.start()
+        return server, port
+
+    old, port = start(0)
+    channels = [penstock.grpc.insecure_channel(f"127.0.0.1:{port}")
+                for _ in range(5)]
+    for channel in channels:
+        fast_grpc.until_fast(channel)
+    call = channels[0].stream_stream("/test/wait")(iter([]))
+    assert started.wait(20)
+    stopped = old.stop(30)
+    new, _ = start(port)
+    many = [b"%d" % index for index in range(100)]
+    turns = threading.Semaphore(1)
+
+    def in_turn():
+        for request in many:
+            assert turns.acquire(timeout=20)
+            yield request
+
+    def responses(call):
+        for response in call:
+            yield response
+            turns.release()
+
+    # The first call of each channel is declined.
+    ready = {"wait_for_ready": True, "timeout": 20}
+    assert list(channels[0].unary_stream("/test/count")(b"", **ready)) == [
+        b"1", b"2"]
+    joined, answer = channels[1].stream_unary("/test/join").with_call(
+        iter(many), **ready)
+    assert joined == b"".join(many)
+    assert answer.code() is grpc.StatusCode.OK and answer.done()
+    done = threading.Event()
+    future = channels[2].stream_unary("/test/join").future(iter(many), **ready)
+    future.add_done_callback(lambda ended: done.set())
+    assert future.result(20) == joined and done.wait(20)
+    assert list(channels[3].stream_stream("/test/each")(
+        iter(many), **ready)) == many
+    assert list(responses(channels[4].stream_stream("/test/each")(
+        in_turn(), **ready))) == many
+    for channel in channels:
+        assert "stopping" in channel.describe()[3], channel.describe()
+        assert channel.unary_unary("/test/echo")(b"x", **ready) == b"x"
+    go.set()  # the open call of the old server ends well
+    assert list(call) == [b"old"]
+    assert stopped.wait(20)
+    for channel in channels:
+        channel.close()
+    new.stop(None)
 
 
 DYING = """

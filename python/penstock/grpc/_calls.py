@@ -141,7 +141,8 @@ class FutureCall(grpc.RpcError, grpc.Call, grpc.Future):
         self._call = call
         self._deserializer = deserializer
         self._deadline = deadline
-        # Begins the call over the real channel, and returns its future.
+        # Begins the call over the real channel, and returns its future. Takes
+        # the head of the answer.
         self._begin_again = begin_again
         self._lock = threading.RLock()
         self._real = None  # the future after a declined call
@@ -159,7 +160,7 @@ class FutureCall(grpc.RpcError, grpc.Call, grpc.Future):
             code, details, head, message = self._call.outcome()
             outcome = outcome_of(code, details, head)
             if outcome is None:
-                self._real = self._begin_again()
+                self._real = self._begin_again(head)
                 return
             self._outcome, self._response = deserialized(
                 outcome, message, self._deserializer)
@@ -184,9 +185,10 @@ class FutureCall(grpc.RpcError, grpc.Call, grpc.Future):
     def cancel(self):
         if self._real is not None:
             return self._real.cancel()
-        if not self._call.cancel():
-            return False
-        self._cancelled = True
+        with self._lock:  # callbacks see that the call is cancelled
+            if not self._call.cancel():
+                return False
+            self._cancelled = True
         return True
 
     def cancelled(self):

@@ -43,6 +43,7 @@ class Way:
         self._ask = None if reason else real.unary_unary(_wire.OFFER_METHOD)
         self._lock = threading.Lock()
         self._candidate = None  # a client that is not ready yet
+        self._retired = []  # clients with open calls at stopping servers
         self._is_asking = False
         self._next = 0.0  # when to ask
         self._pause = _FIRST_PAUSE
@@ -126,8 +127,21 @@ class Way:
             if candidate is not None:
                 candidate.close()
 
+    def on_decline(self, client, head):
+        """Uses `client` for no more calls if its server is stopping. `head` is
+        the server's answer. Keeps the client for its open calls."""
+        if head != _wire.STOPPING:
+            return
+        with self._lock:
+            self._retired = [one for one in self._retired if not one.is_over()]
+            if self.client is client:
+                self.client = None
+                self._retired.append(client)
+                self._try_later("the server is stopping")
+
     def _leave(self, reason):
         self.client = self._candidate = None
+        self._retired = []
         self._is_for_ever, self.reason = True, reason
 
     def leave_parent(self):
@@ -138,7 +152,7 @@ class Way:
 
     def close(self):
         with self._lock:
-            clients = [self.client, self._candidate]
+            clients = [self.client, self._candidate, *self._retired]
             self._leave("the channel is closed")
         for client in clients:
             if client is not None:
@@ -198,6 +212,16 @@ class _Method:
         head = self._head(timeout, metadata, credentials, compression)
         return None if head is None else (client, head)
 
+    def _again(self, client, real):
+        """Returns a function that begins a declined call over the real channel,
+        by `real`. Takes the head of the answer."""
+
+        def begin(head):
+            self._way.on_decline(client, head)
+            return real()
+
+        return begin
+
     def _serialized(self, request):
         """Returns the message. Returns None for a type that only the real
         channel can judge. Raises as grpcio does, if the serializer fails."""
@@ -233,6 +257,7 @@ class _UnaryUnary(_Method, grpc.UnaryUnaryMultiCallable):
         outcome = (_PLAIN if head == _wire.PLAIN_OK else
                    _calls.outcome_of(code, details, head))
         if outcome is None:
+            self._way.on_decline(client, head)
             return None
         return _calls.deserialized(outcome, message, self._deserializer)
 
@@ -276,7 +301,7 @@ class _UnaryUnary(_Method, grpc.UnaryUnaryMultiCallable):
         client, head, message = prepared
         call = client.start(self._method, head, message, _seconds(timeout))
         return _calls.FutureCall(call, self._deserializer, _deadline(timeout),
-                                 real)
+                                 self._again(client, real))
 
 
 def _seconds(timeout):
@@ -287,38 +312,55 @@ class _UnaryStream(_Method, grpc.UnaryStreamMultiCallable):
 
     def __call__(self, request, timeout=None, metadata=None, credentials=None,
                  wait_for_ready=None, compression=None):
+        def real():
+            return self._real(request, timeout, metadata, credentials,
+                              wait_for_ready, compression)
+
         prepared = self._prepare(request, timeout, metadata, credentials,
                                  compression)
         stream = prepared and prepared[0].open(self._method, prepared[1],
                                                _seconds(timeout))
         if not stream:
-            return self._real(request, timeout, metadata, credentials,
-                              wait_for_ready, compression)
+            return real()
         stream.write(prepared[2], True)
         return _stream_calls.StreamCall(stream, self._deserializer,
-                                        _deadline(timeout))
+                                        _deadline(timeout),
+                                        self._again(prepared[0], real))
 
 
 class _StreamStream(_Method, grpc.StreamStreamMultiCallable):
 
     _is_unary_response = False
 
-    def _start(self, request_iterator, timeout, *how):
+    def _start(self, request_iterator, timeout, metadata, credentials,
+               wait_for_ready, compression):
         """Returns a call, or None for a call over the real channel."""
-        begun = self._begin(timeout, *how)
+        begun = self._begin(timeout, metadata, credentials, compression)
         stream = begun and begun[0].open(self._method, begun[1],
                                          _seconds(timeout))
         if not stream:
             return None
-        _stream_calls.send_requests(stream, request_iterator, self._serializer)
+        requests = _stream_calls.Requests(request_iterator)
+
+        def real():
+            again = requests.again()
+            if again is None:
+                return None
+            method = (self._real.future if self._is_unary_response else
+                      self._real)
+            return method(again, timeout, metadata, credentials, wait_for_ready,
+                          compression)
+
+        _stream_calls.send_requests(stream, requests, self._serializer)
         return _stream_calls.StreamCall(stream, self._deserializer,
                                         _deadline(timeout),
-                                        self._is_unary_response)
+                                        self._again(begun[0], real),
+                                        self._is_unary_response, requests)
 
     def __call__(self, request_iterator, timeout=None, metadata=None,
                  credentials=None, wait_for_ready=None, compression=None):
         call = self._start(request_iterator, timeout, metadata, credentials,
-                           compression)
+                           wait_for_ready, compression)
         return call or self._real(request_iterator, timeout, metadata,
                                   credentials, wait_for_ready, compression)
 
@@ -335,7 +377,7 @@ class _StreamUnary(_StreamStream, grpc.StreamUnaryMultiCallable):
     def with_call(self, request_iterator, timeout=None, metadata=None,
                   credentials=None, wait_for_ready=None, compression=None):
         call = self._start(request_iterator, timeout, metadata, credentials,
-                           compression)
+                           wait_for_ready, compression)
         if call is None:
             return self._real.with_call(request_iterator, timeout, metadata,
                                         credentials, wait_for_ready,
@@ -345,7 +387,7 @@ class _StreamUnary(_StreamStream, grpc.StreamUnaryMultiCallable):
     def future(self, request_iterator, timeout=None, metadata=None,
                credentials=None, wait_for_ready=None, compression=None):
         call = self._start(request_iterator, timeout, metadata, credentials,
-                           compression)
+                           wait_for_ready, compression)
         return call or self._real.future(request_iterator, timeout, metadata,
                                          credentials, wait_for_ready,
                                          compression)

@@ -85,11 +85,11 @@ class Context(grpc.ServicerContext):
         except (TypeError, ValueError) as error:
             return _wire.encode_response(13, encoded(str(error)), (), ())
 
-    def decline(self):
+    def decline(self, head=_wire.DECLINED):
         """Asks the client to call over the real channel."""
         with self._lock:
             self._is_over = True
-        self._send_end(_wire.DECLINED, None)
+        self._send_end(head, None)
         self._run_callbacks()
 
     @property

@@ -314,7 +314,7 @@ class _DataPlane:
     def _accept(self, received):
         """Returns the work of a call, or None if the call was answered."""
         if self._is_draining:
-            _context_of(received, ()).decline()
+            _context_of(received, ()).decline(_wire.STOPPING)
             return None
         try:
             work = _Work(received, self._handlers)

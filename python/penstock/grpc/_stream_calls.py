@@ -1,5 +1,6 @@
 """Streams over the fast way, as the program sees them."""
 
+import collections
 import logging
 import threading
 import time
@@ -9,6 +10,78 @@ import grpc
 from . import _calls, _reports, _wire
 
 _LOGGER = logging.getLogger(__name__)
+
+
+# Limit the requests that a stream keeps, and their bytes.
+_MAX_KEPT, _MAX_KEPT_BYTES = 10000, 4 * 1024 * 1024
+
+
+class Requests:
+    """The iterator of a stream's requests. Keeps the first requests, so that a
+    declined stream can begin again. Thread-safe."""
+
+    def __init__(self, requests):
+        self._requests = iter(requests)
+        self._turn = threading.Lock()  # held while the program's iterator runs
+        self._lock = threading.Lock()
+        self._kept = collections.deque()  # None: too many, or not needed
+        self._kept_bytes = 0
+        self._begins_again = False
+        self._error = None  # raised by the program's iterator
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        with self._turn:
+            request = self._take()
+            with self._lock:
+                if self._kept is not None:
+                    self._kept.append(request)
+            return request
+
+    def _take(self):
+        if self._error is not None:
+            raise self._error
+        try:
+            return next(self._requests)
+        except BaseException as error:
+            self._error = error
+            raise
+
+    def serialized(self, size):
+        """Counts the bytes of a request."""
+        self._kept_bytes += size
+        if (self._kept_bytes > _MAX_KEPT_BYTES or
+                len(self._kept or ()) > _MAX_KEPT):
+            self.drop()
+
+    def drop(self):
+        """Keeps no requests any more, unless again() was called."""
+        with self._lock:
+            if not self._begins_again:
+                self._kept = None
+
+    def again(self):
+        """Returns an iterator of all requests, or None if not all were kept."""
+        with self._lock:
+            if self._kept is None:
+                return None
+            self._begins_again = True
+        return self._all()
+
+    def _all(self):
+        while True:
+            if not self._kept:
+                # The sender of the declined stream may be waiting for a
+                # request, which is then kept.
+                with self._turn:
+                    if not self._kept:
+                        try:
+                            self._kept.append(self._take())
+                        except StopIteration:
+                            return
+            yield self._kept.popleft()
 
 
 def send_requests(stream, requests, serializer):
@@ -22,6 +95,7 @@ def send_requests(stream, requests, serializer):
                 if message is None:
                     stream.end(13, "Exception serializing request!")
                     return
+                requests.serialized(len(message))
                 if not stream.write(message, False):
                     return
         except Exception:  # pylint: disable=broad-except
@@ -48,11 +122,17 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
     """A call with a stream of responses, which it iterates over. With
     `is_unary_response`, a future of the one response instead."""
 
-    def __init__(self, stream, deserializer, deadline, is_unary_response=False):
+    def __init__(self, stream, deserializer, deadline, begin_again,
+                 is_unary_response=False, requests=None):
         super().__init__()
         self._stream = stream
         self._deserializer = deserializer
         self._deadline = deadline
+        # Begins the call over the real channel, and returns it, or None if that
+        # is impossible. Takes the head of the answer.
+        self._begin_again = begin_again
+        self._real = None  # the call after a declined one
+        self._requests = requests  # those that the call keeps, or None
         self._is_unary_response = is_unary_response
         self._lock = threading.RLock()
         self._initial = None
@@ -67,11 +147,14 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
     def _settle(self):
         """Reads the outcome of a stream that has ended."""
         with self._lock:
-            if self._outcome is not None:
+            if self._outcome is not None or self._real is not None:
                 return
             code, details, head = self._stream.outcome()
             outcome = _calls.outcome_of(code, details, head)
             if outcome is None:  # declined
+                self._real = self._begin_again(head)
+                if self._real is not None:
+                    return
                 outcome = _wire.Outcome(14, "the server is stopping", (), ())
             if self._is_unary_response and not outcome.code:
                 outcome = self._take_response(outcome)
@@ -91,6 +174,12 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
         self._stream.wait(-1.0)
         self._settle()
 
+    def _real_call(self):
+        """Returns the call over the real channel, or None without one."""
+        if self._real is None and self._stream.is_done():
+            self._settle()
+        return self._real
+
     def _wait(self, timeout=None):
         if not self._stream.wait(-1.0 if timeout is None else
                                  float(max(timeout, 0))):
@@ -106,9 +195,14 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
         message = self._stream.read()
         if message is None:
             self._wait()
+            if self._real is not None:
+                return next(self._real)
             if self._outcome.code:
                 raise self
             raise StopIteration()
+        if self._requests is not None:
+            self._requests.drop()
+            self._requests = None
         if self._deserializer is None:
             return message
         try:
@@ -126,13 +220,18 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
     # The call.
 
     def cancel(self):
-        if not self._stream.end(1, "Locally cancelled by application!"):
-            return False
-        self._cancelled = True
-        return True
+        with self._lock:  # callbacks see that the call is cancelled
+            if self._stream.end(1, "Locally cancelled by application!"):
+                self._cancelled = True
+                return True
+        real = self._real_call()
+        return False if real is None else real.cancel() is not False
 
     def is_active(self):
-        return not self._stream.is_done()
+        if not self._stream.is_done():
+            return True
+        real = self._real_call()
+        return real is not None and real.is_active()
 
     def time_remaining(self):
         if self._deadline is None:
@@ -146,6 +245,8 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
         head = self._stream.metadata()
         if head is None:
             self._wait()
+            if self._real is not None:
+                return self._real.initial_metadata()
             initial = self._outcome.initial
         else:
             try:
@@ -159,14 +260,20 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
 
     def trailing_metadata(self):
         self._wait()
+        if self._real is not None:
+            return self._real.trailing_metadata()
         return self._outcome.trailing
 
     def code(self):
         self._wait()
+        if self._real is not None:
+            return self._real.code()
         return _calls.CODES[self._outcome.code]
 
     def details(self):
         self._wait()
+        if self._real is not None:
+            return self._real.details()
         return self._outcome.details
 
     def debug_error_string(self):
@@ -175,22 +282,30 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
     # The future.
 
     def cancelled(self):
-        return self._cancelled
+        real = self._real_call()
+        return self._cancelled if real is None else real.cancelled()
 
     def running(self):
         return self.is_active()
 
     def done(self):
-        return self._stream.is_done()
+        return not self.is_active()
 
     def _ends_well(self, timeout):
+        begin = time.monotonic()
         self._wait(timeout)
+        if self._real is not None:
+            if timeout is not None:
+                timeout = max(timeout - (time.monotonic() - begin), 0)
+            return self._real.exception(timeout) is None
         if self._cancelled:
             raise grpc.FutureCancelledError()
         return not self._outcome.code
 
     def result(self, timeout=None):
         if self._ends_well(timeout):
+            if self._real is not None:
+                return self._real.result()
             return self._response if self._is_unary_response else self
         raise self
 
@@ -208,6 +323,9 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
 
     def add_callback(self, callback):
         with self._lock:
+            real = self._real_call()
+            if real is not None:
+                return real.add_callback(callback)
             if self._stream.is_done():
                 return False
             self._callbacks.append(callback)
@@ -220,6 +338,9 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
         self._settle()
         with self._lock:
             callbacks, self._callbacks = self._callbacks, []
+        if self._real is not None:
+            callbacks = [callback for callback in callbacks
+                         if not self._real.add_callback(callback)]
         _reports.run(callbacks)
 
     def __repr__(self):

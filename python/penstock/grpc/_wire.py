@@ -4,7 +4,8 @@ Numbers are little-endian. The method, the deadline and the message are those of
 transport/rpc. A head is the metadata there:
 
     request    u8 1, then entries of metadata
-    response   u8 1, u8 kind (0: an outcome, 1: declined), u8 status code,
+    response   u8 1, u8 kind (0: an outcome, 1: declined, 2: declined by a
+               server that is stopping), u8 status code,
                u32 length of the details, the details,
                u16 number of entries of initial metadata, these entries,
                then entries of trailing metadata
@@ -42,6 +43,7 @@ _OFFER = struct.Struct("<BHBBB")
 # The response of most calls: OK without details and metadata.
 PLAIN_OK = _RESPONSE.pack(1, 0, 0, 0) + _COUNT.pack(0)
 DECLINED = _RESPONSE.pack(1, 1, 0, 0) + _COUNT.pack(0)
+STOPPING = _RESPONSE.pack(1, 2, 0, 0) + _COUNT.pack(0)
 
 # Limits metadata, by the sum that HTTP/2 defines. gRPC refuses more than this
 # by default.
@@ -179,9 +181,9 @@ def decode_response(head):
     ValueError for a malformed head."""
     try:
         version, kind, code, size = _RESPONSE.unpack_from(head)
-        if version != 1 or kind > 1 or code > 16:
+        if version != 1 or kind > 2 or code > 16:
             raise ValueError("another version")
-        if kind == 1:
+        if kind:
             return None
         end = _RESPONSE.size + size
         details = head[_RESPONSE.size:end].decode("utf-8", "replace")
