@@ -92,7 +92,7 @@ absl::StatusOr<Part> PartFromFlags(const Flags& flags) {
 
 // Registers a worker in etcd, and waits for the servers.
 absl::Status FindServers(const std::string& target, Part* part) {
-  auto member = ps::membership::Membership::Open(target);
+  auto member = ps::membership::Membership::Open(target, kFindTimeout);
   if (!member.ok()) return member.status();
   if (!part->evaluator) {
     absl::Status status =

@@ -3,15 +3,20 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ps/membership/members.h"
 #include "ps/membership/target.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps::membership {
 namespace {
+
+// Limits the time from an interruption to the end of a wait for etcd.
+constexpr absl::Duration kAskEvery = absl::Seconds(1);
 
 uint64_t RandomIncarnation() {
   std::random_device device;
@@ -27,25 +32,50 @@ std::string HostName() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Membership>> Membership::Open(
-    absl::string_view target) {
+    absl::string_view target, absl::Duration timeout,
+    const std::function<bool()>& interrupted) {
   const auto parsed = ParseTarget(target);
   if (!parsed.ok()) return parsed.status();
   auto options = ClientOptions(parsed->endpoints);
   if (!options.ok()) return options.status();
   std::unique_ptr<Membership> membership(new Membership(*std::move(options)));
-  auto registry = Registry::Open(&membership->client_, parsed->prefix);
-  if (!registry.ok()) return registry.status();
-  membership->registry_ = *std::move(registry);
+  absl::Status status =
+      membership->OpenRegistry(parsed->prefix, timeout, interrupted);
+  if (!status.ok()) return status;
   return membership;
 }
 
+absl::Status Membership::OpenRegistry(
+    const std::string& prefix, absl::Duration timeout,
+    const std::function<bool()>& interrupted) {
+  const absl::Time limit = base::SteadyNow() + timeout;
+  while (true) {
+    // The client goes on with the next endpoint each time.
+    const absl::Duration left = limit - base::SteadyNow();
+    auto registry = Registry::Open(
+        &client_, prefix, interrupted ? std::min(left, kAskEvery) : left);
+    if (registry.ok()) {
+      registry_ = *std::move(registry);
+      return absl::OkStatus();
+    }
+    if (interrupted && interrupted()) {
+      return absl::CancelledError("the wait for etcd was interrupted");
+    }
+    if (!absl::IsUnavailable(registry.status()) ||
+        base::SteadyNow() + kAskEvery >= limit) {
+      return registry.status();
+    }
+  }
+}
+
 absl::Status Membership::Register(Registration::Options options,
-                                  std::function<void(const std::string&)> log) {
+                                  std::function<void(const std::string&)> log,
+                                  etcd::Cancel* cancel) {
   if (registration_ != nullptr) {
     return absl::FailedPreconditionError("this process has registered already");
   }
   options.log = std::move(log);
-  auto registered = Registration::Register(std::move(options));
+  auto registered = Registration::Register(std::move(options), cancel);
   if (!registered.ok()) return registered.status();
   registration_ = *std::move(registered);
   return absl::OkStatus();
@@ -53,7 +83,7 @@ absl::Status Membership::Register(Registration::Options options,
 
 absl::Status Membership::RegisterServer(
     const std::string& name, const std::string& address, uint32_t servers,
-    std::function<void(const std::string&)> log) {
+    std::function<void(const std::string&)> log, etcd::Cancel* cancel) {
   v1::Server server;
   server.set_name(name);
   server.set_address(address);
@@ -61,7 +91,7 @@ absl::Status Membership::RegisterServer(
   server.set_servers(servers);
   auto options = ServerOptions(registry_.get(), server);
   if (!options.ok()) return options.status();
-  return Register(*std::move(options), std::move(log));
+  return Register(*std::move(options), std::move(log), cancel);
 }
 
 absl::Status Membership::RegisterWorker(
@@ -70,7 +100,8 @@ absl::Status Membership::RegisterWorker(
   worker.set_rank(rank);
   worker.set_incarnation(RandomIncarnation());
   worker.set_host(HostName());
-  return Register(WorkerOptions(registry_.get(), worker), std::move(log));
+  return Register(WorkerOptions(registry_.get(), worker), std::move(log),
+                  /*cancel=*/nullptr);
 }
 
 absl::StatusOr<std::vector<std::string>> Membership::AwaitServers(
@@ -97,9 +128,10 @@ absl::StatusOr<std::vector<std::string>> FindServers(
         "HOST:2379/PREFIX; several endpoints of etcd stand in one target, with "
         "commas"));
   }
-  const auto membership = Membership::Open(names.front());
+  const absl::Time limit = base::SteadyNow() + timeout;
+  const auto membership = Membership::Open(names.front(), timeout, interrupted);
   if (!membership.ok()) return membership.status();
-  return (*membership)->AwaitServers(timeout, interrupted);
+  return (*membership)->AwaitServers(limit - base::SteadyNow(), interrupted);
 }
 
 }  // namespace penstock::ps::membership

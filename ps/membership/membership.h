@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ps/etcd/cancel.h"
 #include "ps/etcd/client.h"
 #include "ps/membership/registration.h"
 #include "ps/membership/registry.h"
@@ -23,17 +24,21 @@ namespace penstock::ps::membership {
 // registers once at most. Not thread-safe.
 class Membership {
  public:
-  // Connects to the etcd and the training of `target`: see target.h. Returns
-  // the errors of ParseTarget(), ClientOptions() and Registry::Open().
+  // Connects to the etcd and the training of `target`: see target.h. Waits for
+  // etcd until the timeout. Calls `interrupted`, unless it is empty, about
+  // every second, and returns CANCELLED once it returns true. Returns the
+  // errors of ParseTarget(), ClientOptions() and Registry::Open().
   static absl::StatusOr<std::unique_ptr<Membership>> Open(
-      absl::string_view target);
+      absl::string_view target, absl::Duration timeout = Registry::kTimeout,
+      const std::function<bool()>& interrupted = nullptr);
 
   // Registers a server or a worker until the destructor, or fails as
   // Registration::Register() does. `log` gets a line when etcd is away or is
   // back.
   absl::Status RegisterServer(const std::string& name,
                               const std::string& address, uint32_t servers,
-                              std::function<void(const std::string&)> log);
+                              std::function<void(const std::string&)> log,
+                              etcd::Cancel* cancel = nullptr);
   absl::Status RegisterWorker(uint32_t rank,
                               std::function<void(const std::string&)> log);
 
@@ -49,8 +54,12 @@ class Membership {
  private:
   explicit Membership(etcd::Client::Options options)
       : client_(std::move(options)) {}
+  // Opens the registry. See Open().
+  absl::Status OpenRegistry(const std::string& prefix, absl::Duration timeout,
+                            const std::function<bool()>& interrupted);
   absl::Status Register(Registration::Options options,
-                        std::function<void(const std::string&)> log);
+                        std::function<void(const std::string&)> log,
+                        etcd::Cancel* cancel);
 
   etcd::Client client_;
   std::unique_ptr<Registry> registry_;
@@ -58,7 +67,8 @@ class Membership {
 };
 
 // Returns the addresses of a training's servers: `names` itself, unless it is
-// one target (target.h). Then waits until all servers are registered in etcd.
+// one target (target.h). Then waits until etcd answers and all servers are
+// registered there.
 absl::StatusOr<std::vector<std::string>> FindServers(
     const std::vector<std::string>& names, absl::Duration timeout,
     const std::function<bool()>& interrupted = nullptr);

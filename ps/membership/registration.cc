@@ -57,18 +57,22 @@ absl::StatusOr<Registration::Claim> Registration::ClaimKey(
 }
 
 absl::StatusOr<std::unique_ptr<Registration>> Registration::Register(
-    Options options) {
+    Options options, etcd::Cancel* cancel) {
   const absl::Time limit = base::SteadyNow() + options.patience;
-  etcd::Cancel wait;
+  etcd::Cancel never;
+  if (cancel == nullptr) cancel = &never;
   while (true) {
-    const auto claim = ClaimKey(options, /*cancel=*/nullptr);
+    const auto claim = ClaimKey(options, cancel);
     if (claim.ok()) {
       return std::unique_ptr<Registration>(
           new Registration(std::move(options), *claim));
     }
-    const bool is_taken = absl::IsAlreadyExists(claim.status());
-    if (!is_taken || base::SteadyNow() >= limit) return claim.status();
-    wait.WaitUntil(base::SteadyNow() + kTryEvery);
+    const bool may_pass = absl::IsAlreadyExists(claim.status()) ||
+                          absl::IsUnavailable(claim.status());
+    if (!may_pass || base::SteadyNow() >= limit) return claim.status();
+    if (!cancel->WaitUntil(base::SteadyNow() + kTryEvery)) {
+      return absl::CancelledError("etcd: cancelled");
+    }
   }
 }
 

@@ -43,8 +43,8 @@ class Registration {
     // Returns who a value belongs to, for messages: "the one at ps0:7000".
     std::function<std::string(const std::string& value)> describe;
     absl::Duration time_to_live = absl::Seconds(10);
-    // Limits the wait for a former owner of the key, which may be a process
-    // that was killed. Longer than its lease.
+    // Limits the wait for etcd, and for a former owner of the key, which may be
+    // a process that was killed. Longer than the lease of that process.
     absl::Duration patience = absl::Seconds(15);
     // Gets a line when the state changes. May be empty.
     std::function<void(const std::string& line)> log;
@@ -52,9 +52,9 @@ class Registration {
 
   // Claims the key, and keeps it until the destructor. Blocks until the key is
   // claimed. Returns ALREADY_EXISTS, which names the owner, if another process
-  // keeps the key.
+  // keeps the key, and CANCELLED once `cancel` is cancelled.
   static absl::StatusOr<std::unique_ptr<Registration>> Register(
-      Options options);
+      Options options, etcd::Cancel* cancel = nullptr);
   // Deletes the key, if etcd answers within a second.
   ~Registration();
 

@@ -12,10 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "ps/membership/agreements.h"
 #include "ps/membership/keys.h"
 #include "ps/membership/members.h"
+#include "ps/membership/membership.h"
+#include "ps/membership/target.h"
 #include "tests/ps/etcd/fake_etcd.h"
 #include "transport/base/steady_time.h"
 
@@ -127,6 +130,23 @@ TEST_F(MembershipTest, TheNameOfADeadServerIsWaitedFor) {
   });
   EXPECT_NE(Registered(options), nullptr);
   end.join();
+}
+
+TEST_F(MembershipTest, AnEtcdThatComesLaterIsWaitedFor) {
+  etcd_.SetAway(true);
+  const auto target = absl::StrCat(kScheme, etcd_.address(), "/t");
+  int asked = 0;
+  const auto membership = Membership::Open(target, absl::Seconds(20), [&] {
+    etcd_.SetAway(false);
+    return ++asked > 1;
+  });
+  EXPECT_TRUE(membership.ok()) << membership.status();
+  EXPECT_EQ(asked, 1);
+  etcd_.SetAway(true);
+  EXPECT_TRUE(
+      absl::IsCancelled(FindServers({target}, absl::InfiniteDuration(), [] {
+                          return true;
+                        }).status()));
 }
 
 TEST_F(MembershipTest, ALostAnswerRegistersOnce) {
