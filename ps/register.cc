@@ -1,31 +1,78 @@
 #include "ps/register.h"
 
-#include "absl/strings/match.h"
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "ps/membership/target.h"
 #include "transport/base/log.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
+namespace {
 
-absl::StatusOr<std::unique_ptr<membership::Membership>> RegisterServer(
-    const EtcdFlags& flags, const std::string& address, bool quiet) {
-  if (flags.endpoints.empty()) return nullptr;
-  const std::string target =
-      absl::StrCat(membership::kScheme, flags.endpoints, "/", flags.prefix);
-  auto member = membership::Membership::Open(target);
-  if (!member.ok()) return member.status();
-  const std::string& advertised =
-      flags.advertise.empty() ? address : flags.advertise;
-  absl::Status status = (*member)->RegisterServer(
-      flags.name.empty() ? advertised : flags.name, advertised, flags.servers,
-      [](const std::string& line) { base::LogWarning("ps: " + line); });
-  if (!status.ok()) return status;
-  if (!quiet) {
-    base::LogInfo(absl::StrCat("ps: registered in etcd, as one of ",
-                               flags.servers, " servers: workers find them by ",
-                               target));
+// The pause between two attempts, each of which waits for etcd too.
+constexpr absl::Duration kPause = absl::Seconds(1);
+constexpr absl::Duration kWarnEvery = absl::Minutes(1);
+
+}  // namespace
+
+ServerRegistration::ServerRegistration(
+    EtcdFlags flags, const std::string& address, bool quiet,
+    std::function<void(const absl::Status&)> ended)
+    : flags_(std::move(flags)),
+      address_(flags_.advertise.empty() ? address : flags_.advertise),
+      is_quiet_(quiet),
+      ended_(std::move(ended)) {
+  if (flags_.endpoints.empty()) {
+    ended_(absl::OkStatus());
+  } else {
+    thread_ = std::thread([this] { ThreadLoop(); });
   }
-  return member;
+}
+
+ServerRegistration::~ServerRegistration() {
+  cancel_.Now();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ServerRegistration::ThreadLoop() {
+  absl::Status status = Register();
+  while (absl::IsUnavailable(status)) {
+    Warn(status);
+    if (!cancel_.WaitUntil(base::SteadyNow() + kPause)) return;
+    status = Register();
+  }
+  if (!cancel_.is_cancelled()) ended_(status);
+}
+
+absl::Status ServerRegistration::Register() {
+  const std::string target =
+      absl::StrCat(membership::kScheme, flags_.endpoints, "/", flags_.prefix);
+  auto member =
+      membership::Membership::Open(target, membership::Registry::kTimeout,
+                                   [this] { return cancel_.is_cancelled(); });
+  if (!member.ok()) return member.status();
+  absl::Status status = (*member)->RegisterServer(
+      flags_.name.empty() ? address_ : flags_.name, address_, flags_.servers,
+      [](const std::string& line) { base::LogWarning("ps: " + line); },
+      &cancel_);
+  if (!status.ok()) return status;
+  member_ = *std::move(member);
+  if (!is_quiet_) {
+    base::LogInfo(absl::StrCat("ps: registered in etcd, as one of ",
+                               flags_.servers,
+                               " servers: workers find them by ", target));
+  }
+  return status;
+}
+
+void ServerRegistration::Warn(const absl::Status& status) {
+  if (base::SteadyNow() < next_warning_) return;
+  next_warning_ = base::SteadyNow() + kWarnEvery;
+  base::LogWarning(
+      absl::StrCat("ps: serves, but is not registered yet, and "
+                   "goes on trying: ",
+                   status.message()));
 }
 
 }  // namespace penstock::ps

@@ -3,10 +3,14 @@
 #ifndef PENSTOCK_PS_REGISTER_H_
 #define PENSTOCK_PS_REGISTER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ps/etcd/cancel.h"
 #include "ps/membership/membership.h"
 
 namespace penstock::ps {
@@ -20,12 +24,37 @@ struct EtcdFlags {
   std::string advertise;  // the address for workers; empty: from --listen
 };
 
-// Registers a server that listens at `address`, until the result is destroyed.
-// Logs a line when etcd is away and when it is back; unless `quiet`, also that
-// the server is registered. Returns null without endpoints, and the errors of
-// Membership::Open() and Membership::RegisterServer().
-absl::StatusOr<std::unique_ptr<membership::Membership>> RegisterServer(
-    const EtcdFlags& flags, const std::string& address, bool quiet);
+// The registration of a server that listens at `address`. A thread registers
+// the server, and tries again while etcd is away. Logs a line when etcd is away
+// and when it is back; unless `quiet`, also that the server is registered.
+class ServerRegistration {
+ public:
+  // Calls `ended` once, on the thread: with OK when the server is registered;
+  // or with the errors of Membership::Open() and Membership::RegisterServer(),
+  // other than UNAVAILABLE. Does not call `ended` if the destructor runs first.
+  // Without endpoints, calls `ended` at once, and registers nothing.
+  ServerRegistration(EtcdFlags flags, const std::string& address, bool quiet,
+                     std::function<void(const absl::Status&)> ended);
+  // Ends the registration, or the attempt.
+  ~ServerRegistration();
+  ServerRegistration(const ServerRegistration&) = delete;
+  ServerRegistration& operator=(const ServerRegistration&) = delete;
+
+ private:
+  void ThreadLoop();
+  absl::Status Register();
+  // Logs why the server is not registered, unless a line came lately.
+  void Warn(const absl::Status& status);
+
+  const EtcdFlags flags_;
+  const std::string address_;
+  const bool is_quiet_;
+  const std::function<void(const absl::Status&)> ended_;
+  etcd::Cancel cancel_;
+  absl::Time next_warning_ = absl::InfinitePast();
+  std::unique_ptr<membership::Membership> member_;
+  std::thread thread_;  // starts last
+};
 
 }  // namespace penstock::ps
 

@@ -229,7 +229,12 @@ Listening ListeningAt(const ServerFlags& flags, int port) {
   return {flags.listen, port, host};
 }
 
-void Greet(const ServerFlags& flags, int port) {
+// Says that workers may come.
+void Announce(const ServerFlags& flags, int port) {
+  // A parent that has started us on port 0 reads this line.
+  printf("port %d\n", port);
+  fflush(stdout);
+  if (flags.quiet) return;
   for (const std::string& line :
        GreetingLines(ListeningAt(flags, port), flags.workers)) {
     base::LogInfo("ps: " + line);
@@ -260,14 +265,15 @@ void AwaitEnd(const ServerFlags& flags, const sigset_t& signals,
   }
 }
 
-absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
-                   checkpoint::Files* files) {
+// Returns the process's exit code.
+int Serve(const ServerFlags& flags, const sigset_t& signals,
+          checkpoint::Files* files) {
   auto policy = ReadAccessPolicy(flags.access, flags.tls.given());
-  if (!policy.ok()) return policy.status();
+  if (!policy.ok()) return Fail(policy.status().message());
   auto security = ServerSecurity(flags.tls);
-  if (!security.ok()) return security.status();
+  if (!security.ok()) return Fail(security.status().message());
   auto spill = OpenSpill(flags);
-  if (!spill.ok()) return spill.status();
+  if (!spill.ok()) return Fail(spill.status().message());
   if (!flags.quiet) base::LogInfo("ps: " + LimitsText(flags.limits));
   Server core(OptionsOf(flags, files, spill->get()));
   Access access(*std::move(policy), flags.tls.given());
@@ -282,33 +288,35 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
       AddMetrics([&core, checkpoints = writer.get()] {
         return MetricsOf(ReportOf(core, checkpoints));
       });
+  auto checkpoints = StartCheckpoints(flags, &core, writer.get());
+  if (!checkpoints.ok()) return Fail(checkpoints.status().message());
   int port = 0;
   const std::unique_ptr<grpc::Server> server =
       Listen(flags, *security, service.get(), &port);
   if (server == nullptr || port == 0) {
     const std::string why = base::WhyCannotListen(flags.listen);
-    return absl::UnavailableError(absl::StrCat(
+    return Fail(absl::StrCat(
         "cannot listen on ", flags.listen, ": ",
         why.empty() ? "is it HOST:PORT, and can Penstock be used, if it is "
                       "required? Port 0 takes a free one"
                     : why));
   }
-  auto checkpoints = StartCheckpoints(flags, &core, writer.get());
-  if (!checkpoints.ok()) return checkpoints.status();
-  auto member = RegisterServer(
-      flags.etcd, AddressForWorkers(ListeningAt(flags, port)), flags.quiet);
-  if (!member.ok()) return member.status();
-  // A parent that has started us on port 0 reads this line.
-  printf("port %d\n", port);
-  fflush(stdout);
-  if (!flags.quiet) Greet(flags, port);
+  bool has_failed = false;  // written before `registration` ends
+  auto registration = std::make_unique<ServerRegistration>(
+      flags.etcd, AddressForWorkers(ListeningAt(flags, port)), flags.quiet,
+      [&](const absl::Status& status) {
+        if (status.ok()) return Announce(flags, port);
+        Fail(status.message());
+        has_failed = true;
+        kill(getpid(), SIGTERM);
+      });
   AwaitEnd(flags, signals, &access);
-  member->reset();  // no further worker finds this server
+  registration.reset();  // no further worker finds this server
   core.Drain();
   server->Shutdown(tensor::DeadlineAfter(kShutdownGrace));
   server->Wait();
   if (!flags.quiet) PrintSummary(core.report());
-  return absl::OkStatus();
+  return has_failed ? 1 : 0;
 }
 
 int Run(ServerFlags flags) {
@@ -337,8 +345,7 @@ int Run(ServerFlags flags) {
     const absl::Status unused = CheckUnused(files.get(), flags.checkpoints);
     if (!unused.ok()) return Fail(unused.message());
   }
-  const absl::Status served = Serve(flags, signals, files.get());
-  return served.ok() ? 0 : Fail(served.message());
+  return Serve(flags, signals, files.get());
 }
 
 int Main(int argc, char** argv) {

@@ -353,6 +353,7 @@ LAYERS = {
         "tensor_service",
         "ps/checkpoint",
         "ps/access",
+        "ps/etcd/cancel.h",
         "ps/membership",
         "ps/server",
         "ps/service",

@@ -193,7 +193,10 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   }
 
   Status Admit(const ServerContext& context) {
-    if (is_away_) return Away();
+    if (is_away_) {
+      ++refused_;
+      return Away();
+    }
     if (user_.empty()) return Status::OK;
     const auto token = context.client_metadata().find("token");
     if (token == context.client_metadata().end()) {
@@ -226,6 +229,7 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   bool loses_answer_ = false;
   int generation_ = 0;  // of streams
   int reads_ = 0;
+  int refused_ = 0;  // calls while etcd was away
   int watches_ = 0;
   int tokens_ = 0;
   uint64_t cluster_lie_ = 0;
@@ -351,6 +355,13 @@ void FakeEtcd::EndStreams() {
 int FakeEtcd::reads() const {
   absl::MutexLock lock(&shared_->mu);
   return services_->reads_;
+}
+
+void FakeEtcd::AwaitRefusedCall() const {
+  absl::MutexLock lock(&shared_->mu);
+  while (services_->refused_ == 0) {
+    services_->changed_.WaitWithTimeout(&shared_->mu, kLookEvery);
+  }
 }
 
 void FakeEtcd::AwaitWatches(int count) const {

@@ -48,6 +48,8 @@ class FakeEtcd {
   // Forgets the history, and ends all streams.
   void CompactAndEndStreams();
   void EndStreams();
+  // Blocks until a call came while etcd was away.
+  void AwaitRefusedCall() const;
   // Returns how many reads have come, other than those in transactions.
   int reads() const;
   // Blocks until `count` watches were created, in all.

@@ -20,6 +20,7 @@
 #include "ps/membership/target.h"
 #include "tests/process/child.h"
 #include "tests/ps/access/certificates.h"
+#include "tests/ps/etcd/fake_etcd.h"
 #include "tests/ps/etcd/real_etcd.h"
 
 namespace penstock::ps::membership {
@@ -85,6 +86,26 @@ TEST(ProcessTest, ServersAreFoundInTheOrderOfTheirNames) {
   const absl::Status missing =
       FindServers({target}, absl::Milliseconds(500)).status();
   EXPECT_THAT(missing.ToString(), HasSubstr("1 of 2 servers"));
+}
+
+TEST(ProcessTest, AServerServesWhileEtcdIsAwayFromTheStart) {
+  etcd::FakeEtcd etcd;
+  etcd.SetAway(true);
+  const auto server = StartServer({"--etcd=" + etcd.address()});
+  ASSERT_NE(server, nullptr);
+  etcd.AwaitRefusedCall();
+  kill(server->pid(), SIGTERM);
+  EXPECT_THAT(server->ReadAll(), HasSubstr("stopped at version 0"));
+  EXPECT_EQ(server->Finish(), 0);
+}
+
+TEST(ProcessTest, AServerThatCannotRegisterSaysWhyAndEnds) {
+  etcd::FakeEtcd etcd;
+  etcd.RequireUser("me", "secret");
+  const auto server = StartServer({"--etcd=" + etcd.address()});
+  ASSERT_NE(server, nullptr);
+  EXPECT_THAT(server->ReadAll(), HasSubstr("PENSTOCK_ETCD_USER"));
+  EXPECT_EQ(server->Finish(), 1);
 }
 
 TEST(ProcessTest, WrongFlagsAreNamed) {
