@@ -13,6 +13,8 @@ namespace {
 constexpr int kRenewalsPerLease = 3;
 constexpr absl::Duration kGoodByeTimeout = absl::Seconds(1);
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
+// A renewal's timeout is not below this, even if the lease is short.
+constexpr absl::Duration kMinTimeout = absl::Seconds(1);
 
 }  // namespace
 
@@ -128,10 +130,23 @@ void Registration::SetStatus(const absl::Status& status) {
                                   " goes on as it is: ", status.message()));
 }
 
+absl::Duration Registration::PauseAfter(const absl::Status& status,
+                                        absl::Duration left,
+                                        absl::Duration time_to_live) {
+  const absl::Duration usual = time_to_live / kRenewalsPerLease;
+  const bool can_save =
+      absl::IsUnavailable(status) && left > absl::ZeroDuration();
+  return can_save ? std::min(usual, kTryEvery) : usual;
+}
+
 void Registration::ThreadLoop() {
-  const absl::Duration pause = options_.time_to_live / kRenewalsPerLease;
-  while (cancel_.WaitUntil(base::SteadyNow() + pause)) {
-    const absl::Status status = Renew();
+  absl::Status status;
+  while (true) {
+    const absl::Time now = base::SteadyNow();
+    const absl::Duration pause =
+        PauseAfter(status, valid_until() - now, options_.time_to_live);
+    if (!cancel_.WaitUntil(now + pause)) return;
+    status = Renew();
     if (cancel_.is_cancelled()) return;
     SetStatus(status);
   }
@@ -140,13 +155,15 @@ void Registration::ThreadLoop() {
 absl::Status Registration::Renew() {
   const int64_t lease = guard().lease;
   const absl::Time asked = base::SteadyNow();
-  const auto kept = options_.registry->client()->KeepLeaseAlive(
-      lease, std::min(Registry::kTimeout, options_.time_to_live), &cancel_);
+  const absl::Duration timeout =
+      std::max(kMinTimeout, options_.time_to_live / kRenewalsPerLease);
+  const auto kept =
+      options_.registry->client()->KeepLeaseAlive(lease, timeout, &cancel_);
   if (!kept.ok() && !absl::IsNotFound(kept.status())) return kept.status();
   if (kept.ok()) {
     SetClaim({lease, asked + *kept});
     // A lease says nothing about the key, which others may delete.
-    const auto value = options_.registry->Read(options_.key, &cancel_);
+    const auto value = options_.registry->Read(options_.key, &cancel_, timeout);
     if (!value.ok()) return value.status();
     if (value->has_value() && (*value)->lease == lease) {
       return absl::OkStatus();

@@ -58,6 +58,13 @@ class Registration {
   // Deletes the key, if etcd answers within a second.
   ~Registration();
 
+  // Returns the pause after a renewal that has ended with `status`. `left` is
+  // the time for which the lease is still valid. While etcd is away, renewals
+  // follow each other soon, as long as they can save the lease.
+  static absl::Duration PauseAfter(const absl::Status& status,
+                                   absl::Duration left,
+                                   absl::Duration time_to_live);
+
   // Returns OK if the key was this process's when etcd last answered.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns a condition for writes that only the owner of the key may make.

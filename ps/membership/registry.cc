@@ -103,12 +103,12 @@ absl::Status Registry::IdentityLost() const {
 }
 
 absl::StatusOr<absl::optional<Registry::Value>> Registry::Read(
-    const std::string& key, etcd::Cancel* cancel) {
+    const std::string& key, etcd::Cancel* cancel, absl::Duration timeout) {
   TxnRequest request;
   AddCompare(prefix_ + kIdentity, Compare::VALUE, &request)
       ->set_value(identity_);
   AddGet(prefix_ + key, request.mutable_success());
-  const auto reply = client_->Txn(request, kTimeout, cancel);
+  const auto reply = client_->Txn(request, timeout, cancel);
   if (!reply.ok()) return reply.status();
   if (!reply->succeeded()) return IdentityLost();
   return AsValue(Found(*reply, 0));

@@ -42,7 +42,8 @@ class Registry {
   };
   // Returns the value of a key of ps/membership/keys.h, if the key is there.
   absl::StatusOr<absl::optional<Value>> Read(const std::string& key,
-                                             etcd::Cancel* cancel = nullptr);
+                                             etcd::Cancel* cancel = nullptr,
+                                             absl::Duration timeout = kTimeout);
 
   // A condition of a write: the key, and the lease that the key has.
   struct Guard {

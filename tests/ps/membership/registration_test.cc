@@ -186,6 +186,18 @@ TEST_F(MembershipTest, AServerGoesOnWhileEtcdIsAway) {
   EXPECT_THAT(lines_[1], HasSubstr("server a is registered"));
 }
 
+TEST(PauseAfterTest, AFailedRenewalIsRepeatedSoonWhileTheLeaseLasts) {
+  const absl::Duration ttl = absl::Seconds(9);
+  const auto pause = [ttl](const absl::Status& status, absl::Duration left) {
+    return Registration::PauseAfter(status, left, ttl);
+  };
+  EXPECT_EQ(pause(absl::OkStatus(), ttl), ttl / 3);
+  const absl::Status away = absl::UnavailableError("away");
+  EXPECT_LT(pause(away, absl::Seconds(1)), absl::Seconds(1));
+  EXPECT_EQ(pause(away, -absl::InfiniteDuration()), ttl / 3);
+  EXPECT_EQ(pause(absl::DataLossError("wiped"), ttl), ttl / 3);
+}
+
 TEST_F(MembershipTest, WhoseNameWasTakenMeanwhileSaysSo) {
   const auto registration = Registered(Server("a", 1));
   etcd_.SetAway(true);
