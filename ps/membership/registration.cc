@@ -12,6 +12,8 @@ namespace {
 // A lease survives two lost renewals.
 constexpr int kRenewalsPerLease = 3;
 constexpr absl::Duration kGoodByeTimeout = absl::Seconds(1);
+// Repeats the warning that another process has the name.
+constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
 // A renewal's timeout is not below this, even if the lease is short.
 constexpr absl::Duration kMinTimeout = absl::Seconds(1);
@@ -119,9 +121,13 @@ void Registration::SetClaim(const Claim& claim) {
 void Registration::SetStatus(const absl::Status& status) {
   {
     absl::MutexLock lock(&mu_);
-    const bool is_same = status_.code() == status.code();
+    const absl::Time now = base::SteadyNow();
+    const bool is_news =
+        status_.code() != status.code() ||
+        (absl::IsAlreadyExists(status) && now >= logged_ + kWarnEvery);
     status_ = status;
-    if (is_same) return;
+    if (!is_news) return;
+    logged_ = now;
   }
   if (!options_.log) return;
   options_.log(status.ok()

@@ -46,7 +46,8 @@ class Registration {
     // Limits the wait for etcd, and for a former owner of the key, which may be
     // a process that was killed. Longer than the lease of that process.
     absl::Duration patience = absl::Seconds(15);
-    // Gets a line when the state changes. May be empty.
+    // Gets a line when the state changes, and every minute while another
+    // process has the key. May be empty.
     std::function<void(const std::string& line)> log;
   };
 
@@ -97,6 +98,7 @@ class Registration {
   mutable absl::Mutex mu_;
   Claim claim_ ABSL_GUARDED_BY(mu_);
   absl::Status status_ ABSL_GUARDED_BY(mu_);
+  absl::Time logged_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   std::thread thread_;  // starts last
 };
 
