@@ -86,6 +86,11 @@ absl::StatusOr<std::vector<v1::Server>> ServersOf(const etcd::Values& values,
   return servers;
 }
 
+// Returns true if no server is missing. Expects servers that agree.
+bool AreAll(const std::vector<v1::Server>& servers) {
+  return !servers.empty() && servers.size() == servers.front().servers();
+}
+
 absl::Status CheckAgreement(const std::vector<v1::Server>& servers) {
   std::map<std::string, const v1::Server*> by_address;
   for (const v1::Server& server : servers) {
@@ -108,18 +113,31 @@ absl::Status CheckAgreement(const std::vector<v1::Server>& servers) {
   return absl::OkStatus();
 }
 
-// Returns why the servers are not complete, by another read.
-absl::Status WhyIncomplete(const Registry& registry) {
+// Returns true if a wait does not help.
+bool IsFinal(const absl::Status& status) {
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
+         absl::IsDataLoss(status);
+}
+
+// Returns the servers that are registered now, in order.
+absl::StatusOr<std::vector<v1::Server>> ReadServers(const Registry& registry) {
   const std::string& prefix = registry.prefix();
   const auto read =
       registry.client()->ReadPrefix(prefix + kServers, Registry::kTimeout);
   if (!read.ok()) return read.status();
   etcd::Copy copy;
   copy.Read(*read);
-  const auto servers = ServersOf(copy.values(), prefix);
+  return ServersOf(copy.values(), prefix);
+}
+
+// Returns the servers if they are complete now, or else what is missing.
+absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
+  const std::string& prefix = registry.prefix();
+  auto servers = ReadServers(registry);
   if (!servers.ok()) return servers.status();
   const absl::Status agreement = CheckAgreement(*servers);
   if (!agreement.ok()) return agreement;
+  if (AreAll(*servers)) return servers;
   if (servers->empty()) {
     return absl::DeadlineExceededError(absl::StrCat(
         "no server is registered under ", prefix,
@@ -198,9 +216,7 @@ absl::StatusOr<absl::optional<std::vector<v1::Server>>> CompleteServers(
   absl::Status status = CheckAgreement(*servers);
   if (!status.ok()) return status;
   absl::optional<std::vector<v1::Server>> complete;
-  if (!servers->empty() && servers->size() == servers->front().servers()) {
-    complete = *std::move(servers);
-  }
+  if (AreAll(*servers)) complete = *std::move(servers);
   return complete;
 }
 
@@ -222,8 +238,13 @@ absl::StatusOr<std::vector<v1::Server>> AwaitServers(
     if (interrupted && interrupted()) {
       return absl::CancelledError("the wait for servers was interrupted");
     }
+    // The mirror has asked one endpoint. A read asks all of them.
+    if (IsFinal(mirror.status())) {
+      const absl::Status status = ReadServers(*registry).status();
+      if (IsFinal(status)) return status;
+    }
   } while (base::SteadyNow() < limit);
-  return WhyIncomplete(*registry);
+  return LastLook(*registry);
 }
 
 }  // namespace penstock::ps::membership

@@ -315,6 +315,23 @@ TEST_F(MembershipTest, ServersAreWaitedForAndNamedIfTheyAreMissing) {
   EXPECT_EQ(servers->size(), 2u);
 }
 
+TEST_F(MembershipTest, AWaitForServersEndsIfEtcdRefusesTheUser) {
+  etcd_.RequireUser("me", "secret");
+  EXPECT_TRUE(absl::IsUnauthenticated(
+      AwaitServers(registry_.get(), absl::InfiniteDuration()).status()));
+}
+
+TEST_F(MembershipTest, ServersThatComeAtTheLastMomentAreFound) {
+  v1::Server server;
+  server.set_name("a");
+  server.set_address("a:1");
+  server.set_servers(1);
+  etcd_.Put("t/servers/a", server.SerializeAsString());
+  const auto servers = AwaitServers(registry_.get(), absl::ZeroDuration());
+  ASSERT_TRUE(servers.ok()) << servers.status();
+  EXPECT_EQ(servers->size(), 1u);
+}
+
 TEST_F(MembershipTest, AWaitForServersCanBeInterrupted) {
   EXPECT_TRUE(absl::IsCancelled(
       AwaitServers(registry_.get(), absl::InfiniteDuration(), [] {
