@@ -140,7 +140,9 @@ absl::Status Client::Run(const Operation& operation, absl::Duration timeout,
                          Cancel* cancel) {
   const absl::Time end = base::SteadyNow() + timeout;
   Cancel never;
-  absl::Status worst;  // an answer of another etcd, or else the last error
+  // An answer of another etcd, or else an error that does not pass, or else the
+  // last error.
+  absl::Status worst;
   for (size_t failures = 1;; ++failures) {
     const Endpoint asked = endpoint();
     const absl::Duration limit =
@@ -149,13 +151,15 @@ absl::Status Client::Run(const Operation& operation, absl::Duration timeout,
     if (cancel != nullptr && cancel->is_cancelled()) {
       return absl::CancelledError("etcd: cancelled");
     }
-    if (status.ok() || !MayPass(status)) return status;
-    if (!absl::IsDataLoss(worst)) worst = std::move(status);
+    if (status.ok() || IsFinal(status)) return status;
+    if (worst.ok() || MayPass(worst) || absl::IsDataLoss(status)) {
+      worst = std::move(status);
+    }
     MoveOn(asked.index);
     grpc::experimental::ChannelResetConnectionBackoff(asked.channel.get());
     if (failures % channels_.size() != 0) continue;
     const bool is_over = base::SteadyNow() + kPause >= end;
-    if (absl::IsDataLoss(worst)) return worst;  // after all were asked
+    if (!MayPass(worst)) return worst;  // after all were asked
     if (is_over) {
       return absl::UnavailableError(
           absl::StrCat("none of etcd's endpoints (", names(),

@@ -27,10 +27,10 @@ namespace penstock::ps::etcd {
 
 // A client of one etcd with one or more endpoints. Uses stock gRPC channels.
 //
-// A call goes to one endpoint. If that endpoint is away, is slow, or gives the
-// answer of another etcd, the call goes to the next one, until `timeout` is
-// over. A write whose answer was lost is therefore repeated: make each write
-// conditional, so that the repetition changes nothing.
+// A call goes to one endpoint. If that endpoint is away, is slow, fails, or
+// gives the answer of another etcd, the call goes to the next one, until
+// `timeout` is over. A write whose answer was lost is therefore repeated: make
+// each write conditional, so that the repetition changes nothing.
 //
 // Each answer is checked by History. Errors name the endpoint and the remedy:
 //
@@ -39,7 +39,7 @@ namespace penstock::ps::etcd {
 //   UNAUTHENTICATED      etcd refuses the user or the password
 //   PERMISSION_DENIED    etcd lets the user not use the key
 //   CANCELLED            `cancel` was cancelled
-//   others               etcd's error
+//   others               etcd's error, after all endpoints were asked
 //
 // Blocking and thread-safe.
 class Client {

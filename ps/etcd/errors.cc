@@ -66,8 +66,12 @@ absl::Status Explain(absl::string_view endpoint, absl::string_view operation,
 }
 
 bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsDataLoss(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+bool IsFinal(const absl::Status& status) {
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
+         absl::IsNotFound(status);
 }
 
 bool IsTokenRefused(const grpc::Status& status) {

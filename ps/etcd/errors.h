@@ -13,9 +13,12 @@ namespace penstock::ps::etcd {
 absl::Status Explain(absl::string_view endpoint, absl::string_view operation,
                      const grpc::Status& status);
 
-// Returns true if another endpoint, or this one later, may do what this one did
-// not.
+// Returns true if the endpoint may do later what it did not do now.
 bool MayPass(const absl::Status& status);
+
+// Returns true if all endpoints would answer the same. Other errors may be one
+// endpoint's own: its disk is full, or a proxy is there instead of etcd.
+bool IsFinal(const absl::Status& status);
 
 // Returns true if etcd wants another token.
 bool IsTokenRefused(const grpc::Status& status);

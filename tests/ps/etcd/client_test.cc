@@ -52,6 +52,26 @@ TEST(ClientTest, AnEndpointThatIsAwayIsPassedOver) {
   EXPECT_EQ(client.endpoint().name, second.address());
 }
 
+TEST(ClientTest, AnEndpointThatFailsIsPassedOver) {
+  for (const auto code :
+       {grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::INTERNAL,
+        grpc::StatusCode::FAILED_PRECONDITION,
+        grpc::StatusCode::UNIMPLEMENTED}) {
+    FakeEtcd first;
+    FakeEtcd second(&first);
+    first.FailWith(code);
+    Client::Options options = first.ClientOptions();
+    options.endpoints.push_back(second.address());
+    Client client(options);
+    const absl::Status passed = client.ReadPrefix("a", kTimeout).status();
+    EXPECT_TRUE(passed.ok()) << passed;
+    second.FailWith(code);
+    const absl::Status failed =
+        client.ReadPrefix("a", absl::InfiniteDuration()).status();
+    EXPECT_EQ(failed.code(), static_cast<absl::StatusCode>(code)) << failed;
+  }
+}
+
 TEST(ClientTest, ErrorNamesTheEndpointsIfAllAreAway) {
   FakeEtcd etcd;
   etcd.SetAway(true);

@@ -197,6 +197,9 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
       ++refused_;
       return Away();
     }
+    if (failure_ != grpc::StatusCode::OK) {
+      return {failure_, "the fake etcd fails"};
+    }
     if (user_.empty()) return Status::OK;
     const auto token = context.client_metadata().find("token");
     if (token == context.client_metadata().end()) {
@@ -226,6 +229,7 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   Shared* const shared_;
   mutable absl::CondVar changed_;
   bool is_away_ = false;
+  grpc::StatusCode failure_ = grpc::StatusCode::OK;
   bool loses_answer_ = false;
   int generation_ = 0;  // of streams
   int reads_ = 0;
@@ -276,6 +280,11 @@ void FakeEtcd::SetAway(bool is_away) {
   absl::MutexLock lock(&shared_->mu);
   services_->is_away_ = is_away;
   services_->changed_.SignalAll();
+}
+
+void FakeEtcd::FailWith(grpc::StatusCode code) {
+  absl::MutexLock lock(&shared_->mu);
+  services_->failure_ = code;
 }
 
 void FakeEtcd::LoseNextAnswer() {

@@ -30,6 +30,8 @@ class FakeEtcd {
 
   // Makes all calls fail with UNAVAILABLE, and ends all streams.
   void SetAway(bool is_away);
+  // Makes all calls fail with this code, without effect; OK: no more.
+  void FailWith(grpc::StatusCode code);
   // Makes the next transaction take effect, and fail with UNAVAILABLE.
   void LoseNextAnswer();
   // Answers each header with another cluster id or revision; 0: the right one.
