@@ -134,6 +134,14 @@ absl::Status Mirror::Take(const etcdserverpb::WatchResponse& response) {
                             : client_->history()->Check(response.header(), 0);
   if (!status.ok()) return status;
   if (response.canceled() && response.compact_revision() == 0) {
+    // etcd refuses a watch in a message, and some releases refuse an old token
+    // as if the key were forbidden. A read gets the right error.
+    client_->ForgetToken(
+        {grpc::StatusCode::UNAUTHENTICATED, response.cancel_reason()});
+    {
+      absl::MutexLock lock(&mu_);
+      copy_.WantRead();
+    }
     return absl::UnavailableError(
         absl::StrCat("etcd: watch: cancelled: ",
                      base::Printable(response.cancel_reason(), kMaxTextBytes)));

@@ -136,13 +136,21 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
     {
       absl::MutexLock lock(&shared_->mu);
       Status status = Admit(*context);
-      if (!status.ok()) return status;
+      if (!status.ok() &&
+          status.error_code() != grpc::StatusCode::UNAUTHENTICATED)
+        return status;
       generation = generation_;
       Fill(response.mutable_header());
       response.set_created(true);
-      ++watches_;
+      if (!status.ok()) {  // etcd refuses the user in a message
+        response.set_canceled(true);
+        response.set_cancel_reason(status.error_message());
+      } else {
+        ++watches_;
+      }
     }
     stream->Write(response);
+    if (response.canceled()) return Status::OK;
     while (!context->IsCancelled()) {
       response.Clear();
       {

@@ -122,6 +122,21 @@ TEST_F(MirrorTest, AnotherClusterChangesNothing) {
   EXPECT_EQ(mirror_->values().at("t/a").value(), "1");
 }
 
+TEST_F(MirrorTest, AWatchWhoseTokenIsForgottenIsMadeAnew) {
+  etcd_.RequireUser("me", "secret");
+  Client::Options options = etcd_.ClientOptions();
+  options.user = "me";
+  options.password = "secret";
+  Client client(options);
+  mirror_ = std::make_unique<Mirror>(&client, "t/");
+  etcd_.AwaitWatches(1);
+  etcd_.ForgetTokens();
+  etcd_.EndStreams();
+  etcd_.Put("t/a", "1");
+  EXPECT_TRUE(AwaitValue("t/a", "1"));
+  mirror_.reset();  // before the client
+}
+
 TEST_F(MirrorTest, AwaitEndsAtItsDeadline) {
   Start();
   EXPECT_FALSE(mirror_->Await([](const Values&) { return false; },
