@@ -32,6 +32,7 @@ NOT_OF_THE_TRANSPORT = {
     "PENSTOCK_TENSORFLOW",
     "PENSTOCK_TENSORFLOW_HELD_MIB",
     "PENSTOCK_TENSORFLOW_MEMORY",
+    "PENSTOCK_GRPC_HOSTS",
     "PENSTOCK_TORCH",
 }
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

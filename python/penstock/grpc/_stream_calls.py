@@ -132,7 +132,7 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
         # is impossible. Takes the head of the answer.
         self._begin_again = begin_again
         self._real = None  # the call after a declined one
-        self._requests = requests  # those that the call keeps, or None
+        self._requests = requests  # the kept requests, or None
         self._is_unary_response = is_unary_response
         self._lock = threading.RLock()
         self._initial = None
