@@ -28,12 +28,19 @@ constexpr uint64_t kFilesOfConnection = 4;
 // Variables of other programs than the transport: docs/tensorflow.md,
 // docs/testing.md, docs/gpu/kernels.md.
 constexpr const char* kVariablesOfOthers[] = {
-    "PENSTOCK_BAZEL_OUTPUT_BASE", "PENSTOCK_CUDA",
-    "PENSTOCK_ETCD_CA",           "PENSTOCK_ETCD_CERT",
-    "PENSTOCK_ETCD_KEY",          "PENSTOCK_ETCD_PASSWORD_FILE",
-    "PENSTOCK_ETCD_USER",         "PENSTOCK_LIBRARY",
-    "PENSTOCK_TENSORFLOW",        "PENSTOCK_TENSORFLOW_HELD_MIB",
-    "PENSTOCK_TENSORFLOW_MEMORY", "PENSTOCK_TORCH",
+    "PENSTOCK_BAZEL_OUTPUT_BASE",
+    "PENSTOCK_CUDA",
+    "PENSTOCK_ETCD_CA",
+    "PENSTOCK_ETCD_CERT",
+    "PENSTOCK_ETCD_KEY",
+    "PENSTOCK_ETCD_PASSWORD_FILE",
+    "PENSTOCK_ETCD_USER",
+    "PENSTOCK_GRPC_HOSTS",
+    "PENSTOCK_LIBRARY",
+    "PENSTOCK_TENSORFLOW",
+    "PENSTOCK_TENSORFLOW_HELD_MIB",
+    "PENSTOCK_TENSORFLOW_MEMORY",
+    "PENSTOCK_TORCH",
 };
 
 std::vector<std::string> KnownVariables() {
