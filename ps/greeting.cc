@@ -1,5 +1,7 @@
 #include "ps/greeting.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -21,6 +23,11 @@ bool IsLoopback(absl::string_view host) {
          absl::StartsWith(host, "127.");
 }
 
+// Returns true if only this machine reaches the address.
+bool IsLocal(absl::string_view address) {
+  return IsUnixSocket(address) || IsLoopback(HostOf(address));
+}
+
 }  // namespace
 
 std::string AddressForWorkers(const Listening& listening) {
@@ -30,11 +37,22 @@ std::string AddressForWorkers(const Listening& listening) {
   return absl::StrCat(host, ":", listening.port);
 }
 
+std::string WarnOfLocalAddress(absl::string_view address,
+                               const std::vector<std::string>& endpoints) {
+  if (!IsLocal(address) ||
+      std::all_of(endpoints.begin(), endpoints.end(), IsLocal)) {
+    return "";
+  }
+  return absl::StrCat(
+      "etcd is on another machine, but workers there cannot "
+      "reach this server at ",
+      address, ": give --listen=0.0.0.0:PORT or --advertise=HOST:PORT");
+}
+
 std::vector<std::string> GreetingLines(const Listening& listening,
                                        unsigned workers) {
   const std::string address = AddressForWorkers(listening);
-  const bool is_local =
-      IsUnixSocket(listening.address) || IsLoopback(HostOf(listening.address));
+  const bool is_local = IsLocal(listening.address);
   return {
       absl::StrCat("listens at ", address,
                    is_local ? ", for workers on this machine only (for others: "

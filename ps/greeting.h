@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace penstock::ps {
 
 // An address at which a server listens.
@@ -18,6 +20,11 @@ struct Listening {
 // Returns the address that workers dial. A server that listens at all addresses
 // of its machine is dialed by the machine's name.
 std::string AddressForWorkers(const Listening& listening);
+
+// Returns a warning if other machines use the etcd of these endpoints, but
+// cannot reach a server at `address`. Otherwise returns "".
+std::string WarnOfLocalAddress(absl::string_view address,
+                               const std::vector<std::string>& endpoints);
 
 // Returns log lines for people who start a server for the first time: the
 // address, who can reach it, what the server waits for, and how to stop the

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ps/membership/keys.h"
 #include "ps/membership/target.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
@@ -15,6 +17,23 @@ constexpr absl::Duration kPause = absl::Seconds(1);
 constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 
 }  // namespace
+
+absl::Status EtcdFlags::Check() const {
+  if (endpoints.empty()) return absl::OkStatus();
+  const absl::Status status = membership::ParseEndpoints(endpoints).status();
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--etcd: ", status.message(),
+        ". Give HOST:PORT[,HOST:PORT...], and the prefix in --etcd-prefix"));
+  }
+  const bool is_unix = absl::StartsWith(advertise, "unix:");
+  if (!advertise.empty() && !is_unix &&
+      !membership::HasHostAndPort(advertise)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--advertise=", advertise, " is not HOST:PORT"));
+  }
+  return membership::CheckPrefix(prefix);
+}
 
 ServerRegistration::ServerRegistration(
     EtcdFlags flags, const std::string& address, bool quiet,

@@ -22,6 +22,9 @@ struct EtcdFlags {
   unsigned servers = 1;   // of the training
   std::string name;       // empty: the address
   std::string advertise;  // the address for workers; empty: from --listen
+
+  // Returns INVALID_ARGUMENT, which names the flag, if a flag is malformed.
+  absl::Status Check() const;
 };
 
 // The registration of a server that listens at `address`. A thread registers

@@ -226,7 +226,7 @@ absl::Status CompleteFromEnvironment(ServerFlags* flags) {
   if (flags->etcd.prefix.empty()) {
     flags->etcd.prefix = membership::kDefaultPrefix;
   }
-  return absl::OkStatus();
+  return flags->etcd.Check();
 }
 
 }  // namespace penstock::ps

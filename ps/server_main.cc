@@ -38,6 +38,7 @@
 #include "ps/checkpoint/posix_files.h"
 #include "ps/client/periodic_checkpoints.h"
 #include "ps/greeting.h"
+#include "ps/membership/target.h"
 #include "ps/register.h"
 #include "ps/server/checkpoint_restore.h"
 #include "ps/server/checkpoint_writer.h"
@@ -229,11 +230,22 @@ Listening ListeningAt(const ServerFlags& flags, int port) {
   return {flags.listen, port, host};
 }
 
+std::string LocalAddressWarning(const ServerFlags& flags, int port) {
+  const auto endpoints = membership::ParseEndpoints(flags.etcd.endpoints);
+  if (!endpoints.ok()) return "";  // there is no etcd
+  return WarnOfLocalAddress(flags.etcd.advertise.empty()
+                                ? AddressForWorkers(ListeningAt(flags, port))
+                                : flags.etcd.advertise,
+                            *endpoints);
+}
+
 // Says that workers may come.
 void Announce(const ServerFlags& flags, int port) {
   // A parent that has started us on port 0 reads this line.
   printf("port %d\n", port);
   fflush(stdout);
+  const std::string warning = LocalAddressWarning(flags, port);
+  if (!warning.empty()) base::LogWarning("ps: " + warning);
   if (flags.quiet) return;
   for (const std::string& line :
        GreetingLines(ListeningAt(flags, port), flags.workers)) {

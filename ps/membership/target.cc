@@ -2,12 +2,14 @@
 
 #include <stdlib.h>  // secure_getenv
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -19,6 +21,7 @@ namespace penstock::ps::membership {
 namespace {
 
 constexpr char kPort[] = ":2379";
+constexpr int kMaxPort = 65535;
 constexpr size_t kMaxPasswordBytes = 4096;
 
 constexpr char kCa[] = "PENSTOCK_ETCD_CA";
@@ -26,6 +29,27 @@ constexpr char kCert[] = "PENSTOCK_ETCD_CERT";
 constexpr char kPrivateKey[] = "PENSTOCK_ETCD_KEY";
 constexpr char kUser[] = "PENSTOCK_ETCD_USER";
 constexpr char kPasswordFile[] = "PENSTOCK_ETCD_PASSWORD_FILE";
+
+// Returns true for HOST, or [IPV6] in brackets.
+bool IsHost(absl::string_view text) {
+  const bool has_brackets = absl::ConsumePrefix(&text, "[");
+  if (has_brackets && !absl::ConsumeSuffix(&text, "]")) return false;
+  return !text.empty() &&
+         text.find_first_of(has_brackets ? "/[]@ \t" : ":/[]@ \t") ==
+             absl::string_view::npos;
+}
+
+// Returns why `text` is no endpoint.
+std::string WhyNoEndpoint(absl::string_view text) {
+  if (absl::StrContains(text, "://")) {
+    return "it has a scheme; for TLS, set PENSTOCK_ETCD_CA";
+  }
+  if (absl::StrContains(text, "/")) return "it has a '/'";
+  const bool may_be_ipv6 = std::count(text.begin(), text.end(), ':') > 1 &&
+                           !absl::StrContains(text, "[");
+  if (may_be_ipv6) return "an IPv6 address needs brackets: [::1]:2379";
+  return "it lacks a host, or has a wrong port";
+}
 
 std::string Environment(const char* name) {
   const char* const value = secure_getenv(name);
@@ -103,17 +127,39 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text) {
                       : std::string(rest.substr(slash + 1));
   absl::Status status = CheckPrefix(target.prefix);
   if (!status.ok()) return status;
-  for (absl::string_view endpoint :
-       absl::StrSplit(rest.substr(0, slash), ',')) {
-    if (endpoint.empty() || endpoint.front() == ':') {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", text, "' lacks a host: ", kScheme, "HOST:2379/PREFIX"));
-    }
-    const bool has_port =
-        !absl::EndsWith(endpoint, "]") && absl::StrContains(endpoint, ":");
-    target.endpoints.push_back(absl::StrCat(endpoint, has_port ? "" : kPort));
+  auto endpoints = ParseEndpoints(rest.substr(0, slash));
+  if (!endpoints.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not ", kScheme,
+                     "HOST:2379/PREFIX: ", endpoints.status().message()));
   }
+  target.endpoints = *std::move(endpoints);
   return target;
+}
+
+bool HasHostAndPort(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  return colon != absl::string_view::npos && IsHost(address.substr(0, colon)) &&
+         absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 &&
+         port <= kMaxPort;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseEndpoints(
+    absl::string_view text) {
+  std::vector<std::string> endpoints;
+  for (absl::string_view endpoint : absl::StrSplit(text, ',')) {
+    if (IsHost(endpoint)) {
+      endpoints.push_back(absl::StrCat(endpoint, kPort));
+    } else if (HasHostAndPort(endpoint)) {
+      endpoints.emplace_back(endpoint);
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", endpoint,
+                       "' is no HOST:PORT of etcd: ", WhyNoEndpoint(endpoint)));
+    }
+  }
+  return endpoints;
 }
 
 absl::StatusOr<etcd::Client::Options> ClientOptions(

@@ -26,6 +26,13 @@ bool IsTarget(absl::string_view text);
 // the prefix kDefaultPrefix, unless they are given. Returns INVALID_ARGUMENT.
 absl::StatusOr<Target> ParseTarget(absl::string_view text);
 
+// Parses "HOST[:PORT][,HOST[:PORT]...]", with the port 2379 unless it is given.
+// Returns INVALID_ARGUMENT, which says what is wrong.
+absl::StatusOr<std::vector<std::string>> ParseEndpoints(absl::string_view text);
+
+// Returns true for HOST:PORT. An IPv6 address needs brackets.
+bool HasHostAndPort(absl::string_view address);
+
 // The environment variables for the way to etcd. They name files, and are
 // ignored in a program that has more rights than its caller.
 //

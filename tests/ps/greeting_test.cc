@@ -21,6 +21,15 @@ TEST(GreetingTest, AllAddressesAreReachedByTheMachinesName) {
   EXPECT_EQ(AddressForWorkers({"[::]:50", 50, "node7"}), "node7:50");
 }
 
+TEST(GreetingTest, ALocalAddressInADistantEtcdIsAWarning) {
+  EXPECT_THAT(WarnOfLocalAddress("127.0.0.1:41", {"etcd-0:2379"}),
+              HasSubstr("--advertise"));
+  EXPECT_THAT(WarnOfLocalAddress("unix:/tmp/s", {"[::1]:2379", "etcd-0:2379"}),
+              HasSubstr("unix:/tmp/s"));
+  EXPECT_EQ(WarnOfLocalAddress("127.0.0.1:41", {"localhost:2379"}), "");
+  EXPECT_EQ(WarnOfLocalAddress("node7:41", {"etcd-0:2379"}), "");
+}
+
 TEST(GreetingTest, AUnixSocketIsItsOwnAddress) {
   EXPECT_EQ(AddressForWorkers({"unix:/tmp/s", 1, "node7"}), "unix:/tmp/s");
 }

@@ -137,7 +137,9 @@ TEST(ParseTargetTest, EndpointsAndPrefix) {
 TEST(ParseTargetTest, WrongTargetsAreRefused) {
   for (const char* text :
        {"", "a:1", "etcd://", "etcd:///p", "etcd://a,", "etcd://:2379/p",
-        "etcd://a/", "etcd://a/p/", "etcd://a//p", "etcd://a/p q"}) {
+        "etcd://a/", "etcd://a/p/", "etcd://a//p", "etcd://a/p q",
+        "etcd://::1/p", "etcd://a:/p", "etcd://a:65536", "etcd://[a",
+        "etcd://http://a"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseTarget(text).status())) << text;
   }
 }

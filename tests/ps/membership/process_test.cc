@@ -28,6 +28,7 @@ namespace {
 
 using etcd::RealEtcd;
 using process::Child;
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr absl::Duration kTimeout = absl::Seconds(20);
@@ -116,6 +117,25 @@ TEST(ProcessTest, WrongFlagsAreNamed) {
   server = StartServer({"--etcd=127.0.0.1:1", "--etcd-prefix=/t"});
   ASSERT_NE(server, nullptr);
   EXPECT_THAT(server->ReadAll(), HasSubstr("prefix '/t'"));
+  EXPECT_EQ(server->Finish(), 1);
+}
+
+TEST(ProcessTest, WrongAddressesAreNamed) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"--etcd=http://h:2379", "it has a scheme"},
+      {"--etcd=h:2379/x", "--etcd-prefix"},
+      {"--etcd=::1", "[::1]:2379"},
+      {"--etcd=h:2379,", "it lacks a host"},
+  };
+  for (const auto& [flag, why] : wrong) {
+    const auto server = StartServer({flag});
+    ASSERT_NE(server, nullptr);
+    EXPECT_THAT(server->ReadAll(), AllOf(HasSubstr("--etcd"), HasSubstr(why)));
+    EXPECT_EQ(server->Finish(), 1);
+  }
+  const auto server = StartServer({"--etcd=h:2379", "--advertise=here"});
+  ASSERT_NE(server, nullptr);
+  EXPECT_THAT(server->ReadAll(), HasSubstr("--advertise=here"));
   EXPECT_EQ(server->Finish(), 1);
 }
 
