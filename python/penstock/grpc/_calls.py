@@ -117,6 +117,12 @@ def outcome_of(code, details, head):
     return _wire.Outcome(code, details.decode("utf-8", "replace"), (), ())
 
 
+def too_large(side, message, limit):
+    """Returns grpcio's text for a message above grpc.max_send_message_length."""
+    return (f"{side}: Sent message larger than max ({len(message)} vs. "
+            f"{limit})")
+
+
 def deserialized(outcome, message, deserializer):
     """Returns the outcome and the response. The deserializer's failure is an
     outcome, as with grpcio."""
@@ -284,6 +290,12 @@ class FutureCall(grpc.RpcError, grpc.Call, grpc.Future):
                 return
             callbacks, self._callbacks = self._callbacks, []
         _reports.run(callbacks)
+
+    def __del__(self):
+        # The program has dropped a call that goes on, as grpcio's cancels it.
+        if (getattr(self, "_outcome", self) is None and self._real is None and
+                not self._is_reported):
+            self._call.cancel()
 
     def __repr__(self):
         if not self._is_done():

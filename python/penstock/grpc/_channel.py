@@ -351,7 +351,8 @@ class _StreamStream(_Method, grpc.StreamStreamMultiCallable):
             return method(again, timeout, metadata, credentials, wait_for_ready,
                           compression)
 
-        _stream_calls.send_requests(stream, requests, self._serializer)
+        _stream_calls.send_requests(stream, requests, self._serializer,
+                                    self._max_send_bytes)
         return _stream_calls.StreamCall(stream, self._deserializer,
                                         _deadline(timeout),
                                         self._again(begun[0], real),
@@ -416,8 +417,7 @@ class Channel(grpc.Channel):
         if reason is None:
             host, reason = _rules.host_of_target(target, options)
         self._way = Way(real, host, options, reason)
-        limit = _rules.option(options, "grpc.max_send_message_length", -1)
-        self._max_send_bytes = limit if limit >= 0 else 2**62
+        self._max_send_bytes = _rules.max_send_bytes(options)
         primary = _rules.option(options, "grpc.primary_user_agent", "")
         self._user_agent = _wire.user_agent(
             f"{primary} grpc-python/{grpc.__version__} penstock".strip())

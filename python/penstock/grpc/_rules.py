@@ -28,6 +28,12 @@ def option(options, key, default):
     return value
 
 
+def max_send_bytes(options):
+    """Returns the limit of messages that are sent."""
+    limit = option(options, "grpc.max_send_message_length", -1)
+    return limit if limit >= 0 else 2**62
+
+
 def split(address):
     """Returns the host and the port of "host:port" as texts. Raises ValueError
     for another form."""

@@ -11,7 +11,7 @@ import weakref
 import grpc
 
 from .. import _rpc
-from . import _context, _rules, _wire
+from . import _calls, _context, _rules, _wire
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -140,7 +140,8 @@ def _transformed(message, function):
 class _Work:
     """A received call, on its way to its handler."""
 
-    def __init__(self, received, handlers):
+    def __init__(self, received, handlers, max_send_bytes):
+        self._max_send_bytes = max_send_bytes
         self.variables = contextvars.Context()
         self.handler = None
         self._received = received
@@ -256,6 +257,10 @@ class _Work:
         message = _transformed(response, self.handler.response_serializer)
         if message is None:
             self.context.finish(13, b"Failed to serialize response!")
+        elif len(message) > self._max_send_bytes:
+            self.context.finish(8, _context.encoded(_calls.too_large(
+                "SERVER", message, self._max_send_bytes)))
+            return None
         return message
 
     def _respond(self, response):
@@ -287,8 +292,9 @@ class _Work:
 class _DataPlane:
     """The port of the fast way, and the calls on it."""
 
-    def __init__(self, port, pool, handlers):
+    def __init__(self, port, pool, handlers, max_send_bytes):
         self._port = port
+        self._max_send_bytes = max_send_bytes
         self._pool = pool
         self._handlers = handlers
         self._lock = threading.Lock()
@@ -317,7 +323,7 @@ class _DataPlane:
             _context_of(received, ()).decline(_wire.STOPPING)
             return None
         try:
-            work = _Work(received, self._handlers)
+            work = _Work(received, self._handlers, self._max_send_bytes)
         except Exception:  # pylint: disable=broad-except
             # One call may not end the thread that serves all. A dropped call is
             # answered with INTERNAL.
@@ -404,6 +410,7 @@ class Server(grpc.Server):
         limit = _rules.option(options or (), "grpc.max_receive_message_length",
                               _MAX_RECEIVE_BYTES)
         self._max_receive_bytes = limit if limit >= 0 else -1
+        self._max_send_bytes = _rules.max_send_bytes(options or ())
         self._address = None  # the host at which the fast way listens
         self._reason = reason or wrapped
         live.add(self)
@@ -446,7 +453,8 @@ class Server(grpc.Server):
             self._offers.reason = self._reason
             _LOGGER.info("the server uses grpcio only: %s", self._reason)
             return
-        self._plane = _DataPlane(port, self._pool, self._handlers)
+        self._plane = _DataPlane(port, self._pool, self._handlers,
+                                 self._max_send_bytes)
         self._plane.start()
         self._offers.offer = _wire.encode_offer(_wire.Offer(
             port.port, token, self._address, _rules.host_identity()))

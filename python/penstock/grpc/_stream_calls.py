@@ -84,7 +84,7 @@ class Requests:
             yield self._kept.popleft()
 
 
-def send_requests(stream, requests, serializer):
+def send_requests(stream, requests, serializer, max_bytes):
     """Sends the requests of an iterator, on a thread of its own, because the
     iterator may wait for responses."""
 
@@ -94,6 +94,10 @@ def send_requests(stream, requests, serializer):
                 message = serialized(request, serializer)
                 if message is None:
                     stream.end(13, "Exception serializing request!")
+                    return
+                if len(message) > max_bytes:
+                    stream.end(8, _calls.too_large("CLIENT", message,
+                                                   max_bytes))
                     return
                 requests.serialized(len(message))
                 if not stream.write(message, False):
@@ -132,7 +136,7 @@ class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
         # is impossible. Takes the head of the answer.
         self._begin_again = begin_again
         self._real = None  # the call after a declined one
-        self._requests = requests  # the kept requests, or None
+        self._requests = requests  # whose first ones are kept, or None
         self._is_unary_response = is_unary_response
         self._lock = threading.RLock()
         self._initial = None
