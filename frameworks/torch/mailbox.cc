@@ -262,7 +262,7 @@ absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
     own.port = (*server)->port();
     std::memcpy(own.token, token->data(), sizeof own.token);
   }
-  const absl::Status told =
+  absl::Status told =
       group->AllGather(tensor::DType::kUint8, &own, state->addresses.data(),
                        static_cast<int64_t>(sizeof own));
   if (!told.ok()) return told;

@@ -135,7 +135,7 @@ absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
   const std::string& prefix = registry.prefix();
   auto servers = ReadServers(registry);
   if (!servers.ok()) return servers.status();
-  const absl::Status agreement = CheckAgreement(*servers);
+  absl::Status agreement = CheckAgreement(*servers);
   if (!agreement.ok()) return agreement;
   if (AreAll(*servers)) return servers;
   if (servers->empty()) {
@@ -240,7 +240,7 @@ absl::StatusOr<std::vector<v1::Server>> AwaitServers(
     }
     // The mirror has asked one endpoint. A read asks all of them.
     if (IsFinal(mirror.status())) {
-      const absl::Status status = ReadServers(*registry).status();
+      absl::Status status = ReadServers(*registry).status();
       if (IsFinal(status)) return status;
     }
   } while (base::SteadyNow() < limit);

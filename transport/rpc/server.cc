@@ -372,7 +372,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   auto core = std::make_shared<Core>(
       std::move(options), *loop,
       Core::Handlers{std::move(handler), std::move(stream_handler)});
-  const absl::Status listening = core->Listen();
+  absl::Status listening = core->Listen();
   if (!listening.ok()) return listening;
   return std::unique_ptr<Server>(new Server(std::move(core)));
 }

@@ -10,7 +10,7 @@ namespace rpc {
 
 absl::Status StreamMessages::Write(const memory::Payload& message,
                                    Accepted accepted, bool is_last) {
-  const absl::Status size =
+  absl::Status size =
       output_ended_ ? absl::OkStatus() : connection_->CheckSend(message);
   if (output_ended_ || !size.ok()) {
     Report(std::move(accepted), false);
