@@ -118,7 +118,8 @@ class OtherDistributionTest(unittest.TestCase):
         package = self.folder / "of_another/penstock"
         package.mkdir(parents=True)
         for file in PACKAGE.iterdir():
-            shutil.copy(file, package)
+            if file.is_file():
+                shutil.copy(file, package)
         shutil.copy(self.of_other_soname(PACKAGE / "_penstock.so"), package)
         told = run(PYTHON, "-c", "from penstock import TensorClient", preload=None,
                    PYTHONPATH=str(package.parent))
