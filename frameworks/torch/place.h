@@ -1,4 +1,4 @@
-// Where a rank runs, and the addresses at which ranks of other hosts reach it.
+// The host of a rank, and the addresses at which other hosts reach the rank.
 
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_PLACE_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_PLACE_H_

@@ -1,4 +1,5 @@
-// The keys of a prefix, as etcd's answers and events tell of them.
+// A local copy of the keys under a prefix, built from etcd's answers and
+// events.
 
 #ifndef PENSTOCK_PS_ETCD_COPY_H_
 #define PENSTOCK_PS_ETCD_COPY_H_

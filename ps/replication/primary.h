@@ -118,7 +118,7 @@ class Primary {
   // Returns the other replicas of the view.
   std::vector<ReplicaId> Peers() const;
   // Returns the joiners that hold all and know it. WithBackup() may make them
-  // backups in the view that follows this primary's view, and in no later one.
+  // backups, but only in the view that follows directly on this primary's view.
   std::vector<ReplicaId> Complete() const;
 
   struct Complaint {

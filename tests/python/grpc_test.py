@@ -507,6 +507,9 @@ def test_odd_metadata_of_handlers(team, entry, answer):
 
     if team.way == "grpcio" and len(entry[1]) > 8192:
         pytest.skip("grpcio refuses some of these at random")
+    if (team.way == "grpcio" and isinstance(answer, str)
+            and grpc.__version__.startswith("1.51.")):
+        pytest.skip("grpcio 1.51 never ends such a call")
     channel = team.start(last=last, first=first,
                          stream=grpc.unary_stream_rpc_method_handler(
                              lambda *what: iter([first(*what)])))

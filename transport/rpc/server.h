@@ -43,7 +43,7 @@ class IncomingCall {
   // has gone.
   void Respond(absl::StatusOr<Response> response);
   // Runs `cancelled` once when the client has gone or has cancelled the call,
-  // perhaps soon. Never runs `cancelled` after Respond(). Call once.
+  // perhaps soon. Does not begin `cancelled` after Respond(). Call once.
   void OnCancel(std::function<void()> cancelled);
 
  private:
@@ -75,7 +75,7 @@ class IncomingStream {
   // the first end, or after the client has gone.
   void Finish(End end);
   // Runs `cancelled` once when the client has gone or has cancelled the stream,
-  // perhaps soon. Never runs `cancelled` after Finish(). Call once.
+  // perhaps soon. Does not begin `cancelled` after Finish(). Call once.
   void OnCancel(std::function<void()> cancelled);
 
  private:
