@@ -15,13 +15,13 @@ namespace penstock::collectives {
 
 struct Call {
   Operation operation = Operation::kBarrier;
-  // Of operations that reduce.
+  // The operator of operations that reduce.
   ReduceOp op = ReduceOp::kSum;
   tensor::DType dtype = tensor::DType::kUint8;
-  // Of operations with a root.
+  // The root of operations that have one.
   int root = 0;
-  // Elements of the caller's larger buffer divided by the number of blocks that
-  // it has: of the whole buffer, or of one block.
+  // The elements of the caller's larger buffer, or of one of its blocks if the
+  // operation divides it into blocks.
   int64_t count = 0;
 };
 

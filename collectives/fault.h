@@ -11,7 +11,7 @@
 
 namespace penstock::collectives {
 
-// The numbers are sent to other processes.
+// The reason why a group ends. The numbers are sent to other processes.
 enum class Fault : uint8_t {
   kNone = 0,
   kDied = 1,      // the process has ended

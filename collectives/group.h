@@ -89,15 +89,15 @@ class Group {
                        uint32_t tag);
 
   // Ends the present and all later operations, on all ranks, with CANCELLED.
-  // Any thread; does not wait.
+  // Any thread may call this. Does not wait.
   virtual void Abort() = 0;
 
  private:
-  // Runs a call whose arguments are valid. `call.count` is as in the functions
-  // above. `in` is null where only the root has input, and `out` where only the
-  // root has output. A broadcast has the same `in` and `out`.
+  // Runs a call whose arguments are valid. `call.count` is the `count` of the
+  // functions above. `in` is null where only the root has input, and `out`
+  // where only the root has output. A broadcast has the same `in` and `out`.
   virtual absl::Status Run(const Call& call, const void* in, void* out) = 0;
-  // Run valid messages.
+  // Run valid messages, like Send() and Receive().
   virtual absl::Status SendLetter(const Letter& letter, const void* data) = 0;
   virtual absl::Status ReceiveLetter(const Letter& letter, void* data) = 0;
 

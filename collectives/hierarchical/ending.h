@@ -10,7 +10,7 @@
 
 namespace penstock::collectives {
 
-// Thread-safe.
+// The inner groups to abort. Thread-safe.
 class HierarchicalGroup::Ending {
  public:
   // `group` must live until Forget().
@@ -22,8 +22,8 @@ class HierarchicalGroup::Ending {
     base::MutexLock lock(&mu_);
     groups_.clear();
   }
-  // Ends the pending operations of all groups. Does not block: Abort() sends at
-  // most messages.
+  // Ends the pending operations of all groups. Does not block, because Abort()
+  // sends at most messages.
   void AbortAll() {
     base::MutexLock lock(&mu_);
     for (Group* const group : groups_) group->Abort();

@@ -21,7 +21,7 @@ namespace {
 
 using tensor::DType;
 
-// A text that ranks exchange, followed by zeros.
+// The size of the texts that ranks exchange, padded with zeros.
 constexpr size_t kLineBytes = 512;
 using Line = std::array<char, kLineBytes>;
 
@@ -59,7 +59,8 @@ absl::StatusOr<std::unique_ptr<HierarchicalGroup>> HierarchicalGroup::Form(
       new HierarchicalGroup(*std::move(all), std::move(layout)));
   absl::Status status = group->FormHost(options);
   if (status.ok()) status = group->FormLeaders(listener_options, options);
-  // Nobody uses a group that some rank could not form.
+  // Waits until all ranks have formed the group: nobody may use a group that
+  // some rank could not form.
   if (status.ok()) status = group->all_->Barrier();
   if (!status.ok()) return group->End(status);
   group->all_->OnEnd([ending = group->ending_] { ending->AbortAll(); });

@@ -42,7 +42,7 @@ class HierarchicalGroup final : public Group {
       const std::vector<std::string>& addresses,
       const NetGroupOptions& options);
 
-  // Waits for peers as ~NetGroup(), up to eight seconds.
+  // Waits for peers like ~NetGroup(), for up to eight seconds.
   ~HierarchicalGroup() override;
 
   int rank() const override { return all_->rank(); }
@@ -66,7 +66,7 @@ class HierarchicalGroup final : public Group {
   absl::Status SendLetter(const Letter& letter, const void* data) override;
   absl::Status ReceiveLetter(const Letter& letter, void* data) override;
 
-  // Return the error of a phase, with this group's ranks.
+  // Return the error of a phase, which names ranks of this group.
   absl::Status RunPhases(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AllReducePhases(const Call& call, const void* in, void* out)
@@ -84,10 +84,10 @@ class HierarchicalGroup final : public Group {
   const std::vector<int>& neighbours() const {
     return layout_.ranks_of[layout_.host_of[rank()]];
   }
-  // Return the status with this group's ranks.
+  // Return the status with each inner rank replaced by the rank of this group.
   absl::Status OfHost(const absl::Status& status) const;
   absl::Status OfLeaders(const absl::Status& status) const;
-  // Returns the error that ends the group, on all ranks.
+  // Ends the group on all ranks. Returns the error that ended the group.
   absl::Status End(const absl::Status& status);
 
   const Layout layout_;

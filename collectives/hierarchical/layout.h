@@ -12,16 +12,17 @@ namespace penstock::collectives {
 
 // Numbers hosts in the order of their lowest ranks, which are their leaders.
 struct Layout {
-  // `hosts` has the host of each rank, numbered from 0 in the order of the
-  // ranks.
+  // Returns the layout. `hosts` has the host of each rank, numbered from 0 in
+  // the order of the ranks.
   static Layout Of(const std::vector<int>& hosts);
 
   int ranks() const { return static_cast<int>(host_of.size()); }
   int hosts() const { return static_cast<int>(ranks_of.size()); }
   // Returns the ranks of the largest host.
   int largest() const;
-  // Returns true if shares of one size for each host, that of the largest, take
-  // more than twice the memory of all ranks' shares.
+  // Returns true if equal shares for all hosts waste memory: if they take more
+  // than twice the memory of all ranks' shares. Each share has the size of the
+  // largest host.
   bool IsSkewed() const { return hosts() * largest() > 2 * ranks(); }
   // Returns the lowest rank of each host.
   std::vector<int> Leaders() const;
@@ -32,8 +33,8 @@ struct Layout {
 };
 
 // Replaces the number N of each "rank N" by ranks[N], if there is such an
-// element. Messages of a group within a group name ranks by their place there.
-// Keeps the root of a call, "from rank N".
+// element: an inner group numbers its members from 0. Keeps the root of a call,
+// "from rank N".
 std::string RenameRanks(absl::string_view text, const std::vector<int>& ranks);
 
 }  // namespace penstock::collectives

@@ -20,7 +20,8 @@ namespace {
 
 using tensor::DType;
 
-// Returns a part of `call`. An average is a sum that is divided at the end.
+// Returns a part of `call`. Replaces an average by a sum, which is divided at
+// the end.
 Call Phase(const Call& call, Operation operation, int root, int64_t count) {
   Call phase = call;
   phase.operation = operation;
@@ -39,7 +40,7 @@ bool IsRegular(const Layout& layout) {
   return layout.ranks() == layout.hosts() * layout.largest();
 }
 
-// Returns memory of zeros: not all of it is written before it is sent.
+// Returns zeroed memory, because parts that nobody writes are sent, too.
 absl::StatusOr<memory::Block> Zeros(size_t bytes) {
   absl::StatusOr<memory::Block> block =
       memory::AllocateBlock(std::max<size_t>(1, bytes));
@@ -202,7 +203,8 @@ absl::Status HierarchicalGroup::ReduceScatterPhases(const Call& call,
   return status;
 }
 
-// All ranks of a host have agreed on the call: they have come.
+// Needs no barrier within hosts before the leaders' barrier: all ranks of a
+// host have agreed on the call, so they have come.
 absl::Status HierarchicalGroup::BarrierPhases(const Call& call) {
   absl::Status status;
   if (leaders_ != nullptr) {

@@ -9,8 +9,8 @@
 
 namespace penstock::collectives {
 
-// Every field has one writer, the owner of the segment, and a cache line of its
-// own if it changes often. Zero at first.
+// Each field has one writer, the owner of the segment. Fields that change often
+// have a cache line of their own. All are zero at first.
 struct Control {
   static constexpr size_t kLine = 64;
   static constexpr int kWords = 2;  // of a call, see call.h
@@ -23,17 +23,17 @@ struct Control {
   alignas(kLine) std::atomic<uint64_t> heartbeat;
   // Not 0 once the owner has left the group.
   alignas(kLine) std::atomic<uint32_t> left;
-  // A Fault, and the number of the rank that caused it << 8.
+  // The Fault in the low 8 bits, and above them the rank that caused it.
   std::atomic<uint32_t> failure;
   // The calls of the last two posts, by the parity of their numbers.
   alignas(kLine) std::atomic<uint64_t> calls[2][kWords];
-  // The place of the owner's operand in each of these calls. 0: in the slot.
-  // Otherwise 1 more than the offset in the owner's pool.
+  // The place of the owner's operand in each of these calls: 0 means the slot.
+  // Other values are 1 more than the offset in the owner's pool.
   std::atomic<uint64_t> places[2];
 };
 
-// The state of the two rings of a pair of ranks, at one of the two. Zero at
-// first. The owner of the segment is the only writer.
+// The state of a pair of ranks' two rings, at one of the two ranks. The owner
+// of the segment is the only writer. Zero at first.
 struct MailWords {
   // The bytes that the owner has put into its ring for the peer, modulo 2^32.
   alignas(Control::kLine) std::atomic<uint32_t> written;
@@ -43,7 +43,7 @@ struct MailWords {
   alignas(Control::kLine) std::atomic<uint32_t> sleeping;
 };
 
-// The slots begin here. The pool follows them, and then for each rank the
+// The offset of the slots. The pool follows them, then for each rank the
 // MailWords and the ring.
 inline constexpr size_t kControlBytes = 4096;
 inline constexpr size_t kMailWordsBytes = 256;
@@ -54,7 +54,8 @@ struct SegmentSizes {
   uint64_t pool_bytes = 0;
   uint32_t ranks = 1;
 
-  // Large groups have small rings, so that all rings of a rank take 256 KiB.
+  // Returns the size of a ring. Large groups have small rings, so that all
+  // rings of a rank take 256 KiB.
   uint64_t ring_bytes() const {
     uint64_t bytes = 64 * 1024;
     while (bytes > 4096 && bytes * ranks > 256 * 1024) bytes /= 2;
@@ -64,7 +65,7 @@ struct SegmentSizes {
     return kControlBytes + 2 * slot_bytes + pool_bytes +
            peer * (kMailWordsBytes + ring_bytes());
   }
-  // Whole pages.
+  // Returns the size of the segment in whole pages.
   uint64_t total() const {
     return (mail_at(static_cast<int>(ranks)) + kControlBytes - 1) /
            kControlBytes * kControlBytes;

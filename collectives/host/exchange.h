@@ -1,4 +1,5 @@
-// The rhythm of a group: each rank posts a call, and waits until all have.
+// Makes the ranks of a group meet: each rank posts a call, and waits until all
+// have posted.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_
 #define PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_
@@ -56,18 +57,21 @@ class Exchange {
   // Abort(). Each error names the rank.
   absl::Status Meet(const CallWords& call, uint64_t place = 0);
 
-  // Returns the error that the next Meet() would return at once. Call it before
-  // each write to NextSlot(): after an error, peers may still read that slot.
+  // Returns the error that the next Meet() would return immediately. Call this
+  // before each write to NextSlot(): after an error, peers may still read that
+  // slot.
   absl::Status Ready();
-  // Returns an error in the child of a fork. Any thread; takes no lock.
+  // Returns an error in the child of a fork. Any thread may call this. Takes no
+  // lock.
   absl::Status CheckOwner() const;
 
-  // For the messages between two ranks, which run concurrently.
+  // Returns the members, for the messages between two ranks. These run
+  // concurrently with the exchange.
   Members* members() { return &members_; }
   Watch* watch() { return &watch_; }
 
-  // Ends the present and all later calls, on all ranks. Any thread. Does
-  // nothing in the child of a fork.
+  // Ends the present and all later calls, on all ranks. Any thread may call
+  // this. Does nothing in the child of a fork.
   void Abort();
 
  private:

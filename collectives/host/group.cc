@@ -27,8 +27,8 @@ namespace {
 
 using tensor::DType;
 
-// Below this, each rank reduces the whole buffer: one wait instead of two. The
-// bytes are those of all ranks together.
+// Below this number of bytes of all ranks together, each rank reduces the whole
+// buffer: one wait instead of two.
 constexpr int64_t kFlatBytes = 64 * 1024;
 
 }  // namespace
@@ -149,9 +149,9 @@ absl::Status HostGroup::AllReduceFlat(const Call& call, const void* in,
       });
 }
 
-// Two meetings for each piece: each rank reduces its block into its next slot,
-// then copies the blocks of all. Nobody else reads a rank's own block of the
-// first slot, so that block is reduced from where it lies.
+// Meets twice for each piece: each rank reduces its block into its next slot,
+// then copies the blocks of all. Takes its own operand of that block from `in`:
+// nobody else reads the block in the first slot.
 absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
                                           void* out) {
   const CallWords words = Encode(call);

@@ -34,8 +34,8 @@ struct HostGroupOptions {
   // Each rank's shared memory has two slots of this size. Larger operations
   // proceed in pieces. Must be equal on all ranks.
   uint64_t slot_bytes = 256 * 1024;
-  // Each rank's memory for Allocate(), which the system provides at once. Must
-  // be equal on all ranks.
+  // The size of each rank's memory for Allocate(), which the system provides
+  // immediately. Must be equal on all ranks.
   uint64_t pool_bytes = 0;
   // Limits the forming of the group.
   absl::Duration meeting_timeout = absl::Minutes(1);
@@ -60,7 +60,7 @@ class PoolMemory {
   PoolMemory& operator=(const PoolMemory&) = delete;
   ~PoolMemory();
 
-  // Aligned to 64 bytes.
+  // Returns the address, which is aligned to 64 bytes.
   void* data() const { return data_; }
   uint64_t size() const { return size_; }
 
@@ -82,10 +82,10 @@ class HostGroup final : public Group {
   static absl::StatusOr<std::unique_ptr<HostGroup>> Join(
       absl::string_view invitation, int rank, const HostGroupOptions& options);
 
-  // Allocates memory that peers can read, aligned to 64 bytes. Large operations
-  // whose buffers lie in such memory on all ranks copy nothing into slots: an
-  // AllReduce() in place, and a Broadcast(). Returns RESOURCE_EXHAUSTED if the
-  // pool has no such range. Any thread.
+  // Allocates memory that peers can read, aligned to 64 bytes. An AllReduce()
+  // in place or a Broadcast() of large buffers copies nothing into slots, if
+  // all ranks' buffers lie in such memory. Returns RESOURCE_EXHAUSTED if the
+  // pool has no such range. Any thread may call this.
   absl::StatusOr<std::unique_ptr<PoolMemory>> Allocate(uint64_t bytes);
 
   int rank() const override { return exchange_.rank(); }
@@ -103,7 +103,7 @@ class HostGroup final : public Group {
   }
 
  private:
-  // Elements [begin, begin + count) of the operation's count.
+  // The elements [begin, begin + count) of an operation.
   struct Piece {
     int64_t begin;
     int64_t count;
@@ -119,8 +119,9 @@ class HostGroup final : public Group {
   absl::Status Run(const Call& call, const void* in, void* out) override;
   absl::Status SendLetter(const Letter& letter, const void* data) override;
   absl::Status ReceiveLetter(const Letter& letter, void* data) override;
-  // Meets the peers once for each piece of at most `most` elements: fills the
-  // own slot, waits, and takes from the slots of all. Meets at least once.
+  // Meets the peers once for each piece of at most `most` elements, and at
+  // least once. For each piece, fills this rank's slot, waits, and takes from
+  // the slots of all ranks.
   absl::Status InPieces(const Call& call, int64_t most, const Fill& fill,
                         const Take& take) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t SlotElements(tensor::DType dtype, int blocks) const;
@@ -128,8 +129,8 @@ class HostGroup final : public Group {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AllReduceByBlocks(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Return nothing if the operands of some rank are not in its pool. All ranks
-  // come to the same conclusion.
+  // Return nothing if some rank's operand is not in its pool. All ranks come to
+  // the same conclusion.
   absl::optional<absl::Status> AllReduceInPool(const Call& call, void* data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::optional<absl::Status> BroadcastFromPool(const Call& call, void* data)

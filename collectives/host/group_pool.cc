@@ -20,9 +20,9 @@
 
 namespace penstock::collectives {
 
-// Each rank reduces its block of all buffers in place, then copies the blocks
-// of others. Nobody else reads a rank's own block before it is reduced. The
-// last meeting keeps the caller from changing bytes that others still read.
+// Reduces this rank's block of all buffers in place, then copies the blocks of
+// others. Nobody else reads a rank's own block before it is reduced. The last
+// meeting keeps the caller from changing bytes that others still read.
 absl::optional<absl::Status> HostGroup::AllReduceInPool(const Call& call,
                                                         void* data) {
   const CallWords words = Encode(call);

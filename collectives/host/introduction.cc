@@ -125,7 +125,8 @@ absl::Status Send(int socket, const Introduction& introduction, int memory_fd,
     if (base::SteadyNow() >= deadline) {
       return absl::DeadlineExceededError("a rank does not read its members");
     }
-    // Too many descriptors under way: others have to read theirs first.
+    // Waits if too many descriptors are under way: others have to read theirs
+    // first.
     pollfd writable = {error == EAGAIN ? socket : -1, POLLOUT, 0};
     poll(&writable, 1, error == EAGAIN ? PollMillis(deadline) : 1);
   }

@@ -20,9 +20,9 @@ namespace penstock::collectives {
 // Limits the text of a refusal.
 inline constexpr size_t kMaxRefusalBytes = 512;
 
-// On a packet socket, little-endian: u32 "PSCG", u16 version, u16 kind, u32
-// rank, u32 ranks, u64 bytes of a slot, u64 bytes of the pool, the token, and
-// the text of a refusal.
+// The format of a message on a packet socket, little-endian: u32 "PSCG", u16
+// version, u16 kind, u32 rank, u32 ranks, u64 bytes of a slot, u64 bytes of the
+// pool, the token, and the text of a refusal.
 struct Introduction {
   static constexpr uint16_t kVersion = 2;
   enum class Kind : uint16_t {

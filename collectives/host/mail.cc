@@ -32,9 +32,10 @@
 namespace penstock::collectives {
 namespace {
 
-// In a ring, before the elements of a letter: two words, u32 tag, u32 unused.
+// The size of a letter's head in a ring: two words of 64 bits, u32 tag, u32
+// unused.
 constexpr size_t kHeadBytes = 24;
-// The looks at the peer between two looks at the clock, about 1 us.
+// The number of looks at the peer between two looks at the clock: about 1 us.
 constexpr int kLooksPerClock = 64;
 
 void Pause() {
@@ -59,7 +60,7 @@ absl::Status Mail::Await(int peer, const std::atomic<uint32_t>& word,
   const absl::Duration budget =
       std::min(policy_.Budget(begun),
                absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
-  // Losses of several waits in a row are a reason to rest.
+  // Rests only after losses in several waits in a row.
   thread_local progress::CoreLosses losses;
   absl::Time now = begun;
   while (now - begun < budget) {
@@ -98,13 +99,15 @@ absl::Status Mail::Write(int to, const void* data, size_t bytes) {
   while (bytes > 0) {
     const uint32_t written = own.written.load(std::memory_order_relaxed);
     const auto room = [&] {
-      // A peer that writes nonsense into its counter gets nonsense.
+      // Stays within the ring even if the peer's counter is wrong. The bytes
+      // are then wrong, too.
       return size - std::min(size, written - theirs.read.load());
     };
     absl::Status status = Await(to, theirs.read, [&] { return room() > 0; });
     if (!status.ok()) return status;
     const uint32_t at = written % size;
-    // At most half of the ring at once, so that the peer reads meanwhile.
+    // Writes at most half of the ring at once, so that the peer reads
+    // meanwhile.
     const size_t part = std::min<size_t>(
         {bytes, room(), size - at, std::max<uint32_t>(size / 2, 1)});
     std::memcpy(ring + at, from, part);
@@ -187,7 +190,7 @@ absl::Status Mail::Receive(const Letter& letter, void* data) {
     Copy(kept->bytes.data.get(), data, kept->bytes.size);
     return absl::OkStatus();
   }
-  // Another thread may have ended the group as the reader.
+  // Looks again: another thread, as the reader, may have ended the group.
   status = watch_->Ready();
   if (status.ok()) status = ReadUntil(letter, data);
   Incoming& incoming = incoming_[letter.peer];

@@ -21,10 +21,10 @@
 
 namespace penstock::collectives {
 
-// The letters of one rank. Each pair of ranks has a ring in the sender's
-// segment for each direction. A receiver that finds a letter with another tag
-// keeps it in its heap until somebody asks for it. A sender waits while the
-// ring is full: until its receiver receives anything from it.
+// The letters of one rank. For each other rank, the sender's segment has a
+// ring. A receiver that finds a letter with another tag keeps it on its heap
+// until somebody asks for it. A sender waits while the ring is full, that is,
+// until its receiver receives anything from it.
 //
 // Thread-safe.
 class Mail {
@@ -50,7 +50,7 @@ class Mail {
   struct Incoming {
     base::Mutex mu;
     std::condition_variable_any changed;
-    // True while a thread reads the ring. Only that thread does.
+    // True while a thread reads the ring. At most one thread does.
     bool has_reader ABSL_GUARDED_BY(mu) = false;
     std::list<Kept> kept ABSL_GUARDED_BY(mu);
     uint64_t kept_bytes ABSL_GUARDED_BY(mu) = 0;

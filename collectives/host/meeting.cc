@@ -33,14 +33,14 @@ namespace {
 
 using Kind = Introduction::Kind;
 
-// Limits the callers that have connected and not yet said who they are.
+// Limits the callers that have connected but not yet introduced themselves.
 constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
-// The pause of accepting when this process has no descriptor left: the caller
-// waits, and rank 0 must not poll in a busy loop.
+// The pause in accepting when this process has no descriptor left. The caller
+// waits, and rank 0 does not poll in a busy loop.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(50);
 
-// Returns true for a caller that has hung up. A caller that has said hello says
-// nothing more, so input is a breach as well.
+// Returns true for a caller that has hung up. Input counts as well: a caller
+// says nothing after its hello.
 bool HungUp(int socket) {
   pollfd polled = {socket, POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -256,7 +256,7 @@ class Table {
     Introduction refusal;
     refusal.kind = Kind::kRefusal;
     refusal.text = reason;
-    // A stranger that does not read learns nothing.
+    // Ignores a failure: a stranger that does not read gets no reason.
     (void)Send(socket, refusal, -1, -1, base::SteadyNow());
   }
 

@@ -1,4 +1,4 @@
-// How the ranks of one host find each other.
+// Lets the ranks of one host find each other.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_MEETING_H_
 #define PENSTOCK_COLLECTIVES_HOST_MEETING_H_
@@ -33,9 +33,8 @@ struct Members {
   std::vector<std::unique_ptr<PeerMember>> peers;
 };
 
-// The place where a group meets. Rank 0 opens it and gives the invitation to
-// the other ranks. Only processes of the same user and network namespace can
-// come.
+// A place where a group meets. Rank 0 opens it and gives the invitation to the
+// other ranks. Only processes of the same user and network namespace can join.
 class Meeting {
  public:
   static absl::StatusOr<Meeting> Open();
@@ -44,9 +43,9 @@ class Meeting {
   // token.
   const std::string& invitation() const { return invitation_; }
 
-  // Waits for ranks 1 to `ranks` - 1 and introduces all to each other. A rank
-  // that is not welcome gets the reason, and the others may still come. Returns
-  // DEADLINE_EXCEEDED, with the missing ranks, after `timeout`.
+  // Waits for ranks 1 to `ranks` - 1 and introduces all to each other. Tells a
+  // rank that is refused the reason, and goes on waiting for the others.
+  // Returns DEADLINE_EXCEEDED, with the missing ranks, after `timeout`.
   absl::StatusOr<Members> Lead(int ranks, SegmentSizes sizes,
                                absl::Duration timeout);
 
@@ -61,8 +60,8 @@ class Meeting {
   std::string invitation_;
 };
 
-// Meets the other ranks as rank `rank`, from 1 on. Returns the reason of rank 0
-// if it refuses this rank.
+// Meets the other ranks as rank `rank`, which is at least 1. Returns rank 0's
+// reason if rank 0 refuses this rank.
 absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
                              SegmentSizes sizes, absl::Duration timeout);
 

@@ -1,5 +1,5 @@
-// The memory by which the ranks of a host exchange, and the signs of their
-// lives.
+// The memory through which the ranks of a host exchange data, and the signs
+// that they live.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_MEMBER_H_
 #define PENSTOCK_COLLECTIVES_HOST_MEMBER_H_
@@ -23,7 +23,7 @@ namespace penstock::collectives {
 // this process ends.
 class OwnMember {
  public:
-  // How often the heartbeat increases.
+  // The period of the heartbeat.
   static constexpr absl::Duration kBeat = absl::Milliseconds(100);
 
   // Returns RESOURCE_EXHAUSTED if there is no memory or no descriptor.
@@ -57,7 +57,7 @@ class OwnMember {
   int life_fd() const { return peers_end_.get(); }
 
  private:
-  // Outlives a heartbeat that is running.
+  // The state that the heartbeat uses, which may outlive this object.
   struct Shared {
     explicit Shared(fabric::shm::Segment made) : segment(std::move(made)) {}
     Control* control() { return reinterpret_cast<Control*>(segment.data()); }
@@ -101,7 +101,8 @@ class PeerMember {
   const uint8_t* ring(int rank) const {
     return segment_.data() + sizes_.mail_at(rank) + kMailWordsBytes;
   }
-  // Becomes readable (POLLHUP) when the peer's process has ended.
+  // Returns a descriptor that becomes readable (POLLHUP) when the peer's
+  // process has ended.
   int life_fd() const { return life_.get(); }
 
  private:

@@ -75,8 +75,9 @@ absl::Status Watch::Look(Wait* wait) {
                           absl::FormatDuration(timeout_)));
 }
 
-// A rank that has come may report a failure, too: it has ended its wait. If all
-// have come by now, the report is of a later call.
+// Returns the failure that a peer has reported, or OK. Also asks ranks that
+// have come, which may have failed later. If all have come by now, the report
+// is about a later call.
 absl::Status Watch::LookForReports(Wait* wait) {
   for (int rank = 0; rank < ranks(); ++rank) {
     const uint32_t failure = ReportOf(rank);
@@ -95,7 +96,7 @@ absl::Status Watch::LookForDeaths(Wait* wait) {
     const PeerMember& peer = *members_->peers[rank];
     if (peer.control().left.load(std::memory_order_acquire) != 0) {
       if (wait->came(rank)) continue;
-      // May have failed before it left.
+      // The rank may have failed before it left.
       const absl::Status reported = LookForReports(wait);
       return reported.ok() ? End(Fault::kLeft, rank, "") : reported;
     }
@@ -109,7 +110,7 @@ absl::Status Watch::LookForDeaths(Wait* wait) {
 
 absl::Status Watch::LookForSilence(Wait* wait) {
   const absl::Time now = base::SteadyNow();
-  // Begins anew after a time in which this process did not run either.
+  // Begins the silence anew if this process itself has not run for a while.
   const bool begins = now - wait->last_look > kSilence / 4;
   wait->last_look = now;
   wait->pulses.resize(ranks());

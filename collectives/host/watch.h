@@ -1,4 +1,4 @@
-// Notices why a rank does not come, and ends the group.
+// Finds the reason why a rank does not come, and ends the group.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_WATCH_H_
 #define PENSTOCK_COLLECTIVES_HOST_WATCH_H_
@@ -17,12 +17,13 @@
 
 namespace penstock::collectives {
 
-// The first error ends the group: all later calls return it. Thread-safe.
+// The state of a group, until its first error: all later calls return that
+// error. Thread-safe.
 class Watch {
  public:
-  // A stopped process is reported this long after the beginning of a wait. Less
-  // than the promise of two seconds, and more than a busy machine keeps a
-  // thread waiting.
+  // A process counts as stopped this long after the beginning of a wait. Less
+  // than the promised two seconds, and more than a busy machine keeps a thread
+  // waiting.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
 
   // A rank's last heartbeat, and when this rank first saw it.
@@ -32,7 +33,7 @@ class Watch {
   };
   // One wait of one thread.
   struct Wait {
-    // Returns true if this wait is not, or no longer, for `rank`.
+    // Returns true if this wait does not need `rank`, or needs it no longer.
     std::function<bool(int rank)> came;
     absl::Time begun;
     int late = 0;               // all ranks below have come
@@ -46,8 +47,8 @@ class Watch {
 
   // Returns the error that ended the group, or OK.
   absl::Status Ready();
-  // Returns the error that ended the group at this rank, or at a peer, unless
-  // that peer found a mismatch. Otherwise returns OK.
+  // Returns the error that ended the group at this rank or at a peer, or OK.
+  // Ignores a mismatch that a peer found.
   absl::Status Ended();
   // Returns the error of a rank that will not come, or OK.
   absl::Status Look(Wait* wait);
@@ -62,7 +63,8 @@ class Watch {
   int ranks() const { return static_cast<int>(members_->peers.size()); }
   bool AllCame(const Wait& wait) const;
 
-  // Returns the fault that a peer has reported, or 0, as in its `failure`.
+  // Returns the `failure` word of `rank`: the fault that this peer has
+  // reported, or 0.
   uint32_t ReportOf(int rank) const;
   absl::Status EndAsReported(int rank, uint32_t failure);
   absl::Status LookForReports(Wait* wait);

@@ -35,8 +35,8 @@ std::string HostOfProcess();
 // Returns the host of each rank, numbered from 0 in the order of the ranks.
 std::vector<int> NumberHosts(const std::vector<Address>& addresses);
 
-// Returns a text that is equal on all ranks if and only if the addresses are,
-// except for one chance in 2^64.
+// Returns a text that is equal on all ranks if the addresses are. For different
+// addresses, the texts are equal with a probability of 2^-64.
 std::string Digest(const std::vector<std::string>& texts);
 
 }  // namespace penstock::collectives

@@ -36,7 +36,7 @@ constexpr absl::Duration kNap = absl::Milliseconds(20);
 // The pause between two attempts to reach rank 0.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
-// The ranks that have come to rank 0. Thread-safe.
+// The seats of the ranks at rank 0. Thread-safe.
 class Hall {
  public:
   Hall(const AssemblyOptions& options, const std::string& own)
@@ -81,7 +81,7 @@ class Hall {
     return missing;
   }
 
-  // Gives all ranks the addresses. A seat stays taken afterwards.
+  // Sends all ranks the addresses. Their seats stay taken afterwards.
   void AnswerAll() {
     const std::string answer = absl::StrJoin(Addresses(), "\n");
     std::vector<IncomingCall> calls;
@@ -174,7 +174,8 @@ absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
     hall->signal().Await(seen, kNap);
   }
   hall->AnswerAll();
-  // The end of the server would take back what is under way.
+  // Waits until the answers are delivered: the end of the server would drop
+  // those that are under way.
   while (base::SteadyNow() < deadline) {
     const uint32_t seen = hall->signal().count();
     if (hall->AllHaveLeft()) break;
@@ -237,7 +238,7 @@ absl::StatusOr<std::vector<std::string>> Come(const AssemblyOptions& options,
       return std::vector<std::string>(absl::StrSplit(answer->metadata, '\n'));
     }
     last = answer.status();
-    // Rank 0 has not come yet, or is gone.
+    // Asks again if rank 0 has not come yet, or is gone.
     if (!absl::IsUnavailable(last) && !absl::IsDeadlineExceeded(last)) {
       return absl::Status(last.code(),
                           absl::StrCat("rank 0 refuses: ", last.message()));

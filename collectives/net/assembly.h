@@ -1,4 +1,4 @@
-// The exchange of addresses through rank 0, for ranks that share no store.
+// Exchanges addresses through rank 0, for ranks that share no store.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_ASSEMBLY_H_
 #define PENSTOCK_COLLECTIVES_NET_ASSEMBLY_H_
@@ -12,7 +12,7 @@
 namespace penstock::collectives {
 
 struct AssemblyOptions {
-  // The place of rank 0: a numeric address and a port that is not 0.
+  // The address of rank 0: a numeric address and a port that is not 0.
   std::string target;
   // A secret of 1 to 64 bytes, equal on all ranks and used for one group.
   std::string token;

@@ -12,8 +12,8 @@
 
 namespace penstock::collectives {
 
-// Returns the elements of a schedule's buffer for `call`: one block of
-// call.count elements for each rank, or call.count.
+// Returns the number of elements in a schedule's buffer for `call`: call.count,
+// or call.count for each rank if the buffer has a block for each rank.
 int64_t BufferCount(const Call& call, int ranks);
 
 // The memory on which the schedule of one rank works: the caller's if possible,
@@ -37,7 +37,7 @@ class Buffers {
 
   memory::Block block_;  // unless the caller's memory is used
   void* data_ = nullptr;
-  // The result, if it has to be copied.
+  // The result that Deliver() copies, or null.
   const void* result_ = nullptr;
   void* out_ = nullptr;
   size_t result_bytes_ = 0;

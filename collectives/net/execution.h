@@ -52,7 +52,7 @@ class Execution {
   absl::Status Run(const Schedule& schedule);
 
  private:
-  // The rest of an action.
+  // The part of an action that is left to do.
   struct Transfer {
     const Action* action;
     int64_t done = 0;  // elements
@@ -66,8 +66,8 @@ class Execution {
   absl::Status SendPart(Transfer* transfer);
   // Sends all parts that overlap elements which are about to be overwritten.
   absl::Status SendBefore(int64_t begin, int64_t end);
-  // Sends the next part to the peer of send `last`, of that send or of an
-  // earlier one.
+  // Sends the next part to the peer of send `last`. The part belongs to that
+  // send, or to an earlier one to the same peer.
   absl::Status SendInOrder(size_t last);
   absl::Status CopyToSelf(Transfer* receive);
   absl::Status Apply(const Action& action, int64_t begin, int64_t count,
@@ -88,7 +88,7 @@ class Execution {
   Patience patience_;
   std::vector<uint32_t> sent_parts_;      // by rank
   std::vector<uint32_t> received_parts_;  // by rank
-  // The step that runs.
+  // The transfers of the current step.
   std::vector<Transfer> sends_;
   std::vector<Transfer> receives_;
   size_t next_send_ = 0;

@@ -34,10 +34,11 @@
 namespace penstock::collectives {
 namespace {
 
-// Limits the schedules that are kept: a model has as many sizes of gradients.
+// Limits the schedules that are kept. A model has about as many sizes of
+// gradients.
 constexpr size_t kMaxPlans = 256;
-// The time that a leaving rank gives its peers, twice: for the last messages,
-// and to learn that it leaves.
+// Limits two waits of a leaving rank: until its peers have the last messages,
+// and until they know that it leaves.
 constexpr absl::Duration kFlush = absl::Seconds(2);
 
 absl::Status CheckOptions(const Listener& listener,
@@ -115,7 +116,7 @@ NetGroup::~NetGroup() {
   if (!CheckOwner().ok()) return;
   base::MutexLock lock(&mu_);
   Report();
-  // Letters come before the leave.
+  // Sends the letters before the message that this rank leaves.
   links_->Flush(kFlush);
   Message leave;
   leave.kind = Message::Kind::kLeave;

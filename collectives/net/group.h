@@ -39,17 +39,17 @@ struct NetGroupOptions {
   absl::Duration forming_timeout = absl::Minutes(1);
   // Limits each wait of an operation for other ranks.
   absl::Duration timeout = absl::Minutes(30);
-  // The algorithms to use, as ParseOverrides() reads them. Must be equal on all
-  // ranks, as the costs below.
+  // The algorithms to use, in the syntax of ParseOverrides(). Must be equal on
+  // all ranks, like the costs below.
   std::string algorithms;
-  // A message between two ranks of a host costs two wake-ups more than a store
-  // into shared memory. Assumed, as choice.h says.
+  // The costs of a message between two ranks of a host: two wake-ups more than
+  // a store into shared memory. Assumed, as choice.h says.
   LinkCosts inside_host = {10, 1 / 4e3};
   LinkCosts between_hosts = kTcp;
 };
 
-// Ranks that exchange messages over shared memory, verbs or tcp: whatever each
-// two of them agree on.
+// Ranks that exchange messages over shared memory, verbs or tcp, as each pair
+// of ranks agrees.
 //
 // Reductions are in the order of the schedule, which depends on the operation,
 // its size, the hosts of the ranks, and the options above.
@@ -77,11 +77,11 @@ class NetGroup final : public Group {
   //
   // Returns an error in the child of a fork. Takes no lock.
   absl::Status CheckOwner() const;
-  // Counts an operation that runs elsewhere. A message of a rank that runs
-  // another operation over this group is a mismatch.
+  // Counts an operation that runs outside this group. A message of a rank that
+  // runs another operation over this group is then a mismatch.
   absl::Status Begin(const Call& call);
-  // Runs `phase`, a part of the operation `whole`, with which the ranks compare
-  // their calls.
+  // Runs `phase`, a part of the operation `whole`. The ranks compare their
+  // calls of `whole`.
   absl::Status RunPhase(const Call& whole, const Call& phase, const void* in,
                         void* out);
   // Ends the group on all ranks with `status`, unless it has ended. Returns the
@@ -99,7 +99,7 @@ class NetGroup final : public Group {
     Schedule schedule;
     int64_t extent = 0;  // elements of the buffer
   };
-  // An operation, its root, count and size of an element.
+  // The operation, its root, its count, and the size of an element.
   using PlanKey = std::tuple<Operation, int, int64_t, int64_t>;
 
   NetGroup(std::unique_ptr<Listener> listener, std::shared_ptr<Ledger> ledger,

@@ -1,4 +1,5 @@
-// The record of a group at one rank: parts that have come, and who is gone.
+// The record of a group at one rank: the parts that have come, and the ranks
+// that are gone.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_LEDGER_H_
 #define PENSTOCK_COLLECTIVES_NET_LEDGER_H_
@@ -28,7 +29,8 @@ namespace penstock::collectives {
 struct Part {
   CallWords words = {};
   memory::Payload payload;
-  // Tells the sender that this rank has room for more. Null if told already.
+  // Tells the sender that this rank has room for more. Null if the sender has
+  // been told.
   std::function<void()> acknowledge;
 };
 
@@ -40,9 +42,9 @@ struct Part {
 // Thread-safe. Calls no function of others under its lock.
 class Ledger {
  public:
-  // Limits the parts of a peer that nobody has taken, in bytes as CostOfPart()
-  // counts. Parts beyond are acknowledged when they are taken. A peer waits for
-  // acknowledgements, see window.h.
+  // Limits the parts of a peer that no operation has taken, in bytes as
+  // CostOfPart() counts. Parts beyond the limit are acknowledged when they are
+  // taken. A peer waits for acknowledgements, see window.h.
   static constexpr int64_t kMaxUntaken = 8 * 1024 * 1024;
 
   Ledger(int rank, int ranks, progress::PollingMode polling);
@@ -57,7 +59,7 @@ class Ledger {
   void OnNotice(int from, uint64_t number, const CallWords& words);
   void OnFailure(int from, const Message& failure);
   void OnLeave(int from, uint64_t last_number);
-  // The connection to a peer has ended.
+  // Records that the connection to a peer has ended.
   void OnGone(int peer, Fault fault);
 
   // Begins operation `number` of this rank: compares it with the calls of
@@ -78,10 +80,12 @@ class Ledger {
   absl::Status status() const;
   // Ends the group, unless it has ended. Returns the error that ended it.
   absl::Status End(Fault fault, int culprit, const std::string& detail);
-  // Calls `ended` once when an event of another rank, or End(), ends the group,
-  // on the thread of the event. Calls `ended` at once if the group has ended.
+  // Calls `ended` once, when an event of another rank or End() ends the group,
+  // on the thread of that event. Calls `ended` immediately if the group has
+  // ended.
   void OnEnd(std::function<void()> ended);
-  // Returns the fault to report to others: once, and only if the group ended.
+  // Returns the fault to report to other ranks: once, and only if the group has
+  // ended.
   absl::optional<Message> TakeReport();
 
  private:
@@ -95,7 +99,8 @@ class Ledger {
     uint64_t noticed = 0;  // the number of the operation in `notice`
     CallWords notice = {};
   };
-  // The operations of this rank that a late message is compared with.
+  // The number of this rank's last operations with which a late message is
+  // compared.
   static constexpr uint64_t kRemembered = 256;
 
   // Wakes waiting threads, and tells of the end.

@@ -19,7 +19,7 @@
 
 namespace penstock::collectives {
 
-// Numbers the letters between each two ranks by their tag. Thread-safe.
+// The letters between this rank and the others, numbered by tag. Thread-safe.
 class Letters {
  public:
   // A letter of this size does not wait for its receiver, unless the limits
@@ -45,9 +45,9 @@ class Letters {
     std::shared_ptr<Window> small;
   };
 
-  // Returns the key of the next letter. Returns nothing if it is small and
-  // there is no room. A letter without room has no number: it must not keep a
-  // later one from the receiver.
+  // Returns the key of the next letter. Returns nothing if the letter is small
+  // and there is no room. Numbers only letters that have room: a number without
+  // a letter would keep later letters from the receiver.
   absl::optional<Key> NextKey(const Letter& letter, bool is_small,
                               std::shared_ptr<Window>* window);
   absl::Status SendSmall(const Letter& letter, const void* data);
@@ -60,9 +60,9 @@ class Letters {
   const absl::Duration timeout_;
   base::Mutex mu_;
   std::map<Stream, Sent> sent_ ABSL_GUARDED_BY(mu_);
-  // By rank: its small letters with any tag.
+  // By rank, for the small letters with any tag.
   std::map<int, std::shared_ptr<Window>> small_ ABSL_GUARDED_BY(mu_);
-  // The number of letters.
+  // The number of letters received in each stream.
   std::map<Stream, uint64_t> received_ ABSL_GUARDED_BY(mu_);
 };
 

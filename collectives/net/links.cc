@@ -34,8 +34,8 @@ namespace {
 constexpr char kMethod[] = "penstock.collectives";
 constexpr absl::Duration kNap = absl::Milliseconds(20);
 
-// Two intervals make kSilence: one without input, and one without an answer to
-// a ping.
+// Returns the settings of keepalive. kSilence is the sum of two intervals: one
+// without input, and one without an answer to a ping.
 connection::Keepalive::Config Pings() {
   connection::Keepalive::Config config = rpc::DefaultKeepalive();
   config.time = Links::kSilence / 3;
@@ -108,8 +108,8 @@ absl::Status Links::Introduce(const std::string& digest,
     clients_[peer]->Call(
         {kMethod, Encode(hello), {}},
         [ledger = ledger_, answers, peer](absl::StatusOr<rpc::Response> got) {
-          // A rank that leaves at once takes its answer with it. The rank had
-          // formed the group before, and therefore had accepted this one.
+          // Counts as accepted by a rank that has left already. Such a rank had
+          // formed the group, and therefore had accepted this one.
           const bool accepted =
               got.ok() || (absl::IsUnavailable(got.status()) &&
                            ledger->HasLeft(peer, Ledger::kAnyOperation));
@@ -158,13 +158,14 @@ void Links::Call(int to, const Message& message, memory::Payload payload,
       {kMethod, Encode(message), std::move(payload)},
       [ledger = ledger_, to, cost, window,
        calls = calls_[to]](const absl::StatusOr<rpc::Response>& answer) {
-        // Reports of a lost connection follow by themselves.
+        // Ignores a lost connection, which is reported separately.
         if (!answer.ok() && !absl::IsUnavailable(answer.status())) {
           (void)ledger->End(
               Fault::kFailed, to,
               absl::StrCat("rank ", to, ": ", answer.status().ToString()));
         }
-        // A lost part stays unacknowledged: who waits learns why.
+        // Keeps a lost part unacknowledged: whoever waits for it learns the
+        // reason.
         if (answer.ok() && window != nullptr) window->Add(-cost);
         calls->fetch_sub(1);
         ledger->signal().Notify();

@@ -25,18 +25,19 @@
 namespace penstock::collectives {
 
 // Sends messages to all other ranks, and tells the ledger which of them are
-// gone. A process that is stopped is gone after kSilence.
+// gone. A stopped process counts as gone after kSilence.
 //
 // Thread-safe.
 class Links {
  public:
-  // The promise is two seconds. A busy machine keeps a thread waiting for less.
+  // Less than the promised two seconds, and more than a busy machine keeps a
+  // thread waiting.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
 
-  // Connects to all ranks, and introduces this rank. Returns once all have
-  // accepted it and have introduced themselves: a rank that leaves at once
-  // leaves nobody unanswered. Returns an error that names the ranks that did
-  // not within `timeout`.
+  // Connects to all ranks and introduces this rank. Returns once all have
+  // accepted this rank and have introduced themselves, so that a rank that
+  // leaves immediately leaves nobody unanswered. After `timeout`, returns an
+  // error that names the ranks that have not done so.
   static absl::StatusOr<std::unique_ptr<Links>> Connect(
       const std::vector<Address>& addresses, const std::string& digest,
       const ListenerOptions& options, std::shared_ptr<Ledger> ledger,
@@ -73,9 +74,9 @@ class Links {
 
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<PartBlocks> blocks_ = std::make_shared<PartBlocks>();
-  // By rank: null for this rank.
+  // The client for each rank; null for this rank.
   std::vector<std::unique_ptr<rpc::Client>> clients_;
-  // By rank: the number of open calls.
+  // The number of open calls to each rank.
   std::vector<std::shared_ptr<std::atomic<int64_t>>> calls_;
 };
 

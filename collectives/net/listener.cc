@@ -23,7 +23,7 @@ namespace {
 
 using IncomingCall = std::shared_ptr<rpc::IncomingCall>;
 
-// Limits the ranks that wait for this rank to form its group.
+// Limits the calls of ranks that come before this rank forms its group.
 constexpr size_t kMaxEarly = 4096;
 
 }  // namespace

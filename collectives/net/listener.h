@@ -17,16 +17,18 @@ namespace penstock::collectives {
 struct ListenerOptions {
   // A numeric address of this host at which all other ranks reach it.
   std::string host = "127.0.0.1";
-  // Ranks with equal texts, without spaces, count as ranks of one host. Empty:
-  // those that share a kernel, a network namespace and a user.
+  // A text without spaces. Ranks with equal texts count as ranks of one host.
+  // Empty means that ranks of one host share a kernel, a network namespace and
+  // a user.
   std::string neighbourhood;
-  // The paths of connections, among others. All ranks of a group should agree.
+  // The settings of connections, including their paths. All ranks of a group
+  // should agree.
   Settings settings;
   progress::PollingMode polling = progress::PollingMode::kAdaptive;
 };
 
-// A listener for one group. Other ranks need its address, which has a secret.
-// A stranger without the secret is refused and hurts nobody.
+// A listener for one group. Other ranks need its address, which contains a
+// secret. A stranger without the secret is refused, and causes no other harm.
 //
 // Thread-safe.
 class Listener {

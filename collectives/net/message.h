@@ -18,7 +18,8 @@ namespace penstock::collectives {
 struct Key {
   // 0 for collective operations. Otherwise ChannelOf() the tag.
   uint64_t channel = 0;
-  // The number of the operation, from 1 on; or of the send with this tag.
+  // The number of the operation, or of the send with this tag. Both count from
+  // 1.
   uint64_t number = 0;
   uint32_t part = 0;
 
@@ -30,8 +31,8 @@ struct Key {
 
 inline uint64_t ChannelOf(uint32_t tag) { return uint64_t{1} << 32 | tag; }
 
-// The metadata of a call of transport/rpc. Little-endian: u32 "PSCN", u16
-// version, u16 kind, u32 sender, u32 part, u64 channel, u64 number, two u64
+// The metadata of a call of transport/rpc. Format, little-endian: u32 "PSCN",
+// u16 version, u16 kind, u32 sender, u32 part, u64 channel, u64 number, two u64
 // words of the call, u32 fault, u32 culprit, and the text.
 struct Message {
   static constexpr uint16_t kVersion = 1;

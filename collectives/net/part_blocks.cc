@@ -14,7 +14,7 @@
 namespace penstock::collectives {
 namespace {
 
-// Smaller copies come from the heap's caches.
+// Below this size, copies use the heap, whose caches serve them fast.
 constexpr size_t kSmallBytes = 32 * 1024;
 
 }  // namespace

@@ -13,9 +13,10 @@
 namespace penstock::collectives {
 namespace {
 
-// The longest sleep between two looks at the clock.
+// Limits the sleep between two looks at the clock.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
-// A wait for a peer that is merely slower is shorter.
+// The wait after which the peer is told of this rank's call. A wait for a peer
+// that is merely slower is shorter.
 constexpr absl::Duration kUntilNotice = absl::Milliseconds(50);
 
 }  // namespace
@@ -31,8 +32,8 @@ absl::Status Patience::AwaitAnswers(int peer, uint32_t seen) {
 }
 
 absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen) {
-  // An event after the first `seen` ones may be what the caller waits for. The
-  // peer may have left after that event.
+  // Returns OK if there was an event: the caller may have waited for it, and
+  // the peer may have left after it.
   absl::Status status = ledger_->status();
   if (!status.ok() || ledger_->signal().count() != seen) return status;
   if (is_absent) return ledger_->End(Fault::kLeft, peer, "");

@@ -13,9 +13,9 @@
 
 namespace penstock::collectives {
 
-// Waits for events, and gives up after the timeout. Tells a peer that is late
-// what this rank has called: two ranks that wait for each other in different
-// operations learn so.
+// Waits for events, and gives up after the timeout. Tells a late peer which
+// operation this rank has called, so that two ranks that wait for each other in
+// different operations learn of it.
 //
 // Thread-compatible.
 class Patience {
@@ -33,11 +33,12 @@ class Patience {
   void Restart() { begun_ = absl::InfiniteFuture(); }
 
   // Waits for an event after the first `seen` ones, for a short time. Returns
-  // the error that ends the group, such as the timeout of the wait for `peer`,
-  // or that `peer` has left.
+  // the error that ends the group: for example the timeout of the wait for
+  // `peer`, or the fact that `peer` has left.
   absl::Status Await(int peer, uint32_t seen);
-  // As Await(), for answers to parts. A peer that has left may have taken the
-  // parts: its answers are awaited until its connection has ended.
+  // Waits like Await(), for the acknowledgement of parts. Goes on waiting for a
+  // peer that has left until its connection ends: the peer may have taken the
+  // parts.
   absl::Status AwaitAnswers(int peer, uint32_t seen);
 
  private:

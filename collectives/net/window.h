@@ -11,8 +11,9 @@
 
 namespace penstock::collectives {
 
-// Returns the memory that a part of `bytes` costs its receiver. The record of a
-// part and the open call cost about 512 bytes: empty parts are bounded, too.
+// Returns the memory that a part of `bytes` costs its receiver. Includes about
+// 512 bytes for the record of the part and the open call, so that empty parts
+// are bounded, too.
 inline int64_t CostOfPart(size_t bytes) {
   return static_cast<int64_t>(bytes) + 512;
 }
@@ -20,7 +21,7 @@ inline int64_t CostOfPart(size_t bytes) {
 // The costs of the unacknowledged parts of one sender. Thread-safe.
 class Window {
  public:
-  // Parts also count in `outer`, unless it is null.
+  // Makes an empty window. Parts also count in `outer`, unless it is null.
   explicit Window(std::shared_ptr<Window> outer = nullptr)
       : outer_(std::move(outer)) {}
 

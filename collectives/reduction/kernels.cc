@@ -25,7 +25,7 @@ using tensor::HWY_NAMESPACE::F16;
 using tensor::HWY_NAMESPACE::F32;
 using tensor::HWY_NAMESPACE::F64;
 
-// Integers, in the interface of formats-inl.h.
+// The operations on integers, with the interface of formats-inl.h.
 template <typename T>
 struct Integer {
   using Own = T;
@@ -40,7 +40,8 @@ struct Integer {
   }
 };
 
-// 0 and 1. A peer may send other bytes.
+// The operations on bools. Results are 0 and 1, even if a peer sends other
+// bytes.
 struct Boolean : Integer<uint8_t> {
   template <class D>
   static HWY_INLINE hn::Vec<D> Load(D d, const uint8_t* from) {
@@ -66,7 +67,8 @@ struct Product {
     }
   }
 
-  // Most targets have no product of 8-bit and 64-bit lanes.
+  // Multiplies lane by lane: most targets have no product of 8-bit and 64-bit
+  // lanes.
   template <class D, class V>
   static HWY_INLINE V OfLanes(D d, V a, V b) {
     using T = hn::TFromD<D>;
@@ -184,7 +186,7 @@ class Loop {
     return result;
   }
 
-  // Reduces less than a vector.
+  // Reduces the last elements, which are fewer than a vector's.
   void Rest(uint8_t* into, size_t at, size_t bytes) const {
     const D d;
     uint8_t buffer[HWY_MAX_BYTES] = {};
@@ -223,7 +225,7 @@ struct Call {
     Loop<Format, Op>(sources, divisor).Run(into, count);
   }
 
-  // Min, max and the bitwise operations.
+  // Runs min, max and the bitwise operations.
   template <class Format>
   void OfBits() const {
     if (op == ReduceOp::kMin) return Run<Format, Least>();

@@ -65,7 +65,7 @@ absl::Status CheckReduction(ReduceOp op, DType dtype) {
 void Reduce(ReduceOp op, DType dtype, absl::Span<const void* const> from,
             void* into, size_t count) {
   const bool average = op == ReduceOp::kAverage;
-  // Pointers to void and to bytes have the same representation.
+  // Casts the list: pointers to void and to bytes have the same representation.
   const auto* const bytes =
       reinterpret_cast<const uint8_t* const*>(from.data());
   ReduceVectors(average ? ReduceOp::kSum : op, dtype, {bytes, from.size()},

@@ -7,7 +7,7 @@
 
 namespace penstock::collectives {
 
-// Elements of a buffer.
+// A range of elements in a buffer.
 struct Range {
   int64_t begin = 0;
   int64_t count = 0;

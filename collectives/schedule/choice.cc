@@ -26,7 +26,7 @@ constexpr Operation kOperations[] = {
     Operation::kBroadcast, Operation::kReduce,        Operation::kGather,
     Operation::kScatter,   Operation::kAllToAll,      Operation::kBarrier};
 
-// Returns the name in settings.
+// Returns the name of an algorithm in settings.
 std::string Key(Algorithm algorithm) {
   return absl::StrReplaceAll(Name(algorithm), {{" ", "-"}});
 }

@@ -20,8 +20,8 @@ struct LinkCosts {
   double byte_us;
 };
 
-// Assumptions, not measurements. All ranks must use the same numbers, and a
-// measurement at the start would change the order of sums from run to run.
+// Assumptions, not measurements: all ranks must use the same numbers, and
+// measurements would change the order of sums from run to run.
 // - Shared memory: one store that a waiting core sees, and a copy.
 inline constexpr LinkCosts kSharedMemory = {0.5, 1 / 8e3};
 // - RDMA: a small READ, and 100 Gb/s.
@@ -29,17 +29,17 @@ inline constexpr LinkCosts kVerbs = {3, 1 / 12e3};
 // - TCP: half of a round trip with polling threads, and 10 Gb/s.
 inline constexpr LinkCosts kTcp = {15, 1 / 1.2e3};
 
-// The time to reduce a byte of a message: two operands and a result in a core's
-// caches. Assumed, for all types.
+// The time to reduce a byte of a message, with two operands and a result in a
+// core's caches. Assumed to be equal for all types.
 inline constexpr double kReduceByteUs = 1 / 8e3;
 
 // The algorithms that a setting forces, by operation.
 using Overrides = std::map<Operation, Algorithm>;
 
-// Reads "all_reduce=ring,broadcast=binomial-tree": names as Name() returns,
-// with '-' for a space. Returns INVALID_ARGUMENT for an unknown or repeated
-// operation, and for an algorithm that the operation does not have. The error
-// lists the accepted names. An empty text has no overrides.
+// Reads "all_reduce=ring,broadcast=binomial-tree". The names are those of
+// Name(), with '-' for a space. Returns INVALID_ARGUMENT, with the accepted
+// names, for an unknown or repeated operation, and for an algorithm that the
+// operation does not have. An empty text has no overrides.
 absl::StatusOr<Overrides> ParseOverrides(absl::string_view text);
 
 struct Question {
@@ -66,8 +66,8 @@ struct Choice {
 };
 
 // Returns the algorithm with the shortest estimate, or the forced algorithm.
-// Equal arguments give equal results: all ranks of a group choose alike without
-// a message. Returns INVALID_ARGUMENT as CheckPlan() does.
+// Equal arguments give equal results, so all ranks of a group choose alike
+// without a message. Returns INVALID_ARGUMENT as CheckPlan() does.
 absl::StatusOr<Choice> Choose(const Question& question,
                               const Overrides& overrides);
 

@@ -94,7 +94,7 @@ Cost BroadcastCost(const Plan& plan) {
          AllBlocks(Levels(plan.ranks), plan.ranks, count);
 }
 
-// The gather at the end reduces nothing.
+// Returns the cost of a reduce. The gather at its end reduces nothing.
 Cost ReduceCost(const Plan& plan) {
   if (plan.algorithm != Algorithm::kScatterAllGather) {
     return Reducing(BroadcastCost(plan));

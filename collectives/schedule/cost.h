@@ -8,7 +8,8 @@
 
 namespace penstock::collectives {
 
-// Counts elements. Exact if each block and segment has the same size.
+// The cost of a plan, in elements. Exact if all blocks and segments have the
+// same size.
 struct Cost {
   // The number of steps that follow one another.
   double steps = 0;

@@ -1,5 +1,5 @@
-// The part of one rank in a collective operation: which range it sends to whom,
-// and what it reduces where.
+// The part of one rank in a collective operation: the ranges that it sends to
+// each peer, and those that it reduces.
 
 #ifndef PENSTOCK_COLLECTIVES_SCHEDULE_SCHEDULE_H_
 #define PENSTOCK_COLLECTIVES_SCHEDULE_SCHEDULE_H_
@@ -12,8 +12,8 @@
 
 namespace penstock::collectives {
 
-// One message, as seen by one of its two ranks. The k-th send of a rank to
-// another matches the k-th receive there from that rank, with equal counts.
+// One message, as seen by one of its two ranks. The k-th send from rank a to
+// rank b matches the k-th receive at b from a. Both have equal counts.
 struct Action {
   enum class Kind : uint8_t {
     kSend,
@@ -36,12 +36,13 @@ struct Action {
 };
 
 // The actions of a rank, ordered by step. The steps of different ranks are
-// independent numbers: a rank begins a step when its previous step has ended.
+// numbered independently: a rank begins a step when its previous step has
+// ended.
 //
 // All messages of a step proceed concurrently. A step ends when all its
-// messages have arrived. Sends carry the bytes from the beginning of the step:
-// received bytes reach the buffer only after every send of the step has been
-// read, in the order of the actions.
+// messages have arrived. Sends carry the bytes that the buffer had at the
+// beginning of the step: received bytes reach the buffer only after every send
+// of the step has been read, in the order of the actions.
 //
 // A barrier's messages have no elements. Other operations skip empty messages.
 using Schedule = std::vector<Action>;

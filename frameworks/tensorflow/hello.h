@@ -1,4 +1,4 @@
-// Finds a peer's data plane by TensorFlow's own RPCs.
+// Finds a peer's data plane through TensorFlow's own RPCs.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_HELLO_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_HELLO_H_

@@ -156,7 +156,7 @@ void RemoteWorker::RunGraphAsync(
   call.worker = stock_.get();
   call.options = options;
   call.request.method = kRunGraph;
-  // Lets the stock call report the error.
+  // Makes a stock call, which reports the error.
   if (!SetProto(request->ToProto(), &call.request)) {
     return stock_->RunGraphAsync(options, request, response, std::move(done));
   }

@@ -23,9 +23,8 @@ using FindRoute =
 // Wraps TensorFlow's own cache, and owns it.
 class WorkerCache final : public ::tensorflow::WorkerCacheWrapper {
  public:
-  // Wraps `stock`. `local` is this process's worker, which is not wrapped,
-  // regardless of its task's name in the cluster: a session may use its own
-  // cluster.
+  // Wraps `stock`. Does not wrap `local`, this process's worker, even if a
+  // session's own cluster gives its task another name.
   WorkerCache(std::shared_ptr<::tensorflow::WorkerCacheInterface> stock,
               const ::tensorflow::ClusterDef& cluster,
               const ::tensorflow::WorkerInterface* local, FindRoute find_route);

@@ -88,7 +88,8 @@ void Backend::RunOnGroup(Operation* operation, const char* title,
     const absl::Status status = run(group.get());
     if (!status.ok()) error = ErrorOf(title, status);
   } catch (...) {
-    // PyTorch cannot copy or has no memory. The other ranks must not wait.
+    // PyTorch cannot copy, or has no memory. Aborts the group, so that the
+    // other ranks do not wait.
     error = std::current_exception();
     group->Abort();
   }

@@ -23,9 +23,9 @@ namespace pytorch {
 // A process group for tensors of the CPU. Functions have the names and the
 // meaning that c10d gives them.
 //
-// A wrong argument throws at once. Errors of an operation are thrown by the
-// Work's wait(), as c10.DistBackendError. Operations of which the caller says
-// that it waits for them run in the caller's thread.
+// Throws for a wrong argument immediately. The Work's wait() throws the errors
+// of an operation, as c10.DistBackendError. An operation runs in the caller's
+// thread if the caller says that it waits for it.
 //
 // Thread-safe.
 class Backend final : public c10d::Backend {
@@ -34,7 +34,8 @@ class Backend final : public c10d::Backend {
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<Tensors>;
 
-  // Meets the other ranks by the store. Throws if they cannot form a group.
+  // Meets the other ranks through the store. Throws if they cannot form a
+  // group.
   Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
           const c10::intrusive_ptr<Options>& options);
   ~Backend() override;
@@ -98,7 +99,7 @@ class Backend final : public c10d::Backend {
   Work barrier(
       const c10d::BarrierOptions& options = c10d::BarrierOptions()) override;
 
-  // wait() of a message throws at the group's timeout.
+  // Sends a message. The Work's wait() throws at the group's timeout.
   Work send(Tensors& tensors, int to, int tag) override;
   Work recv(Tensors& tensors, int from, int tag) override;
   Work recvAnysource(Tensors& tensors, int tag) override;

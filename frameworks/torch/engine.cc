@@ -33,7 +33,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(FormedGroup formed) {
 
 Engine::~Engine() {
   if (forked()) {
-    // The threads exist in the parent only. Their locks may be held for ever.
+    // Leaks all members in a forked child: their threads do not exist there,
+    // and their locks may be held for ever.
     (void)workers_.release();
     (void)new std::shared_ptr<TaskQueue>(std::move(collectives_));
     (void)new std::shared_ptr<collectives::Group>(std::move(group_));
@@ -42,7 +43,8 @@ Engine::~Engine() {
   }
   if (!collectives_->idle()) {
     Abort();
-    // A task uses the Backend and the Workers until the end of its turn.
+    // Waits for the last task's turn to end: until then, the task uses the
+    // Backend and the Workers.
     collectives_->RunHere([] {});
   }
   mailbox_.reset();
@@ -57,7 +59,7 @@ std::shared_ptr<collectives::Group> Engine::group() {
 bool Engine::forked() const { return progress::ForkCount() != fork_count_; }
 
 void Engine::Abort() {
-  // A lock of the parent may be held for ever here.
+  // Returns in a forked child, where a lock of the parent may be held for ever.
   if (forked()) return;
   const std::shared_ptr<collectives::Group> group = this->group();
   if (group != nullptr) group->Abort();

@@ -35,7 +35,8 @@ namespace penstock {
 namespace pytorch {
 namespace {
 
-// Larger messages are copied on another thread than that of the connections.
+// The size above which messages are copied on another thread than that of the
+// connections.
 constexpr int64_t kCopiedAtOnce = 64 * 1024;
 
 std::string NameOf(int rank) { return absl::StrCat("rank ", rank); }
@@ -68,7 +69,7 @@ struct Mailbox::State : std::enable_shared_from_this<State> {
   // The number of the next message of each channel.
   std::map<Channel, uint64_t> departures ABSL_GUARDED_BY(mu);
   std::map<Channel, Arrivals> arrivals ABSL_GUARDED_BY(mu);
-  // Operations whose `done` has not run.
+  // The number of operations whose `done` has not run.
   int pending ABSL_GUARDED_BY(mu) = 0;
   std::condition_variable_any ended;
 
@@ -112,7 +113,8 @@ absl::Status Mailbox::State::Connect(int peer) {
   options.target = absl::StrCat(address.host, ":", address.port);
   options.token = std::string(address.token, sizeof address.token);
   options.settings = settings;
-  // A rank may be stopped for as long as a silent connection is kept.
+  // Equals the time for which a silent connection is kept: a rank may be
+  // stopped for that long.
   options.connect_timeout = absl::Seconds(90);
   // Runs no callback, and does not block.
   auto client = rpc::Client::Connect(
@@ -124,7 +126,8 @@ absl::Status Mailbox::State::Connect(int peer) {
   return absl::OkStatus();
 }
 
-// A receive from any rank fails if no rank is left.
+// Returns the error of a receive whose sender is gone. A receive from any rank
+// fails if no rank is left.
 absl::Status Mailbox::State::CheckSender(int from) {
   if (from != kAnyRank) return Connect(from);
   absl::Status last = absl::UnavailableError("there is no other rank");
@@ -255,7 +258,7 @@ absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
           state->OnCall(std::move(call));
         });
   }
-  // Without a port, this rank still tells the others, which wait for it.
+  // Tells the others even if this rank has no port, because they wait for it.
   Address own = {};
   if (server.ok() && address.size() < sizeof own.host) {
     address.copy(own.host, address.size());
@@ -305,7 +308,8 @@ void Mailbox::Send(int to, uint32_t tag, memory::Bytes bytes, Done done) {
       std::move(request), [done = std::move(done), state = state_, head,
                            peer = std::weak_ptr<rpc::Client>(client)](
                               const absl::StatusOr<rpc::Response>& answer) {
-        // The receiver may never have seen the message.
+        // If the call failed, sends a void letter in place of the message,
+        // which the receiver may never have seen.
         const auto kept = answer.ok() ? nullptr : peer.lock();
         if (kept != nullptr) {
           kept->Call(head(true), [](const absl::StatusOr<rpc::Response>&) {});
@@ -357,7 +361,7 @@ void Mailbox::End(const absl::Status& why) {
       peers.back().client = std::move(peer.client);
     }
   }
-  // The peers' connections end, and so do their receives from this rank.
+  // Ends the peers' connections, and so their receives from this rank.
   server.reset();
   for (const Slot& slot : slots) state_->Finish(slot.done, why, slot.from);
 }

@@ -26,10 +26,10 @@
 namespace penstock {
 namespace pytorch {
 
-// A rank's port for messages, and its connections to other ranks. A message
-// goes to the receive that names its sender and tag, in the order of the sends.
-// A send ends when its message has been received. The path of a message is that
-// of other calls of Penstock.
+// A rank's port for messages, and its connections to other ranks. Messages of
+// one sender with one tag go to the receives for this sender and tag, in the
+// order of the sends. A send ends when its message has been received. Messages
+// use the same kinds of paths as other calls of Penstock.
 //
 // Thread-safe.
 class Mailbox {
@@ -64,8 +64,9 @@ class Mailbox {
 
  private:
   struct Address;
-  // Numbers the messages of one rank whose tags are equal modulo kChannels, in
-  // the order of the sends. Their calls can overtake each other.
+  // Limits the numbered channels. Messages of one rank whose tags are equal
+  // modulo kChannels are numbered in the order of the sends, because their
+  // calls can overtake each other.
   static constexpr uint32_t kChannels = 256;
   struct Channel {
     int peer;
@@ -83,7 +84,7 @@ class Mailbox {
     bool is_void;
     std::shared_ptr<rpc::IncomingCall> call;
   };
-  // The messages of a channel that arrive.
+  // The messages of a channel that have arrived or are expected.
   struct Arrivals {
     uint64_t next = 0;
     std::map<uint64_t, Letter> early;  // by number, later than `next`

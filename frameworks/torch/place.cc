@@ -27,7 +27,7 @@ namespace penstock {
 namespace pytorch {
 namespace {
 
-// The first line of a place's text. Another layout gets another number.
+// The first line of a place's text. Changes with the layout.
 constexpr char kLayout[] = "place 2";
 
 // Returns the numeric form of an address, or nothing for other families.
@@ -39,7 +39,7 @@ std::string Numeric(const sockaddr* address) {
   }
   if (address->sa_family != AF_INET6) return "";
   const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
-  // An address of one link would need the link's name as well.
+  // Skips a link-local address, which is of no use without the link's name.
   if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) return "";
   return absl::StrCat(
       "[", inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text), "]");

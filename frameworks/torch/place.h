@@ -12,7 +12,7 @@
 namespace penstock {
 namespace pytorch {
 
-// Addresses are numeric, and in brackets if of IPv6.
+// The place of a rank. Addresses are numeric, with brackets around IPv6.
 struct Place {
   // Equal on processes that can share memory. Empty if unknown: different from
   // every other.
@@ -41,11 +41,11 @@ absl::StatusOr<Place> ParsePlace(absl::string_view text);
 // Returns true if all ranks can share memory.
 bool AreOnOneHost(const std::vector<Place>& places);
 
-// Returns, for each rank, the address at which the others reach it: where its
-// packets to the store come from. Ranks on the store's own host, which may know
-// only its loopback address, get the address by which other hosts know the
-// store. If nobody knows another one, they share the loopback device, and it
-// serves. Returns FAILED_PRECONDITION, with the rank, if a rank has no address.
+// Returns, for each rank, the address at which the others reach it: the address
+// from which its packets to the store come. Ranks on the store's own host may
+// know only a loopback address. They get the address by which other hosts know
+// the store, or the loopback address if nobody knows another one. Returns
+// FAILED_PRECONDITION, with the rank, if a rank has no address.
 absl::StatusOr<std::vector<std::string>> AddressesOf(
     const std::vector<Place>& places);
 

@@ -35,22 +35,22 @@ using collectives::HostGroupOptions;
 using collectives::Listener;
 using collectives::Meeting;
 
-// Rank 0 writes here how the group is formed, or the reason why there is none.
-// First a word says which.
+// The key under which rank 0 writes how the group is formed, or the reason why
+// there is none. The first word tells which of these.
 constexpr char kVerdict[] = "verdict";
-// The rest is the invitation to a HostGroup.
+// Followed by the invitation to a HostGroup.
 constexpr char kInvitation[] = "invitation ";
-// The rest is the ranks' addresses, one in a line. Each rank then opens a
-// listener there.
+// Followed by the ranks' addresses, one per line. Each rank then opens a
+// listener at its address.
 constexpr char kAddresses[] = "addresses ";
-// Rank 0 writes here the listeners of all ranks, one in a line, after the word.
-// Otherwise, the reason why there is no group.
+// The key under which rank 0 writes the listeners of all ranks, one per line,
+// after this word. If there is no group, rank 0 writes the reason.
 constexpr char kListeners[] = "listeners";
 constexpr char kAll[] = "all ";
 
 constexpr char kLoopback[] = "127.0.0.1";
 
-// Part of another board: the keys of one group.
+// A part of another board, for the keys of one group.
 class Round final : public Board {
  public:
   Round(Board* board, int64_t number) : board_(board), number_(number) {}
@@ -280,7 +280,8 @@ absl::StatusOr<FormedGroup> FormGroup(Board* board, const Place& place,
     return absl::InvalidArgumentError(
         absl::StrCat("rank is ", rank, ", expected 0 to ", options.ranks - 1));
   }
-  // Another group has perhaps left its keys on the board.
+  // Numbers the group, because another group may have left its keys on the
+  // board.
   const auto number = board->Count(absl::StrCat("groups of rank ", rank));
   if (!number.ok()) return number.status();
   Round round(board, *number);

@@ -1,4 +1,4 @@
-// How the ranks of a process group find each other by a key-value store.
+// Lets the ranks of a process group find each other through a key-value store.
 
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_RENDEZVOUS_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_RENDEZVOUS_H_

@@ -33,7 +33,7 @@ bool TaskQueue::RunNext() {
   task();
   mu_.Lock();
   EndTurn();
-  // The end of what the task holds may run Python.
+  // Destroys the task without the lock: what it holds may run Python.
   mu_.Unlock();
   task = nullptr;
   mu_.Lock();

@@ -62,10 +62,10 @@ class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
   // The ticket of the next call, and of the call whose turn it is.
   uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t turn_ ABSL_GUARDED_BY(mu_) = 0;
-  // Without the task that runs.
+  // The waiting tasks, without the running one.
   std::deque<Entry> tasks_ ABSL_GUARDED_BY(mu_);
   int waiters_ ABSL_GUARDED_BY(mu_) = 0;
-  // True while a thread of workers_ takes care of tasks_.
+  // True while a thread of workers_ runs tasks_.
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -107,9 +107,10 @@ bool OverlapsAny(const std::vector<at::Tensor>& tensors,
       [&](const at::Tensor& tensor) { return Overlap(tensor, other); });
 }
 
-// Copies, also on a thread without the modes of the caller's thread.
+// Copies the elements. Works on a thread without the modes of the caller's
+// thread, too.
 void CopyTo(const at::Tensor& to, const at::Tensor& from) {
-  // A tensor of inference mode can be written in this mode only.
+  // A tensor of inference mode can be written only in this mode.
   const c10::InferenceMode inference(to.is_inference());
   const at::NoGradGuard no_grad;  // after the other, which sets the same
   to.copy_(from);

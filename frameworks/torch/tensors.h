@@ -18,8 +18,8 @@ struct Elements {
   int64_t count;
 };
 
-// Returns the elements of a tensor that is only moved. Types that Penstock does
-// not know are bytes.
+// Returns the elements of a tensor whose values an operation only copies.
+// Treats types that Penstock does not know as bytes.
 Elements Moved(const at::Tensor& tensor);
 
 struct Reduction {
@@ -29,8 +29,8 @@ struct Reduction {
   int64_t width;
 };
 
-// Throws if such tensors cannot be reduced so. Complex numbers are pairs. The
-// sum of bools is "or", their product is "and".
+// Returns the reduction for such tensors. Throws if there is none. Complex
+// numbers are pairs. The sum of bools is "or", their product is "and".
 Reduction ReductionOf(const char* operation, const c10d::ReduceOp& op,
                       const at::Tensor& tensor);
 
@@ -50,8 +50,8 @@ void CheckTimes(const char* operation, const at::Tensor& large,
 // Returns true if the two share bytes.
 bool Overlap(const at::Tensor& a, const at::Tensor& b);
 
-// The elements of a tensor in the order of its indices, without gaps: in place
-// if they lie so, otherwise a copy.
+// The elements of a tensor in the order of its indices, without gaps. Uses the
+// tensor's memory if it has that layout, and a copy otherwise.
 class Packed {
  public:
   explicit Packed(const at::Tensor& tensor);
@@ -66,7 +66,7 @@ class Packed {
   const at::Tensor packed_;
 };
 
-// One tensor for the elements of equal tensors, concatenated.
+// One tensor for the elements of several equal tensors, concatenated.
 class Flat {
  public:
   // Uses the tensors in place if they are adjacent, and none overlaps `other`,
@@ -74,7 +74,7 @@ class Flat {
   Flat(const std::vector<at::Tensor>& tensors, const at::Tensor& other);
 
   void* data() const { return flat_.data_ptr(); }
-  // Copies from the tensors, and to them.
+  // Copy from the tensors, and to them.
   void Pack() const;
   void Unpack() const;
 

@@ -67,7 +67,7 @@ class Operation final : public c10d::Work {
   const std::shared_ptr<TaskQueue> queue_;
   // Guarded by mutex_ of Work. Null until somebody asks for the future.
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  // True once a thread has taken over to complete the future.
+  // True once a thread has taken on completing the future.
   bool marked_ = false;
 };
 

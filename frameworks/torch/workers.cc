@@ -51,7 +51,8 @@ void Workers::State::Work() {
     tasks.pop_front();
     mu.Unlock();
     task();
-    // The end of what the task holds may run Python, which may call Run().
+    // Destroys the task without the lock: what it holds may run Python, which
+    // may call Run().
     task = nullptr;
     mu.Lock();
   }

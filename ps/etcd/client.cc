@@ -16,8 +16,9 @@ namespace {
 
 // The pause after all endpoints have failed.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
-// A dead endpoint ends its streams after the sum of both. etcd refuses pings
-// that come more often than every 5 s.
+// The keepalive pings of a stream. A stream ends when its endpoint has been
+// dead for the sum of both. etcd refuses pings that come more often than every
+// 5 s.
 constexpr absl::Duration kPingEvery = absl::Seconds(10);
 constexpr absl::Duration kPongWithin = absl::Seconds(5);
 constexpr absl::Duration kConnectWithin = absl::Seconds(5);
@@ -31,7 +32,7 @@ grpc::ChannelArguments Arguments() {
                    static_cast<int>(absl::ToInt64Milliseconds(kPongWithin)));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // gRPC also limits the time for a connection by this number.
+  // gRPC limits the time to connect by this number, too.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(kConnectWithin)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
@@ -106,7 +107,7 @@ absl::StatusOr<std::string> Client::Token(const Endpoint& endpoint,
 
 absl::Status Client::Prepare(const Endpoint& endpoint,
                              grpc::ClientContext* context, Cancel* cancel) {
-  // A member that is cut off from the others then refuses the call.
+  // Makes a member that is cut off from the others refuse the call.
   context->AddMetadata("hasleader", "true");
   if (options_.user.empty()) return absl::OkStatus();
   const absl::StatusOr<std::string> token = Token(endpoint, cancel);
@@ -140,8 +141,8 @@ absl::Status Client::Run(const Operation& operation, absl::Duration timeout,
                          Cancel* cancel) {
   const absl::Time end = base::SteadyNow() + timeout;
   Cancel never;
-  // An answer of another etcd, or else an error that does not pass, or else the
-  // last error.
+  // The error to return, by rank: an answer of another etcd, then an error that
+  // does not pass, then the last error.
   absl::Status worst;
   for (size_t failures = 1;; ++failures) {
     const Endpoint asked = endpoint();

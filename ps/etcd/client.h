@@ -71,8 +71,8 @@ class Client {
       Cancel* cancel = nullptr);
 
   // Returns the id of a new lease, whose keys etcd deletes unless
-  // KeepLeaseAlive() is called in time. Whole seconds, 1 at least. etcd may
-  // give more than was asked for.
+  // KeepLeaseAlive() is called in time. Rounds the time up to whole seconds, at
+  // least 1. etcd may grant more than was asked for.
   absl::StatusOr<int64_t> GrantLease(absl::Duration time_to_live,
                                      absl::Duration timeout,
                                      Cancel* cancel = nullptr);
@@ -85,7 +85,7 @@ class Client {
   absl::Status RevokeLease(int64_t lease, absl::Duration timeout,
                            Cancel* cancel = nullptr);
 
-  // The rest is for streams, which their owner reads.
+  // The following functions are for streams, which their owner reads.
 
   struct Endpoint {
     size_t index;
@@ -94,11 +94,11 @@ class Client {
   };
   // Returns the endpoint that answered last.
   Endpoint endpoint() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Turns to the next endpoint, because endpoint `index` has failed. Does
+  // Selects the next endpoint, because endpoint `index` has failed. Does
   // nothing if another thread did so already.
   void MoveOn(size_t index) ABSL_LOCKS_EXCLUDED(mu_);
-  // Puts user and options into a stream's context. Asks etcd for a token if
-  // there is none. Returns Authenticate()'s error.
+  // Puts the user's token and the options into a stream's context. Asks etcd
+  // for a token if there is none. Returns Authenticate()'s error.
   absl::Status Prepare(const Endpoint& endpoint, grpc::ClientContext* context,
                        Cancel* cancel) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns true if the status means that the token is not valid any more. If

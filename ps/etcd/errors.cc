@@ -39,7 +39,7 @@ constexpr Remedy kRemedies[] = {
      "if this etcd has TLS, set PENSTOCK_ETCD_CA, and PENSTOCK_ETCD_CERT and "
      "PENSTOCK_ETCD_KEY if it asks for certificates"},
     {"no leader", "a majority of etcd's members is away"},
-    // After the errors of TLS, whose texts begin with these words, too.
+    // Comes last: the texts of TLS errors begin with these words, too.
     {"failed to connect", "is etcd running at this address?"},
 };
 
@@ -57,7 +57,7 @@ absl::Status Explain(absl::string_view endpoint, absl::string_view operation,
     }
   }
   auto code = static_cast<absl::StatusCode>(status.error_code());
-  // etcd says INVALID_ARGUMENT where it does not know the user.
+  // etcd reports an unknown user as INVALID_ARGUMENT.
   if (absl::StrContains(status.error_message(), "user name is empty") ||
       absl::StrContains(status.error_message(), "authentication failed")) {
     code = absl::StatusCode::kUnauthenticated;

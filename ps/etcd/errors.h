@@ -13,7 +13,7 @@ namespace penstock::ps::etcd {
 absl::Status Explain(absl::string_view endpoint, absl::string_view operation,
                      const grpc::Status& status);
 
-// Returns true if the endpoint may do later what it did not do now.
+// Returns true if the endpoint may succeed later.
 bool MayPass(const absl::Status& status);
 
 // Returns true if all endpoints would answer the same. Other errors may be one

@@ -1,4 +1,4 @@
-// Recognizes an etcd that is not the one of before.
+// Recognizes an etcd that was wiped, restored or replaced.
 
 #ifndef PENSTOCK_PS_ETCD_HISTORY_H_
 #define PENSTOCK_PS_ETCD_HISTORY_H_

@@ -15,8 +15,8 @@ namespace {
 constexpr absl::Duration kReadTimeout = absl::Seconds(5);
 // The pause before a stream is opened again.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// Limits the life of a stream. An endpoint that is alive, but silent, hides
-// changes no longer than this.
+// Limits the life of a stream, and thus the time for which an endpoint that is
+// alive but silent can hide changes.
 constexpr absl::Duration kMaxStream = absl::Seconds(60);
 constexpr size_t kMaxTextBytes = 300;
 
@@ -107,7 +107,8 @@ absl::Status Mirror::CheckCreated(const etcdserverpb::WatchResponse& created) {
   absl::Status status = client_->history()->Check(created.header(), 0);
   if (!status.ok() || created.canceled()) return status;
   absl::MutexLock lock(&mu_);
-  // The member may only be behind. A read shows whether etcd itself went back.
+  // Reads if this member's revision is too low: the member may only be behind.
+  // A read shows whether etcd itself went back.
   if (created.header().revision() + 1 < copy_.next_revision()) {
     copy_.WantRead();
     return absl::UnavailableError("etcd: this member is behind");
@@ -134,8 +135,8 @@ absl::Status Mirror::Take(const etcdserverpb::WatchResponse& response) {
                             : client_->history()->Check(response.header(), 0);
   if (!status.ok()) return status;
   if (response.canceled() && response.compact_revision() == 0) {
-    // etcd refuses a watch in a message, and some releases refuse an old token
-    // as if the key were forbidden. A read gets the right error.
+    // Forgets the token, and leaves the error to the next read: some releases
+    // of etcd report an expired token as a forbidden key.
     client_->ForgetToken(
         {grpc::StatusCode::UNAUTHENTICATED, response.cancel_reason()});
     {
@@ -172,11 +173,11 @@ absl::Status Mirror::Watch() {
     is_heard |= is_open;
     if (is_open) status = Take(response);
   }
-  // A stream that has ended keeps its own status.
+  // Does not cancel a stream that has ended, which keeps its own status.
   if (is_open) context.TryCancel();
   const grpc::Status ended = stream->Finish();
   client_->ForgetToken(ended);
-  // The stream's own limit, and a compaction, are no errors.
+  // The stream's own time limit, and a compaction, are no errors.
   const bool is_over =
       ended.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && is_heard;
   if (status.ok() && (is_over || response.canceled())) return status;

@@ -8,10 +8,10 @@
 namespace penstock::ps::membership {
 namespace {
 
-// How often a write is tried while other processes write the same key.
+// Limits the attempts of a write while other processes write the same key.
 constexpr int kMaxTries = 8;
 
-// A message that was read, and the revision to compare with.
+// The message that a key holds, and the revision for a conditional write.
 template <typename Message>
 struct Present {
   absl::optional<Message> message;

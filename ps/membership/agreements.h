@@ -41,9 +41,9 @@ absl::Status RecordCut(Registry* registry, const v1::Cut& cut);
 // The newest view that this process has seen. Not thread-safe.
 class NewestView {
  public:
-  // Takes a view that etcd has, as the newest one. Returns DATA_LOSS, and keeps
-  // the former one, if the number goes back, or if the decision of a number has
-  // changed: etcd was restored from a backup, or lies.
+  // Takes a view that was read from etcd. Returns DATA_LOSS, and keeps the
+  // former view, if the number goes back or if the decision of a number has
+  // changed: then etcd was restored from a backup, or lies.
   absl::Status Take(const v1::View& view);
   // Returns a view with the number 0 before the first one.
   const v1::View& view() const { return view_; }

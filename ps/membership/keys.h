@@ -37,8 +37,8 @@ std::string WorkerKey(uint32_t rank);
 // Returns INVALID_ARGUMENT if `name` is not the name of a server: empty, too
 // long, or with other characters than letters, digits and "-_.:[]".
 absl::Status CheckServerName(absl::string_view name);
-// The same for a prefix, which may also have slashes, but neither first nor
-// last.
+// Returns INVALID_ARGUMENT if `prefix` is not valid. A prefix may have the
+// characters of a server's name, and slashes between them.
 absl::Status CheckPrefix(absl::string_view prefix);
 
 }  // namespace penstock::ps::membership

@@ -24,7 +24,7 @@ bool IsDigit(char c) {
   return absl::ascii_isdigit(static_cast<unsigned char>(c));
 }
 
-// Removes and returns the number at the front of `text`, without zeros.
+// Removes and returns the number at the front of `text`, without leading zeros.
 absl::string_view TakeNumber(absl::string_view* text) {
   const auto end = std::find_if_not(text->begin(), text->end(), IsDigit);
   absl::string_view number =
@@ -113,7 +113,7 @@ absl::Status CheckAgreement(const std::vector<v1::Server>& servers) {
   return absl::OkStatus();
 }
 
-// Returns true if a wait does not help.
+// Returns true if waiting does not help.
 bool IsFinal(const absl::Status& status) {
   return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
          absl::IsDataLoss(status);
@@ -130,7 +130,8 @@ absl::StatusOr<std::vector<v1::Server>> ReadServers(const Registry& registry) {
   return ServersOf(copy.values(), prefix);
 }
 
-// Returns the servers if they are complete now, or else what is missing.
+// Returns the servers if all of them are registered now, or else an error that
+// names the missing ones.
 absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
   const std::string& prefix = registry.prefix();
   auto servers = ReadServers(registry);
@@ -238,7 +239,7 @@ absl::StatusOr<std::vector<v1::Server>> AwaitServers(
     if (interrupted && interrupted()) {
       return absl::CancelledError("the wait for servers was interrupted");
     }
-    // The mirror has asked one endpoint. A read asks all of them.
+    // Asks all endpoints: the mirror has asked only one.
     if (IsFinal(mirror.status())) {
       absl::Status status = ReadServers(*registry).status();
       if (IsFinal(status)) return status;

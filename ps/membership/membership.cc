@@ -15,7 +15,7 @@
 namespace penstock::ps::membership {
 namespace {
 
-// Limits the time from an interruption to the end of a wait for etcd.
+// Limits the pause between two calls of `interrupted` while etcd is away.
 constexpr absl::Duration kAskEvery = absl::Seconds(1);
 
 uint64_t RandomIncarnation() {
@@ -50,7 +50,7 @@ absl::Status Membership::OpenRegistry(
     const std::function<bool()>& interrupted) {
   const absl::Time limit = base::SteadyNow() + timeout;
   while (true) {
-    // The client goes on with the next endpoint each time.
+    // Tries again: the client asks the next endpoint each time.
     const absl::Duration left = limit - base::SteadyNow();
     auto registry = Registry::Open(
         &client_, prefix, interrupted ? std::min(left, kAskEvery) : left);

@@ -9,10 +9,10 @@
 namespace penstock::ps::membership {
 namespace {
 
-// A lease survives two lost renewals.
+// Divides a lease's time into renewals, so that a lease survives two lost ones.
 constexpr int kRenewalsPerLease = 3;
 constexpr absl::Duration kGoodByeTimeout = absl::Seconds(1);
-// Repeats the warning that another process has the name.
+// The interval of the warning that another process has the name.
 constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
 // A renewal's timeout is not below this, even if the lease is short.
@@ -28,7 +28,7 @@ absl::Status Registration::WriteKey(const Options& options, int64_t lease,
   if (!written.ok()) return written.status();
   const auto& found = written->found;
   if (found && found->bytes == options.value && found->lease != lease) {
-    // This process's own key, with the lease of before.
+    // The key is this process's own, with an earlier lease.
     const int64_t revision = found->revision;
     written = options.registry->Write(options.key, options.value, revision,
                                       lease, absl::nullopt, cancel);
@@ -168,7 +168,7 @@ absl::Status Registration::Renew() {
   if (!kept.ok() && !absl::IsNotFound(kept.status())) return kept.status();
   if (kept.ok()) {
     SetClaim({lease, asked + *kept});
-    // A lease says nothing about the key, which others may delete.
+    // Reads the key, too: others may delete a key while its lease lives.
     const auto value = options_.registry->Read(options_.key, &cancel_, timeout);
     if (!value.ok()) return value.status();
     if (value->has_value() && (*value)->lease == lease) {

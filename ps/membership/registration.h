@@ -40,11 +40,12 @@ class Registration {
     // Must differ from process to process: it has the incarnation.
     std::string value;
     std::string name;  // for messages: "server ps0"
-    // Returns who a value belongs to, for messages: "the one at ps0:7000".
+    // Returns the owner that a value names, for messages: "the one at
+    // ps0:7000".
     std::function<std::string(const std::string& value)> describe;
     absl::Duration time_to_live = absl::Seconds(10);
     // Limits the wait for etcd, and for a former owner of the key, which may be
-    // a process that was killed. Longer than the lease of that process.
+    // a killed process. Must be longer than that process's lease.
     absl::Duration patience = absl::Seconds(15);
     // Gets a line when the state changes, and every minute while another
     // process has the key. May be empty.

@@ -39,7 +39,7 @@ bool IsHost(absl::string_view text) {
              absl::string_view::npos;
 }
 
-// Returns why `text` is no endpoint.
+// Returns the reason why `text` is no endpoint, or "" for an endpoint.
 std::string WhyNoEndpoint(absl::string_view text) {
   if (absl::StrContains(text, "://")) {
     return "it has a scheme; for TLS, set PENSTOCK_ETCD_CA";

@@ -21,9 +21,8 @@ namespace penstock::ps {
 // The state of a full or failing disk, as reported by the threads that write
 // tables:
 // - A flush writes rows that exist only in memory. Flushes wait for room.
-// - A compaction only rewrites rows. A compaction gives up, to free its room
-// for
-//   others, and starts again later.
+// - A compaction only rewrites rows. A compaction gives up, which frees its
+//   room for others, and starts again later.
 //
 // The functions are thread-safe.
 class Shortage {

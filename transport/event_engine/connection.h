@@ -48,9 +48,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Begins an attempt at a path. Called without the lock.
   using Seek = std::function<std::unique_ptr<fabric::PendingConnect>(
       fabric::ConnectCallback found)>;
-  // Begins an attempt, which ends with this connection, and calls `found`.
-  // Seeks again when a path was lost and the connection goes on without it, at
-  // most kMaxSeeks times in all.
+  // Begins an attempt at a path, which calls `found` and ends with this
+  // connection. Seeks again after a path was lost, if the connection continues
+  // without it. Makes at most kMaxSeeks attempts.
   static constexpr int kMaxSeeks = 4;
   void SeekPath(Seek seek, fabric::ConnectCallback found);
   // Takes the result of the attempt.
@@ -76,8 +76,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     SliceBuffer bytes;
   };
   using Ended = std::vector<EndedOperation>;
-  // A section: holds the lock, settles at its end, then calls the callbacks and
-  // drops bytes that are not needed any more.
+  // A scope that holds the lock. At its end, settles, unlocks, then calls the
+  // callbacks and drops bytes that are no longer needed.
   class Section;
 
   void OnTcpRead(const absl::Status& status);
@@ -92,8 +92,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Notes that TCP has delivered bytes. If a path was lost, the peer has sent
-  // its mark, and so lives.
+  // Notes that TCP has delivered bytes, after which a lost path is no sign of
+  // the peer's end: the peer has sent its mark.
   void GoOnWithoutPathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -126,10 +126,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<fabric::PendingConnect> attempt_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<PathWatch> watch_ ABSL_GUARDED_BY(mu_);
   bool announced_ ABSL_GUARDED_BY(mu_) = false;  // the path of stream_
-  // The lost path was announced, and its loss was not.
+  // True if the lost path was announced and its loss was not.
   bool was_announced_ ABSL_GUARDED_BY(mu_) = false;
-  // A path was lost, and TCP has delivered nothing since. At a normal end, the
-  // peer's path often ends before its TCP connection.
+  // True if a path was lost and TCP has delivered nothing since. At a normal
+  // end, the peer's path often ends before its TCP connection.
   bool may_be_ending_ ABSL_GUARDED_BY(mu_) = false;
   int nudges_ ABSL_GUARDED_BY(mu_) = 0;
   bool nudge_waits_ ABSL_GUARDED_BY(mu_) = false;  // for its timer

@@ -57,8 +57,8 @@ class Acceptor {
     }
     on_accept_(*std::move(endpoint), std::move(allocator));
   }
-  // The inner listener accepts nothing more. Call this before the inner
-  // listener's reference is dropped.
+  // Notes that the inner listener accepts nothing more. Call this before the
+  // inner listener's reference is dropped.
   void ShutDown(absl::Status status) {
     status_ = std::move(status);
     is_shut_down_ = true;
@@ -137,7 +137,8 @@ absl::StatusOr<std::unique_ptr<EventEngine::Listener>> Engine::CreateListener(
   auto places = std::make_shared<MeetingPlaces>(*settings);
   auto acceptor =
       std::make_shared<Acceptor>(std::move(on_accept), std::move(on_shutdown));
-  // The inner listener may keep `accept` for longer than its own on_shutdown.
+  // Weak, because the inner listener may keep `accept` for longer than its own
+  // on_shutdown.
   std::weak_ptr<Acceptor> weak = acceptor;
   auto accept = [places, weak, crew = crew_](std::unique_ptr<Endpoint> tcp,
                                              MemoryAllocator allocator) {

@@ -25,9 +25,9 @@ int InternSettings(const Settings& settings);
 // Channels and servers that exist keep the engine that they have. Thread-safe.
 absl::Status InstallEngine();
 
-// Wraps an engine of gRPC's. Passes name resolution and timers to that engine.
-// Runs closures on the crew. Passes no extension on: with one, gRPC makes
-// listeners that this engine does not see. Thread-safe.
+// Wraps an engine of gRPC's, and passes name resolution and timers to it. Runs
+// closures on the crew. Hides the inner engine's extensions: with them, gRPC
+// makes listeners that this engine does not see. Thread-safe.
 class Engine final : public grpc_event_engine::experimental::EventEngine {
  public:
   Engine(std::shared_ptr<EventEngine> inner, Crew* crew);

@@ -24,7 +24,7 @@ absl::optional<TcpAddress> AddressOf(
   return TcpAddress::Of(address.address(), address.size());
 }
 
-// As gRPC writes it. The socket of a client has no name.
+// Returns a UNIX address as gRPC writes it. The socket of a client has no name.
 std::string UnixSocketText(const EventEngine::ResolvedAddress& address) {
   constexpr size_t kBegin = offsetof(sockaddr_un, sun_path);
   if (address.address()->sa_family != AF_UNIX || address.size() <= kBegin) {
@@ -38,7 +38,8 @@ std::string UnixSocketText(const EventEngine::ResolvedAddress& address) {
   return absl::StrCat("unix:", name.substr(0, name.find('\0')));
 }
 
-// As gRPC writes it: an address of IPv4 as such, even if the socket is of IPv6.
+// Returns the address as gRPC writes it: an IPv4 address as such, even if the
+// socket is of IPv6.
 std::string TextOf(const EventEngine::ResolvedAddress& address) {
   const absl::optional<TcpAddress> tcp = AddressOf(address);
   if (!tcp.has_value()) return UnixSocketText(address);
@@ -53,8 +54,8 @@ std::string TextOf(const EventEngine::ResolvedAddress& address) {
 
 fabric::shm::Options ShmOptions() {
   fabric::shm::Options options;
-  // Without a doorbell of the peer a sleeping thread would not notice input,
-  // and only processes of one user pass doorbells.
+  // Admits only processes of this user, because only these can pass doorbells.
+  // Without the peer's doorbell, a sleeping thread would not notice input.
   options.other_users = false;
   return options;
 }
@@ -95,11 +96,11 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
     status.ok() ? HandOver() : Refuse(status);
   }
 
-  // Seeks a path by `seek`. `is_required`: the endpoint waits for the first
-  // one.
+  // Seeks a path by `seek`. With `is_required`, gRPC gets the endpoint only
+  // after the first attempt.
   void SeekPath(bool is_required, Connection::Seek seek) {
-    // Hands over first: the attempt calls back on another thread, which also
-    // uses done_.
+    // Hands over before the attempt, which calls back on another thread and
+    // also uses done_.
     if (!is_required) HandOver();
     connection_->SeekPath(
         std::move(seek),
@@ -179,7 +180,7 @@ std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {
     auto it = places_.find(MeetingName(address));
     if (it == places_.end()) continue;
     if (it->second != nullptr) return it->second;
-    // Another server had the name, and may have ended.
+    // Opens the place again: another server had the name, and may have ended.
     absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
         MeetingPlace::Open(address, ShmOptions());
     if (place.ok()) return it->second = *std::move(place);
@@ -202,7 +203,8 @@ void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
   if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings_), may);
   wrapping->SeekPath(
       IsRequired(settings_),
-      // A connection outlives its listener, whose name must then be free.
+      // Weak, because a connection may outlive its listener, whose name must
+      // then be free.
       [weak = std::weak_ptr<MeetingPlace>(place), local = *local,
        peer = *peer](fabric::ConnectCallback found)
           -> std::unique_ptr<fabric::PendingConnect> {

@@ -36,9 +36,9 @@ class MeetingPlaces {
  public:
   explicit MeetingPlaces(const Settings& settings) : settings_(settings) {}
 
-  // Opens the place of a bound address. If this fails, logs why; connections
-  // stay on TCP. Each accepted connection then tries again, because another
-  // server at the same port may have ended.
+  // Opens the place of a bound address. If this fails, logs the reason, and
+  // connections stay on TCP. Each accepted connection tries again, because
+  // another server at the same port may have ended.
   void Open(const EventEngine::ResolvedAddress& bound, int port);
   // Wraps an accepted endpoint, and waits for its client. Calls `done` as
   // WrapConnected() does.
@@ -52,7 +52,7 @@ class MeetingPlaces {
 
   const Settings settings_;
   base::Mutex mu_;
-  // By name. Null if the name was taken.
+  // Maps the name to the place, or to null if the name was taken.
   std::map<std::string, std::shared_ptr<MeetingPlace>> places_
       ABSL_GUARDED_BY(mu_);
 };

@@ -24,7 +24,7 @@ PENSTOCK_NOTE();
 namespace penstock {
 namespace {
 
-// Makes BuildAndStart() fail, by a port that cannot be bound.
+// Makes BuildAndStart() fail, by adding a port that cannot be bound.
 void Refuse(grpc::ServerBuilder* builder) {
   builder->AddListeningPort(
       "unix:/dev/null/penstock-is-required-but-not-usable",
@@ -42,7 +42,8 @@ class EngineCredentials final : public grpc::ChannelCredentials {
         number_(event_engine::InternSettings(settings)) {}
 
  private:
-  // The name of the derived class gives access to the protected function.
+  // Named through the derived class, which has access to the protected
+  // function.
   static grpc_channel_credentials* CoreOf(grpc::ChannelCredentials* wrapped) {
     return (wrapped->*&EngineCredentials::c_creds)();
   }
@@ -61,7 +62,7 @@ class EngineCredentials final : public grpc::ChannelCredentials {
         target, wrapped_, WithOurs(arguments), std::move(interceptors));
   }
 
-  // The program's own frame size comes later in the list, and so wins.
+  // The program's own frame size comes later in the list and therefore wins.
   grpc::ChannelArguments WithOurs(
       const grpc::ChannelArguments& arguments) const {
     grpc::ChannelArguments all = arguments;
@@ -160,11 +161,12 @@ std::vector<PathReport> Reports(bool of_clients) {
 
 }  // namespace
 
-// Public headers of gRPC do not tell which channel or server has a connection.
+// Reports all connections: gRPC's public headers do not tell which channel or
+// server has a connection.
 std::vector<PathReport> DescribePaths(grpc::Channel&) { return Reports(true); }
 std::vector<PathReport> DescribePaths(grpc::Server&) { return Reports(false); }
 
-// Ranges are not used over HTTP/2's bytes.
+// Ignores the ranges, which cannot be used over HTTP/2's bytes.
 std::shared_ptr<Destinations> Destinations::Make(
     const std::vector<Range>& ranges, std::shared_ptr<const void> owner,
     Use use) {

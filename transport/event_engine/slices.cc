@@ -13,7 +13,7 @@ namespace {
 using grpc_event_engine::experimental::Slice;
 using grpc_event_engine::experimental::SliceBuffer;
 
-// Up to this size, a copy costs less than an owner.
+// Up to this size, a copy costs less than sharing the slice.
 constexpr size_t kCopiedBytes = 1024;
 
 void DropOwner(void* owner) {
@@ -32,7 +32,8 @@ grpc_slice SliceOf(const memory::Bytes& bytes) {
 
 memory::Bytes BytesOf(Slice slice) {
   auto owner = std::make_shared<Slice>(std::move(slice));
-  // Taken from the moved slice: a short one contains its bytes.
+  // Reads the address after the move, because a short slice holds its bytes
+  // inline.
   const uint8_t* const data = owner->data();
   const size_t size = owner->size();
   return memory::Bytes{data, size, std::move(owner)};

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace event_engine {
 
-// Returns the bytes of `slices`. The result owns the slices; or it is a copy,
-// and `slices` still has them.
+// Returns the bytes of `slices`. The result either owns the slices, and
+// `slices` is then empty, or is a copy.
 memory::Payload TakePayload(
     grpc_event_engine::experimental::SliceBuffer* slices);
 // Appends `payload` to `slices`, which then share its owners.

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace event_engine {
 
-// A queue in front of an endpoint, which allows one write at a time. Under the
-// lock of its owner.
+// A queue in front of an endpoint, which allows one write at a time. The
+// owner's lock guards all calls.
 class TcpWriter {
  public:
   using Endpoint = grpc_event_engine::experimental::EventEngine::Endpoint;

@@ -20,7 +20,8 @@ namespace event_engine {
 // thread until Release().
 class EchoServer : private grpc::CallbackGenericService {
  public:
-  // With Policy::kOff, a stock server. `port` 0 picks a free port.
+  // Starts the server; with Policy::kOff, a stock server. `port` 0 picks a free
+  // port.
   explicit EchoServer(const Options& options,
                       std::shared_ptr<grpc::ServerCredentials> credentials =
                           grpc::InsecureServerCredentials(),
@@ -55,11 +56,11 @@ class EchoCall {
  public:
   explicit EchoCall(const std::shared_ptr<grpc::Channel>& channel,
                     const std::string& method = "/test/Echo");
-  // Ends the call if Finish() did not.
+  // Ends the call, unless Finish() has.
   ~EchoCall();
 
-  // Sends and receives in any order, at most one of each at a time. Return
-  // false if the call has ended.
+  // Send and receive in any order, at most one of each at a time. Return false
+  // if the call has ended.
   bool Send(const std::string& message) { return Send(grpc::Slice(message)); }
   bool Send(const grpc::Slice& message);
   bool Receive(std::string* message);

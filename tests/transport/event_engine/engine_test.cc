@@ -1,5 +1,5 @@
-// The adapter for current gRPC, with gRPC's public API only. Built by
-// CMakeLists.txt, not by Bazel, whose gRPC is older.
+// Tests the adapter for current gRPC through gRPC's public API only. Built by
+// CMakeLists.txt, because Bazel's gRPC is older.
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -30,7 +30,7 @@ Options With(Policy policy) {
 const Options kPenstock = With(Policy::kPrefer);
 const Options kStock = With(Policy::kOff);
 
-// Log-uniform in size, up to 4 MiB.
+// Returns a text of log-uniform size, up to 4 MiB.
 std::string RandomText(std::mt19937* random) {
   const uint32_t bits = (*random)() % 23;
   std::string text((*random)() & ((1u << bits) - 1), '\0');
@@ -50,7 +50,7 @@ void ExpectEchoes(const std::shared_ptr<grpc::Channel>& channel, uint32_t seed,
   }
 }
 
-// Ends the sockets by which the two sides of each path see each other's death.
+// Ends the sockets by which each side of a path notices the other's death.
 void LoseAllPaths() {
   for (int fd = 3; fd < 1024; ++fd) {
     int type = 0;
@@ -65,7 +65,7 @@ void LoseAllPaths() {
   }
 }
 
-// Runs first: the engine comes after gRPC has been used.
+// Must run first: tests that the engine may come after gRPC was used.
 TEST(EngineTest, EngineMayComeAfterTheFirstChannel) {
   EchoServer stock(kStock);
   EXPECT_TRUE(Echo(NewChannel(stock.target(), kStock), "hello").ok());
@@ -101,8 +101,8 @@ TEST(EngineTest, StreamOverShm) {
   EXPECT_TRUE(call.Finish().ok());
 }
 
-// The destroy function takes the locks of all connections. Without retries,
-// gRPC keeps no reference to a sent message.
+// Sends a slice whose destroy function takes the locks of all connections.
+// Retries are off, so that gRPC keeps no reference to a sent message.
 TEST(EngineTest, DestroyFunctionOfASliceMayUseTheLibrary) {
   struct Sent {
     std::shared_ptr<grpc::Channel> channel;
@@ -199,7 +199,7 @@ class Ticket final : public grpc::MetadataCredentialsPlugin {
   }
 };
 
-// gRPC does not call Penstock for such credentials.
+// Tests the warning for credentials for which gRPC does not call Penstock.
 TEST(EngineTest, CompositionOutsideIsExplained) {
   const auto& certificates = e2e::TestCertificates();
   if (!certificates) GTEST_SKIP() << "no openssl command here";
@@ -242,7 +242,7 @@ TEST(EngineTest, LostPathLosesNoCall) {
   ExpectEchoes(channel, 8, 20);
 }
 
-// At its end, a connection logs nothing.
+// Expects that a connection that ends normally logs nothing.
 TEST(EngineTest, NormalEndIsNotALostPath) {
   testing::internal::CaptureStderr();
   {
@@ -256,7 +256,7 @@ TEST(EngineTest, NormalEndIsNotALostPath) {
   EXPECT_EQ(log.find("http2:"), std::string::npos) << log;
 }
 
-// Another server with the same port has the name.
+// Opens a second server on the same port, which cannot get the name.
 TEST(EngineTest, TakenNameKeepsClientsOnTcp) {
   EchoServer first(kPenstock);
   EchoServer second(kPenstock, grpc::InsecureServerCredentials(), first.port());
@@ -266,7 +266,7 @@ TEST(EngineTest, TakenNameKeepsClientsOnTcp) {
   }
 }
 
-// As when a server is replaced by a new one.
+// Replaces a server by a new one, which gets the name late.
 TEST(EngineTest, NameThatBecomesFreeIsUsed) {
   auto first = std::make_unique<EchoServer>(kPenstock);
   EchoServer second(kPenstock, grpc::InsecureServerCredentials(),
@@ -276,7 +276,7 @@ TEST(EngineTest, NameThatBecomesFreeIsUsed) {
       ReachesShm(NewChannel(second.target(), kPenstock), second.target()));
 }
 
-// A handler that blocks its thread does not stop other calls.
+// Expects that a handler that blocks its thread does not stop other calls.
 TEST(EngineTest, BlockedHandlerStopsNobody) {
   EchoServer server(kPenstock);
   auto channel = NewChannel(server.target(), kPenstock);

@@ -1,4 +1,4 @@
-// penstock-run, with programs that know nothing of Penstock.
+// Tests penstock-run with programs that know nothing of Penstock.
 
 #include <memory>
 #include <string>
@@ -31,7 +31,7 @@ Ended RunCarried(std::vector<std::string> command,
   return ended;
 }
 
-// The program makes servers and channels by the core's functions.
+// Runs a program that makes servers and channels by the core's functions.
 TEST(PreloadTest, ProgramIsCarried) {
   const Ended ended = RunCarried({"tests/preload/core", "threads"});
   EXPECT_EQ(ended.code, 0) << ended.output;

@@ -12,15 +12,16 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// The pauses before asking all names again. A server that is not busy has
-// accepted within a millisecond; it forgets the connection after two seconds.
+// The pauses between two rounds of asking all names. A server that is not busy
+// accepts within a millisecond. The server forgets the connection after two
+// seconds.
 constexpr absl::Duration kPauses[] = {
     absl::Milliseconds(1), absl::Milliseconds(20), absl::Milliseconds(300)};
 constexpr size_t kRounds = sizeof kPauses / sizeof kPauses[0] + 1;
 
 }  // namespace
 
-// Stops the call, also while an answer is on its way.
+// Stops the call when it is destroyed, even while an answer is on its way.
 class MeetingCall::Handle : public fabric::PendingConnect {
  public:
   Handle(progress::EventLoop* loop, std::shared_ptr<MeetingCall> call)

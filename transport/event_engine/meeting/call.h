@@ -17,7 +17,7 @@ namespace penstock {
 namespace event_engine {
 
 // Asks at the socket of the listener's address, then at the socket of the
-// wildcard address. Asks again some times, because the server may not have
+// wildcard address. Repeats this a few times, because the server may not have
 // accepted the TCP connection yet. Works on the event loop's thread.
 class MeetingCall : public std::enable_shared_from_this<MeetingCall> {
  public:

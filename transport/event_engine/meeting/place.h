@@ -15,9 +15,9 @@ namespace penstock {
 namespace event_engine {
 
 // A UNIX socket whose name follows from the address of a TCP listener. A client
-// of this process's user that shows the addresses of an accepted TCP connection
-// gets a path for that connection. The kernel names the client's user.
-// Thread-safe.
+// names an accepted TCP connection by its two addresses, and gets a path for
+// it. The kernel vouches for the client's user, who must be this process's
+// user. Thread-safe.
 class MeetingPlace {
  public:
   // Opens the socket. `listener` is the address at which a TCP listener is

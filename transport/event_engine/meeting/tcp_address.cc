@@ -80,7 +80,7 @@ bool IsOnOneHost(const TcpAddress& local, const TcpAddress& peer) {
 
 std::string MeetingName(const TcpAddress& address) {
   const auto& ip = address.IsWildcard() ? address.Wildcard().ip : address.ip;
-  // As long as the name of any other socket of Penstock.
+  // The name is as long as that of any other socket of Penstock.
   return absl::StrFormat("penstock-ee1-%016x-%04x-listen", HashOf(ip),
                          address.port);
 }

@@ -38,8 +38,8 @@ struct TcpAddress {
 // for an unusual route within the host.
 bool IsOnOneHost(const TcpAddress& local, const TcpAddress& peer);
 
-// Returns the name of the abstract UNIX socket of the listener at `address`.
-// Two addresses rarely have one name; the token then tells them apart.
+// Returns the name of the abstract UNIX socket of the listener at `address`. In
+// the rare case that two addresses have one name, the token tells them apart.
 std::string MeetingName(const TcpAddress& address);
 // Returns the token by which the two ends of a connection find each other:
 // their addresses. The token is no secret.

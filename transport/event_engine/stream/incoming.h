@@ -15,7 +15,7 @@
 namespace penstock {
 namespace event_engine {
 
-// Puts one direction's bytes in order, which come from TCP and from a path.
+// The bytes of one direction, put in order. They come from TCP and from a path.
 // Checks every offset of the peer. Not thread-safe.
 //
 //   state  event                        action                          next
@@ -29,9 +29,9 @@ namespace event_engine {
 //   path   a mark on TCP                TCP is at the mark's offset     tcp
 //   any    any other                    error: the connection ends
 //
-// Tell OnBegin() before the TCP bytes from its offset on: a mark looks like any
-// other bytes. On one host this means to poll the path before TCP's bytes are
-// interpreted.
+// Call OnBegin() before the TCP bytes from its offset on: a mark looks like any
+// other bytes. On one host, it is enough to poll the path before TCP's bytes
+// are interpreted.
 class Incoming {
  public:
   // Returns the offset before which all bytes have been delivered.
@@ -51,7 +51,7 @@ class Incoming {
                       memory::Payload* due);
 
  private:
-  // A move to a path: where it begins, and the offset of its next byte.
+  // A move to a path: the offset where it begins, and that of its next byte.
   struct Move {
     uint64_t begin = 0;
     uint64_t at = 0;
@@ -60,7 +60,7 @@ class Incoming {
 
   void TakePlain(memory::Bytes* bytes, memory::Payload* due);
   absl::Status TakeMark(memory::Bytes* bytes);
-  // Moves if TCP has delivered all bytes before the noted offset.
+  // Moves to the path if TCP has delivered all bytes before the noted offset.
   void MoveIfReached(memory::Payload* due);
   void Deliver(uint64_t offset, const memory::Bytes& bytes,
                memory::Payload* due);

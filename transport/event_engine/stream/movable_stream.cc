@@ -23,7 +23,8 @@ void MovableStream::MoveTo(std::shared_ptr<fabric::Endpoint> path) {
   Nudge();
 }
 
-// A path that has no room has other packets, which ring the peer.
+// Sends nothing if the path has no room: then other packets are on the path,
+// and they ring the peer.
 void MovableStream::Nudge() {
   if (path_ == nullptr || lost_) return;
   Packet packet;
@@ -113,8 +114,9 @@ void MovableStream::LosePath(absl::Status cause) {
   if (path_ == nullptr || lost_) return;
   lost_ = true;
   loss_ = std::move(cause);
-  // Everything that the peer sent before closing has come. After any other
-  // loss, the peer may have moved without this side knowing where.
+  // Ends the connection if the peer may have moved to an offset that this side
+  // does not know. If the peer has closed the path (UNAVAILABLE), everything
+  // that it sent has come.
   if (!peer_has_moved_ && !absl::IsUnavailable(loss_)) Check(loss_);
 }
 

@@ -145,8 +145,9 @@ void Outgoing::SendAck() {
 }
 
 absl::Status Outgoing::Acknowledge(uint64_t offset) {
-  // The other direction may be on the path before this one is, and a packet may
-  // be older than the last one's acknowledgement on TCP.
+  // Ignores an old acknowledgement, and all while there is no path: the other
+  // direction may be on the path first, and a packet may be older than the last
+  // acknowledgement on TCP.
   if (path_ == nullptr || offset <= acknowledged_) return absl::OkStatus();
   if (offset > sent_) {
     return absl::InvalidArgumentError(
@@ -182,8 +183,8 @@ memory::Payload Outgoing::MoveBack() {
     released_.push_back(std::move(kept.bytes));
   }
   kept_.clear();
-  // Keep an owner of each piece in released_: the caller drops these without
-  // its lock, and may copy and drop what is returned here within it.
+  // Keeps an owner of each piece in released_, which the caller drops without
+  // its lock. The caller may therefore copy and drop the result under its lock.
   memory::Payload unsent;
   for (memory::Bytes& piece : waiting_) {
     back.Append(piece);

@@ -18,9 +18,9 @@
 namespace penstock {
 namespace event_engine {
 
-// Limits the bytes of a direction that are on the path and not acknowledged.
-// The sender keeps these bytes, and the receiver may have to keep them. Four
-// messages of 1 MiB.
+// Limits the bytes of a direction that are on the path and not acknowledged, to
+// four messages of 1 MiB. The sender keeps these bytes, and the receiver may
+// have to.
 constexpr uint64_t kWindowBytes = 4 * 1024 * 1024;
 
 // Counts the offsets of one direction, and keeps what is on the path until the
@@ -79,8 +79,9 @@ class Outgoing {
   // Send the first waiting bytes. Return false if the path has no room.
   bool SendSome();
   bool SendBytes(size_t size);
-  // Returns false also if the path exposes nothing now. `*exposed` is then
-  // false.
+  // Sends the first bytes as a region. Returns false, with `*exposed` set to
+  // false, if the path cannot expose memory now. Also returns false if the path
+  // has no room.
   bool SendRegion(size_t size, bool* exposed);
   // Removes and returns the first `size` waiting bytes.
   memory::Payload TakeWaiting(size_t size);

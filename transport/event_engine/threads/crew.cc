@@ -17,14 +17,14 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Tasks that the leader runs before it polls again.
+// Limits the tasks that the leader runs before it polls again.
 constexpr int kTasksPerTurn = 16;
-// Waiting tasks for which another thread helps. Waking one takes as long as a
-// few tasks.
+// The number of waiting tasks from which another thread helps. Waking one takes
+// as long as a few tasks.
 constexpr size_t kManyTasks = 8;
-// Threads that stay parked.
+// Limits the threads that stay parked.
 constexpr size_t kMaxParked = 8;
-// Ticks without work, after which the guard rests.
+// Limits the ticks without work. Then the guard rests.
 constexpr int kIdleTicks = 50;
 
 thread_local const Crew* current = nullptr;
@@ -63,8 +63,8 @@ class Crew::Worker {
 };
 
 absl::StatusOr<Crew*> Crew::Get(progress::PollingMode mode) {
-  // Not under a lock that a fork may leave locked: the set-up of channels and
-  // servers calls this, which a program does not do while it forks.
+  // A fork cannot leave this lock held: only the set-up of channels and servers
+  // takes it, and a program does not fork during the set-up.
   static OfProcess* const process = new OfProcess;
   base::MutexLock lock(&process->mu);
   if (process->crew != nullptr &&
@@ -82,7 +82,8 @@ absl::StatusOr<Crew*> Crew::Create(progress::PollSet* set,
                                    progress::PollingMode mode) {
   absl::StatusOr<std::unique_ptr<Watches>> watches = Watches::Create();
   if (!watches.ok()) return watches.status();
-  // Never deleted: a thread may have started when another one cannot.
+  // Never deleted, because one of its threads may have started even if another
+  // one could not.
   auto* const crew = new Crew(set, mode, *std::move(watches));
   base::MutexLock lock(&crew->mu_);
   absl::StatusOr<Worker*> first = crew->ParkedOrNewLocked();
@@ -164,8 +165,8 @@ void Crew::Work(Worker* me) {
   } while (Park(me));
 }
 
-// Runs no task while it spins: if the task blocked, the paths would have
-// neither this spinner nor a doorbell.
+// Runs no task while this thread spins: if the task blocked, the paths would
+// have neither a spinner nor a doorbell.
 void Crew::Lead(Worker* me) {
   const auto look = [this] {
     return waiting_.load(std::memory_order_relaxed) > 0;
@@ -200,8 +201,8 @@ bool Crew::RunOne(Worker* me) {
   return true;
 }
 
-// Either this thread sees a new task, or the caller of Run() sees that this
-// thread sleeps, because both write before they read.
+// Writes before it reads, as the caller of Run() does. Therefore either this
+// thread sees a new task, or the caller sees that this thread sleeps.
 //
 // The guard may replace a leader that has just ended its task and goes to
 // sleep. The new leader then wakes the former one, and does not sleep until the
@@ -258,7 +259,7 @@ void Crew::Guard() {
 
 bool Crew::LeaderIsStuck() {
   Worker* const leader = leader_.load();
-  // The leader itself lives: only this thread makes another one the leader.
+  // `leader` exists: only this thread makes another worker the leader.
   const uint64_t beat = leader->beat.load(std::memory_order_relaxed);
   const bool stuck =
       leader == seen_leader_ && beat == seen_beat_ && beat % 2 == 1;

@@ -37,7 +37,7 @@ class Crew {
   using Task = absl::AnyInvocable<void()>;
 
   static constexpr int kTickMillis = 1;
-  // Limits the threads, if as many tasks block.
+  // Limits the threads that exist if as many tasks block.
   static constexpr size_t kMaxThreads = 1000;
 
   // Returns the crew of the process. The first call makes it, with `mode`.
@@ -97,7 +97,7 @@ class Crew {
   std::atomic<int> guard_rests_{0};  // a futex
   std::atomic<size_t> helpers_{0};
 
-  // The guard's.
+  // Used by the guard only.
   Worker* seen_leader_ = nullptr;
   uint64_t seen_beat_ = 0;
 

@@ -16,7 +16,7 @@ namespace penstock {
 namespace event_engine {
 
 // An epoll set with callbacks, and an eventfd that wakes the sleeper.
-// Thread-safe. One thread at a time sleeps.
+// Thread-safe, but only one thread at a time may sleep.
 class Watches {
  public:
   // Never 0, and never reused.
@@ -28,7 +28,7 @@ class Watches {
   // Calls `callback` at each edge of input at `fd`. The caller keeps `fd` open
   // until Remove().
   absl::StatusOr<Id> Add(int fd, Callback callback);
-  // No call of the callback begins afterwards. A call may still be running, so
+  // Prevents further calls of the callback. One call may still be running, so
   // the callback must own everything that it uses. Ignores 0.
   void Remove(Id id);
 

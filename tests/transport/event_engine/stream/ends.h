@@ -1,4 +1,5 @@
-// Two ends of a movable stream over a fake link, with TCP as strings.
+// Two ends of a movable stream, over a fake link for the path and strings for
+// TCP.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_STREAM_ENDS_H_
 #define PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_STREAM_ENDS_H_
@@ -42,7 +43,8 @@ struct End {
   uint64_t got = 0;
   absl::Status status;  // the first wrong byte that was received
 
-  // The byte at each offset. Positions that differ by less than 251 differ.
+  // Returns the byte at an offset. Offsets that differ by less than 251 have
+  // different bytes.
   static char ByteAt(uint64_t offset) {
     return static_cast<char>(offset % 251);
   }
@@ -170,11 +172,12 @@ struct Pair {
     }
     if (!BothMoved() || below(4) != 0) return;
     if (below(3) == 0) return link->FailNthExpose(Side::kA, 1);
-    // A link loses packets, which processes on one host do not. Therefore the
-    // sides first learn where the other has moved.
+    // Polls before the link is dropped: a fake link loses packets, which
+    // processes on one host do not. Therefore the sides first learn where the
+    // other has moved.
     PollAll();
     link->Drop();
-    // Also at the side that has not noticed: some events come before.
+    // Sends at any side, even one that has not noticed the loss.
     if (below(2) == 0) ends[below(2)].Send(size());
     ends[0].Poll();
     ends[1].Poll();

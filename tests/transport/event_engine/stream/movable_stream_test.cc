@@ -70,8 +70,8 @@ TEST(MovableStreamTest, PathThatNobodyAnsweredIsLostWithoutAMark) {
   EXPECT_TRUE(pair.status().ok()) << pair.status();
 }
 
-// The peer may have moved at an offset that this side will never learn, so
-// TCP's next bytes could not be interpreted.
+// Loses the path while the peer may have moved to an offset that this side will
+// never learn. TCP's next bytes could not be interpreted.
 TEST(MovableStreamTest, PathThatIsLostInMidSwitchEndsTheConnection) {
   Pair pair;
   pair.NewLink();
@@ -80,7 +80,8 @@ TEST(MovableStreamTest, PathThatIsLostInMidSwitchEndsTheConnection) {
   EXPECT_TRUE(absl::IsAborted(pair.ends[0].stream.error()));
 }
 
-// Dropping a program's bytes may call the program, which the lock forbids.
+// Expects that the stream drops no bytes itself: dropping a program's bytes may
+// call the program, which the lock forbids.
 TEST(MovableStreamTest, SentBytesAreDroppedByTheCaller) {
   Pair pair;
   pair.NewLink();
@@ -152,7 +153,7 @@ TEST(MovableStreamTest, AcknowledgementFollowsAPacketThatWaitedForRoom) {
   EXPECT_TRUE(pair.status().ok()) << pair.status();
 }
 
-// Everything at random: sizes, moves, losses, and the order of events.
+// Runs random steps: sizes, moves, losses, and the order of events.
 void RunAtRandom(uint32_t seed) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

@@ -20,8 +20,8 @@ namespace {
 
 using progress::PollingMode;
 
-// Returns a crew with two spinners by default, however many cores this machine
-// has. Never destroyed, like every crew.
+// Returns a crew, which is never destroyed. Has two spinners by default,
+// however many cores this machine has.
 Crew* NewCrew(PollingMode mode, progress::PollSet** set = nullptr,
               int spinners = 2) {
   auto* const own = new progress::PollSet(spinners);
@@ -91,7 +91,7 @@ TEST_P(CrewTest, DoorbellWakesTheSleeper) {
   close(fd);
 }
 
-// A pollable that loses its input in the first poll.
+// A pollable whose input is gone after the first poll.
 class Source : public progress::Pollable {
  public:
   bool Poll() override { return has_input_.exchange(false); }
