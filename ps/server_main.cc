@@ -216,8 +216,8 @@ std::unique_ptr<grpc::Server> Listen(
   grpc::ServerBuilder builder;
   Enable(&builder, options);
   tensor::AllowUnlimitedMessages(&builder);
-  // Otherwise two servers with the same address would silently share the
-  // workers.
+  // Forbids sharing the port. Otherwise two servers with the same address would
+  // silently share the workers.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(flags.listen, security, port);
   builder.RegisterService(service);

@@ -12,14 +12,14 @@
 
 namespace penstock::ps {
 
-// The argument of a callback that will be called. Make the object before the
-// call starts. The object must live until Wait() has returned.
+// Waits for the argument of a callback. Make the object before the call starts.
+// The object must live until Wait() has returned.
 template <typename T>
 class Awaited {
  public:
-  // Makes an object for a call of `loop`. Wait() may run the loop meanwhile.
+  // Waits for a callback of `loop`. Wait() may run the loop meanwhile.
   explicit Awaited(CallLoop* loop) { turn_.emplace(loop); }
-  // Makes an object for a callback on any other thread.
+  // Waits for a callback on any other thread.
   Awaited() = default;
 
   // Returns the callback that ends Wait(). Call once.

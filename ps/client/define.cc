@@ -173,7 +173,8 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
   if (absl::IsFailedPrecondition(choice.status())) {
     return CannotGoOn(lost, choice.status().message());
   }
-  // No server drops values for a later run, which may lack them.
+  // Accepts a checkpoint of a later run only if no server has kept values: a
+  // server would drop them, and that run may lack them.
   if (!choice.ok() || Continues(*choice, lost.run) ||
       (!lost.has_values && Descends(*choice, lost.run))) {
     return choice;

@@ -72,15 +72,14 @@ struct CompressionSpec {
 class Compressor {
  public:
   // Creates a compressor for the variable, or part of a variable, called
-  // `name`. kRandomK and kInt8 derive random numbers from the name. Returns
-  // INVALID_ARGUMENT, with the name, for a spec with a wrong number or type, or
-  // a shape with too many elements for int32 indices. Returns
+  // `name`. kRandomK and kInt8 derive random numbers from the name. `workers`
+  // must outlive the compressor. `allocator` provides the sent memory and must
+  // outlive the compressor, too; null is tensor::DefaultAllocator().
+  //
+  // Returns INVALID_ARGUMENT, with the name, for a spec with a wrong number or
+  // type, or a shape with too many elements for int32 indices. Returns
   // RESOURCE_EXHAUSTED if memory for the residual, an f32 per element, cannot
   // be allocated.
-  //
-  // Makes a compressor. `workers` must outlive the compressor. `allocator`
-  // provides the sent memory and must outlive the compressor, too; null is
-  // tensor::DefaultAllocator().
   static absl::StatusOr<std::unique_ptr<Compressor>> Create(
       const CompressionSpec& spec, absl::string_view name, tensor::Shape shape,
       const optim::Workers* workers, tensor::Allocator* allocator = nullptr);

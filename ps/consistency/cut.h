@@ -25,7 +25,7 @@ struct CutPoint {
   uint64_t ClockOf(uint32_t rank) const;
 };
 
-// The steps of a server that applies nothing new.
+// The progress of a server that has stopped applying new pushes.
 struct HeldSteps {
   // The highest version of the synchronous tables.
   uint64_t version = 0;

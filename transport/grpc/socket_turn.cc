@@ -15,15 +15,16 @@ namespace core {
 namespace {
 
 // Detects if a call of pollset_work() handled an event, which gRPC does not
-// report. Schedules a closure that runs directly before the closures of the
-// next event. Other closures after it in the ExecCtx's list prove an event.
+// report. Schedules a closure of its own, the mark, before the call. The
+// closures of an event are scheduled later. Therefore a closure that follows
+// the mark in the ExecCtx's list proves an event.
 class EventMark {
  public:
   EventMark() { GRPC_CLOSURE_INIT(&closure_, &EventMark::Run, this, nullptr); }
   EventMark(const EventMark&) = delete;
   EventMark& operator=(const EventMark&) = delete;
 
-  // Schedules the closure, unless it is still scheduled.
+  // Schedules the mark, unless it is still scheduled.
   void Set() {
     if (is_set_) return;
     is_set_ = true;
@@ -48,9 +49,10 @@ class EventMark {
   bool saw_event_ = false;
 };
 
-// Notices if pollset_work() asks the kernel for events, which it does once it
-// has handled all events that it took from the kernel before. gRPC then reads
-// the time, to compute the timeout. This object is the thread's source of time.
+// Notices if pollset_work() asks the kernel for events. gRPC does so once it
+// has handled all events of the last answer, and then reads the time, to
+// compute the timeout. This object is the thread's source of time, and so
+// notices the reading.
 class KernelWatch : public grpc_core::Timestamp::ScopedSource {
  public:
   // `worker` is the argument of pollset_work().
@@ -59,7 +61,8 @@ class KernelWatch : public grpc_core::Timestamp::ScopedSource {
 
   grpc_pollset_worker** worker() { return worker_; }
   grpc_core::Timestamp Now() override {
-    // Closures read the time, too, but gRPC resets the worker before.
+    // Excludes closures, which also read the time, but only after gRPC has
+    // reset the worker.
     if (*worker_ != nullptr) asked_ = true;
     return previous()->Now();
   }
@@ -72,11 +75,11 @@ class KernelWatch : public grpc_core::Timestamp::ScopedSource {
   bool asked_ = false;
 };
 
-// The number of consecutive calls that end the turn, if each of them asks the
-// kernel and finds no event. One such call proves nothing: an event for which
-// nobody waits schedules no closure. The next call then handles the events
-// behind it without asking the kernel. A connection that receives directly
-// causes such an event with each arrival.
+// The number of consecutive calls without an event that end the turn, if each
+// of them asks the kernel. One such call proves nothing: an event for which
+// nobody waits schedules no closure, and the next call handles further events
+// of the same answer. A connection that receives directly causes such an event
+// with each arrival.
 constexpr int kCallsWithoutEvent = 2;
 
 }  // namespace

@@ -20,8 +20,8 @@ ssize_t ReceiveBytes(int socket, void* buffer, size_t size) {
     errno = EPROTO;
     return -1;
   }
-  // Takes the peeked bytes, which have no descriptors, and before which there
-  // is nothing.
+  // Takes the peeked bytes. They carry no descriptors, and nothing precedes
+  // them in the socket.
   return recv(socket, buffer, static_cast<size_t>(seen), MSG_DONTWAIT);
 }
 

@@ -17,7 +17,8 @@ bool Callbacks::Begin(bool may_run_here) {
   mu_->AssertHeld();
   if (queue_.empty()) return false;
   if (owner_->IsForeign()) {
-    // Uses a loop of the child. No thread of the child runs callbacks already.
+    // Posts to a loop of the child: the thread that runs callbacks exists in
+    // the parent only.
     for (std::function<void()>& callback : queue_) {
       owner_->executor()->Post(std::move(callback));
     }

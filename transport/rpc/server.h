@@ -66,8 +66,8 @@ class IncomingStream {
   // Sends metadata before the first message. Has no effect after the first
   // Write() or SendMetadata().
   void SendMetadata(absl::string_view metadata);
-  // These two work as the functions of OutgoingStream do. Read() gets nothing
-  // after the client's half-close, and after the end of the stream.
+  // Write() and Read() are as in OutgoingStream. Read() gets nothing after the
+  // client's half-close, and after the end of the stream.
   void Write(const memory::Payload& message, Accepted accepted);
   void Read(Received received);
   // Ends the stream behind all messages, and drops unread ones. Ends with

@@ -32,8 +32,8 @@ void PollOnLoop(progress::PollingMode mode) {
 
 void Waiter::Notify() {
   tokens_.fetch_add(1, std::memory_order_seq_cst);
-  // A sleeper counts itself before it looks for a token, so one of the two
-  // sides sees the other.
+  // Adds the token before looking for sleepers. A sleeper counts itself before
+  // it looks for a token. Therefore one of the two sees the other.
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   std::lock_guard<std::mutex> lock(mu_);
   added_.notify_one();

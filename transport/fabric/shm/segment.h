@@ -35,11 +35,12 @@ absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 // beyond the end may compensate for them in number.
 absl::Status CheckPeerMemory(int fd, uint64_t size);
 
-// The size of the parts, in bytes, that are searched for holes. The search
-// returns FAILED_PRECONDITION if [offset, offset + length) has a hole. The
-// search allocates the range, which takes new blocks only if there is a hole;
-// this process then pays for the range. The seals prevent later holes. A part
-// takes about 125 us.
+// The size of the parts, in bytes, in which a peer's memory is searched for
+// holes. A part takes about 125 us.
+//
+// The search returns FAILED_PRECONDITION if [offset, offset + length) has a
+// hole. The search allocates the range, which takes new blocks only if there is
+// a hole; this process then pays for the range. The seals prevent later holes.
 constexpr uint64_t kHolePartBytes = 2 * 1024 * 1024;
 absl::Status CheckForHole(int fd, uint64_t offset, uint64_t length);
 
