@@ -113,19 +113,7 @@ absl::Status LocalModel::NotHere(absl::string_view table) const {
                    found == tables_.end() ? "the model has no such table"
                    : !model_.tables[found->second].is_dense()
                        ? "it is sparse, and this server has no ids of it"
-                       : "it is dense, and those rows are not here"));
-}
-
-absl::StatusOr<size_t> LocalModel::FindRange(absl::string_view table,
-                                             uint64_t first_row) const {
-  const std::vector<size_t>& all = RangesOf(table);  // ordered by first row
-  const auto found = std::lower_bound(
-      all.begin(), all.end(), first_row,
-      [this](size_t at, uint64_t row) { return ranges_[at].first_row < row; });
-  if (found == all.end() || ranges_[*found].first_row != first_row) {
-    return NotHere(table);
-  }
-  return *found;
+                       : "it is dense, and has no ids"));
 }
 
 absl::StatusOr<size_t> LocalModel::FindRows(absl::string_view table) const {

@@ -56,11 +56,8 @@ class LocalModel {
   const std::vector<LocalRange>& ranges() const { return ranges_; }
   const std::vector<LocalRows>& rows() const { return rows_; }
 
-  // Return the index in ranges() of the range of `table` that begins with
-  // `first_row`, and the index in rows() of `table`. Return NOT_FOUND, with a
+  // Returns the index in rows() of `table`. Returns NOT_FOUND, with a
   // description of the table, if this server does not hold the table.
-  absl::StatusOr<size_t> FindRange(absl::string_view table,
-                                   uint64_t first_row) const;
   absl::StatusOr<size_t> FindRows(absl::string_view table) const;
 
   // Returns the indices in ranges() of all ranges of a dense table, in order of

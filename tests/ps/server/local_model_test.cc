@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <ctime>
 #include <random>
 #include <set>
 #include <string>
@@ -86,13 +85,10 @@ TEST(LocalModelTest, ServersTogetherHaveAllOnce) {
     for (uint32_t server = 0; server < servers; ++server) {
       const auto local = LocalModel::Create(model, placement, server);
       ASSERT_TRUE(local.ok()) << local.status();
-      for (size_t at = 0; at < local->ranges().size(); ++at) {
-        const LocalRange& range = local->ranges()[at];
-        const std::string& name = model.tables[range.table].name;
+      for (const LocalRange& range : local->ranges()) {
         for (int64_t i = 0; i < range.shape[0]; ++i) {
           rows[range.table].insert(range.first_row + i);
         }
-        EXPECT_EQ(*local->FindRange(name, range.first_row), at);
         EXPECT_EQ(local->policies()[range.policy].staleness,
                   model.tables[range.table].staleness);
       }
@@ -105,30 +101,6 @@ TEST(LocalModelTest, ServersTogetherHaveAllOnce) {
     }
   }
   seeds.Print();
-}
-
-// Tests ranges as after many moves: each server has every other row.
-TEST(LocalModelTest, RangesAreFoundHoweverManyThereAre) {
-  constexpr uint64_t kRows = 600000;
-  const Model model = {{Dense("a", {kRows})}};
-  PlacedTable table = {*LayoutOf(model.tables[0]), {}, {}};
-  for (uint64_t row = 0; row < kRows; ++row) {
-    table.ranges.push_back({row, 1, static_cast<uint32_t>(row % 2)});
-  }
-  const auto placement =
-      PlacementMap::FromParts(1, {"ps0:2222", "ps1:2222"}, {table});
-  ASSERT_TRUE(placement.ok()) << placement.status();
-  const auto local = LocalModel::Create(model, *placement, 1);
-  ASSERT_TRUE(local.ok()) << local.status();
-  const std::clock_t before = std::clock();
-  for (uint64_t row = 1; row < kRows; row += 2) {
-    ASSERT_EQ(*local->FindRange("a", row), row / 2);
-  }
-  // Allows 5 seconds of processor time: far more than a binary search takes,
-  // even with instrumentation, and less than a linear search takes.
-  EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 5);
-  EXPECT_FALSE(local->FindRange("a", 2).ok());
-  EXPECT_FALSE(local->FindRange("a", kRows + 1).ok());
 }
 
 TEST(LocalModelTest, TablesOfOneRuleShareAPolicy) {
@@ -160,12 +132,8 @@ TEST(LocalModelTest, SaysWhatIsNotHere) {
   const Model model = {{Dense("a", {3}), Sparse("b", 4)}};
   const auto local = LocalModel::Create(model, Place(model, 1, 1 << 20), 0);
   ASSERT_TRUE(local.ok()) << local.status();
-  EXPECT_THAT(std::string(local->FindRange("x", 0).status().message()),
+  EXPECT_THAT(std::string(local->FindRows("x").status().message()),
               HasSubstr("table x: the model has no such table"));
-  EXPECT_THAT(std::string(local->FindRange("a", 1).status().message()),
-              HasSubstr("those rows are not here"));
-  EXPECT_THAT(std::string(local->FindRange("b", 0).status().message()),
-              HasSubstr("it is sparse"));
   EXPECT_THAT(std::string(local->FindRows("a").status().message()),
               HasSubstr("it is dense"));
   EXPECT_EQ(local->FindRows("b").value(), 0u);
