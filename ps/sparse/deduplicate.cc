@@ -105,23 +105,4 @@ void SumRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
   AddRows(unique.row_of, rows, dim, /*seen=*/0, sums);
 }
 
-void SpreadRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
-                absl::Span<float> out) {
-  for (size_t i = 0; i < unique.row_of.size(); ++i) {
-    std::copy_n(rows.data() + unique.row_of[i] * dim, dim,
-                out.data() + i * dim);
-  }
-}
-
-Gradients Deduplicate(absl::Span<const uint64_t> ids,
-                      absl::Span<const float> gradients, size_t dim,
-                      const HashKey& hash) {
-  Unique unique = FindUnique(ids, hash);
-  Gradients sums;
-  sums.gradients.resize(unique.ids.size() * dim);
-  SumRows(unique, gradients, dim, absl::MakeSpan(sums.gradients));
-  sums.ids = std::move(unique.ids);
-  return sums;
-}
-
 }  // namespace penstock::ps::sparse

@@ -1,5 +1,5 @@
-// Merges repeated ids within a request. A client pulls each row once and copies
-// it to all requesters. Gradients of one id are summed.
+// Merges repeated ids within a request. A client pulls each row once. Gradients
+// of one id are summed.
 
 #ifndef PENSTOCK_PS_SPARSE_DEDUPLICATE_H_
 #define PENSTOCK_PS_SPARSE_DEDUPLICATE_H_
@@ -46,20 +46,6 @@ absl::optional<UniqueOfLists> FindUniqueOfLists(
 // number including this list.
 size_t AddRows(absl::Span<const uint32_t> row_of, absl::Span<const float> rows,
                size_t dim, size_t seen, absl::Span<float> sums);
-
-// Copies each unique row to all its positions: the inverse of FindUnique(), for
-// pulls.
-void SpreadRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
-                absl::Span<float> out);
-
-// The unique ids of a push, and the sum of each id's gradients.
-struct Gradients {
-  std::vector<uint64_t> ids;
-  std::vector<float> gradients;
-};
-Gradients Deduplicate(absl::Span<const uint64_t> ids,
-                      absl::Span<const float> gradients, size_t dim,
-                      const HashKey& hash);
 
 }  // namespace penstock::ps::sparse
 

@@ -15,25 +15,30 @@ using Floats = std::vector<float>;
 
 const HashKey kHash(1);
 
+// Returns the sum of each unique id's rows.
+Floats Sum(const Unique& unique, const Floats& rows, size_t dim) {
+  Floats sums(unique.ids.size() * dim);
+  SumRows(unique, rows, dim, absl::MakeSpan(sums));
+  return sums;
+}
+
 TEST(DeduplicateTest, NothingGivesNothing) {
-  EXPECT_TRUE(Deduplicate({}, {}, 3, kHash).ids.empty());
+  EXPECT_TRUE(FindUnique({}, kHash).ids.empty());
   EXPECT_TRUE(FindUnique({}, kHash).row_of.empty());
 }
 
 TEST(DeduplicateTest, KeepsTheOrderOfFirstOnesAndAddsTheRest) {
-  const Gradients sums =
-      Deduplicate({7, 0, 7, ~uint64_t{0}, 0, 7},
-                  {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, 2, kHash);
-  EXPECT_EQ(sums.ids, (Ids{7, 0, ~uint64_t{0}}));
-  EXPECT_EQ(sums.gradients, (Floats{17, 20, 12, 14, 7, 8}));
+  const Unique unique = FindUnique({7, 0, 7, ~uint64_t{0}, 0, 7}, kHash);
+  EXPECT_EQ(unique.ids, (Ids{7, 0, ~uint64_t{0}}));
+  EXPECT_EQ(Sum(unique, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, 2),
+            (Floats{17, 20, 12, 14, 7, 8}));
 }
 
 // Uses 1e8 + 1 - 1e8, which depends on the order of additions.
 TEST(DeduplicateTest, AddsInTheOrderInWhichTheyStand) {
-  EXPECT_EQ(Deduplicate({5, 5, 5}, {1e8f, 1, -1e8f}, 1, kHash).gradients,
-            Floats{0});
-  EXPECT_EQ(Deduplicate({5, 5, 5}, {1e8f, -1e8f, 1}, 1, kHash).gradients,
-            Floats{1});
+  const Unique unique = FindUnique({5, 5, 5}, kHash);
+  EXPECT_EQ(Sum(unique, {1e8f, 1, -1e8f}, 1), Floats{0});
+  EXPECT_EQ(Sum(unique, {1e8f, -1e8f, 1}, 1), Floats{1});
 }
 
 TEST(DeduplicateTest, RandomIdsGiveWhatAMapGives) {
@@ -53,21 +58,15 @@ TEST(DeduplicateTest, RandomIdsGiveWhatAMapGives) {
       Floats& sum = model.emplace(ids[i], Floats(dim)).first->second;
       for (size_t k = 0; k < dim; ++k) sum[k] += rows[i * dim + k];
     }
-    const HashKey hash(random());
-    const Gradients sums = Deduplicate(ids, rows, dim, hash);
-    ASSERT_EQ(sums.ids.size(), model.size());
-    for (size_t i = 0; i < sums.ids.size(); ++i) {
-      const Floats sum(sums.gradients.begin() + i * dim,
-                       sums.gradients.begin() + (i + 1) * dim);
-      ASSERT_EQ(sum, model.at(sums.ids[i]));
+    const Unique unique = FindUnique(ids, HashKey(random()));
+    const Floats sums = Sum(unique, rows, dim);
+    ASSERT_EQ(unique.ids.size(), model.size());
+    for (size_t i = 0; i < unique.ids.size(); ++i) {
+      const Floats sum(sums.begin() + i * dim, sums.begin() + (i + 1) * dim);
+      ASSERT_EQ(sum, model.at(unique.ids[i]));
     }
-    Floats spread(count * dim);
-    SpreadRows(FindUnique(ids, hash), sums.gradients, dim,
-               absl::MakeSpan(spread));
     for (size_t i = 0; i < count; ++i) {
-      ASSERT_EQ(
-          Floats(spread.begin() + i * dim, spread.begin() + (i + 1) * dim),
-          model.at(ids[i]));
+      ASSERT_EQ(unique.ids[unique.row_of[i]], ids[i]);
     }
   }
 }
