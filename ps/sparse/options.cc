@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "absl/strings/cord.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ps/sparse/admission.h"
 #include "ps/sparse/removals.h"
@@ -12,7 +10,6 @@
 namespace penstock::ps::sparse {
 namespace {
 
-constexpr char kRetryAfter[] = "penstock.ps/retry-after-ms";
 // Limit dim and the number of slots. Together they keep a row below 40 MiB.
 constexpr size_t kMaxDim = 1 << 20;
 constexpr size_t kMaxSlots = 8;
@@ -65,9 +62,6 @@ absl::Status ValidateLimits(const Options& options) {
   }
   if (options.max_removals > kMaxCandidates) {
     return Invalid(options, "max_removals is at most 2^32");
-  }
-  if (options.retry_after < absl::ZeroDuration()) {
-    return Invalid(options, "retry_after is not negative");
   }
   return absl::OkStatus();
 }
@@ -140,23 +134,8 @@ size_t FixedBytesOfShard(const Options& options) {
 }
 
 absl::Status Exhausted(const Options& options, const std::string& why) {
-  absl::Status status = absl::ResourceExhaustedError(
-      absl::StrCat("sparse table '", options.name, "': ", why, "; retry in ",
-                   absl::FormatDuration(options.retry_after)));
-  status.SetPayload(
-      kRetryAfter,
-      absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(options.retry_after))));
-  return status;
-}
-
-absl::Duration RetryAfterOf(const absl::Status& status) {
-  const absl::optional<absl::Cord> payload = status.GetPayload(kRetryAfter);
-  int64_t milliseconds = 0;
-  if (!payload.has_value() ||
-      !absl::SimpleAtoi(std::string(*payload), &milliseconds)) {
-    return absl::ZeroDuration();
-  }
-  return absl::Milliseconds(milliseconds);
+  return absl::ResourceExhaustedError(
+      absl::StrCat("sparse table '", options.name, "': ", why));
 }
 
 }  // namespace penstock::ps::sparse

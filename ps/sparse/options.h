@@ -20,7 +20,7 @@ namespace penstock::ps::sparse {
 // The action if a push needs a row above the budget. The values match
 // ps/model/model.proto.
 enum class AboveBudget {
-  kRefuse,  // refuse the whole push with RESOURCE_EXHAUSTED and a delay
+  kRefuse,  // refuse the whole push with RESOURCE_EXHAUSTED
   kEvict,   // drop the least recently used rows
   kSpill,   // move them to the tier; refuse if the tier is full
 };
@@ -67,8 +67,6 @@ struct Options {
   // kSpill requires a tier and budget_bytes, and excludes max_rows. The other
   // actions exclude a tier.
   Tier* tier = nullptr;
-  // The delay after which a client may repeat a refused push.
-  absl::Duration retry_after = absl::Seconds(1);
 
   // Limits how many removed ids are kept for incremental snapshots, with 16
   // bytes each. In a pool, their share of the pool is a limit, too.
@@ -95,10 +93,7 @@ size_t LeastBudget(const Options& options);
 // buffer of the tier take.
 size_t FixedBytesOfShard(const Options& options);
 
-// Returns the delay before a push refused with `status` may be retried; zero if
-// `status` has none.
-absl::Duration RetryAfterOf(const absl::Status& status);
-// Returns RESOURCE_EXHAUSTED, with the delay of RetryAfterOf().
+// Returns RESOURCE_EXHAUSTED, with the table's name.
 absl::Status Exhausted(const Options& options, const std::string& why);
 
 }  // namespace penstock::ps::sparse

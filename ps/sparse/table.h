@@ -74,10 +74,10 @@ class Table {
   // Calls `apply(gradient, value, slots)` once for each id that has a row or
   // gets one. The pointers have dim, dim and slots * dim floats. `apply` runs
   // under a lock and should only compute. A repeated id is applied repeatedly,
-  // in order; see Deduplicate().
+  // in order; see SumRows().
   //
   // Returns RESOURCE_EXHAUSTED, and applies nothing, if there is no room for
-  // the needed rows. RetryAfterOf() returns the delay.
+  // the needed rows.
   template <typename Apply>
   absl::StatusOr<PushResult> Push(absl::Span<const uint64_t> ids,
                                   absl::Span<const float> gradients,

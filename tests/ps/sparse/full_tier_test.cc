@@ -28,7 +28,6 @@ TEST(FullTierTest, WithoutRoomOnDiskAPushIsRefusedAsAWhole) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()),
               HasSubstr("nor on disk: the tier is full"));
-  EXPECT_EQ(RetryAfterOf(refused), absl::Milliseconds(1500));
   EXPECT_EQ(Pull(table.get(), Range(0, 3010)), [] {
     Floats floats(3010, 1);
     std::fill(floats.begin() + 3000, floats.end(), 0);

@@ -32,7 +32,6 @@ inline Options BudgetOptions(AboveBudget above) {
   options.max_removals = 64;
   options.budget_bytes = size_t{2} << 20;
   options.above_budget = above;
-  options.retry_after = absl::Milliseconds(1500);
   return options;
 }
 

@@ -52,7 +52,6 @@ TEST(TableTest, WhatCannotBeIsRefusedByName) {
        }},
       {"budget_bytes", [](Options* o) { o->budget_bytes = 4096; }},
       {"max_removals", [](Options* o) { o->max_removals = size_t{1} << 50; }},
-      {"retry_after", [](Options* o) { o->retry_after = absl::Seconds(-1); }},
       {"memory", [](Options* o) { o->memory = nullptr; }},
       {"initial",
        [](Options* o) {
