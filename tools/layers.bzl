@@ -581,9 +581,15 @@ LAYERS = {
         "collectives/hierarchical",
         "bench/rpc/report/statistics.h",
     ],
-    "bench/connections": ["penstock"],
+    "bench/echo": [],
+    "bench/connections": ["penstock", "bench/echo"],
     "bench/current_grpc": ["penstock"],
-    "bench/device": ["penstock", "transport/memory", "transport/device"],
+    "bench/device": [
+        "penstock",
+        "transport/memory",
+        "transport/device",
+        "bench/echo",
+    ],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],
     # Measures internals of the layers.

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/echo/service.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server_builder.h"
 #include "penstock/penstock.h"
@@ -67,25 +67,6 @@ double CpuSeconds(int who) {
   std::fprintf(stderr, "connections: %s\n", why.c_str());
   _exit(1);
 }
-
-class EchoService final : public grpc::CallbackGenericService {
-  class Reactor final : public grpc::ServerGenericBidiReactor {
-   public:
-    Reactor() { StartRead(&message_); }
-    void OnReadDone(bool ok) override {
-      if (!ok) return Finish(grpc::Status(grpc::StatusCode::UNKNOWN, "none"));
-      StartWriteAndFinish(&message_, {}, grpc::Status::OK);
-    }
-    void OnDone() override { delete this; }
-
-   private:
-    grpc::ByteBuffer message_;
-  };
-  grpc::ServerGenericBidiReactor* CreateReactor(
-      grpc::GenericCallbackServerContext*) override {
-    return new Reactor;
-  }
-};
 
 // Forks a child process that runs `body` and ends. Returns the child's id.
 pid_t InChild(const std::string& transport, const std::function<void()>& body) {

@@ -19,10 +19,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "bench/echo/service.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server_builder.h"
 #include "penstock/penstock.h"
@@ -55,25 +55,6 @@ class NoMemory final : public memory::DeviceAccess {
 
  private:
   const absl::Status error_ = absl::InternalError("no memory of this device");
-};
-
-class EchoService final : public grpc::CallbackGenericService {
-  class Reactor final : public grpc::ServerGenericBidiReactor {
-   public:
-    Reactor() { StartRead(&message_); }
-    void OnReadDone(bool ok) override {
-      if (!ok) return Finish(grpc::Status(grpc::StatusCode::UNKNOWN, "none"));
-      StartWriteAndFinish(&message_, {}, grpc::Status::OK);
-    }
-    void OnDone() override { delete this; }
-
-   private:
-    grpc::ByteBuffer message_;
-  };
-  grpc::ServerGenericBidiReactor* CreateReactor(
-      grpc::GenericCallbackServerContext*) override {
-    return new Reactor;
-  }
 };
 
 void Call(grpc::GenericStub* stub, const grpc::ByteBuffer& message) {

@@ -2,12 +2,9 @@
 // in the same run, with the same threads. See docs/method.md.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -18,6 +15,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "bench/ps/contender.h"
 #include "bench/rpc/report/statistics.h"
 #include "ps/compression/compressor.h"
 #include "ps/compression/decompress.h"
@@ -33,22 +31,6 @@ using ps::optim::Workers;
 using tensor::DType;
 using tensor::Tensor;
 using Kind = CompressionSpec::Kind;
-
-struct Contender {
-  std::string name;
-  size_t wire_bytes;
-  std::function<void()> run;
-  std::vector<double> seconds = {};
-  std::vector<double> cpu_seconds = {};  // of all threads
-};
-
-// Returns the CPU time of this process, in seconds.
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) +
-         static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 template <typename T>
 T OrExit(absl::StatusOr<T> result) {
@@ -86,10 +68,10 @@ class Wire {
         ps::compression::Decompress(gradient_.shape(), list_, *workers_));
   }
 
-  size_t bytes() const {
+  double bytes() const {
     size_t bytes = 0;
     for (const Tensor& tensor : list_) bytes += tensor.byte_size();
-    return bytes;
+    return static_cast<double>(bytes);
   }
 
  private:
@@ -115,37 +97,14 @@ void Copy(const Tensor& from, const Workers& workers, const Tensor& to) {
   });
 }
 
-// Runs all contenders in each round, so that a disturbance affects all alike.
-void RunAll(int rounds, std::vector<Contender>* contenders) {
-  // The first round, -1, is a warm-up and is not counted.
-  for (int round = -1; round < rounds; ++round) {
-    for (Contender& one : *contenders) {
-      const auto begin = std::chrono::steady_clock::now();
-      const double cpu_begin = CpuSeconds();
-      one.run();
-      const double cpu_seconds = CpuSeconds() - cpu_begin;
-      const std::chrono::duration<double> taken =
-          std::chrono::steady_clock::now() - begin;
-      if (round < 0) continue;
-      one.seconds.push_back(taken.count());
-      one.cpu_seconds.push_back(cpu_seconds);
-    }
-  }
-}
-
-void Print(size_t bytes, const std::vector<Contender>& contenders) {
+void Print(double bytes, const std::vector<Contender>& contenders) {
   std::cout << absl::StrFormat("%-26s%10s%26s%8s%10s%10s\n", "", "MB sent",
                                "ms (smallest-largest)", "GB/s", "CPU ms",
                                "of memcpy");
   for (const Contender& one : contenders) {
-    const Spread spread = SpreadOf(one.seconds);
-    const double median = Median(one.seconds);
     std::cout << absl::StrFormat(
-        "%-26s%10.2f%26s%8.2f%10.2f%10.2f\n", one.name,
-        static_cast<double>(one.wire_bytes) / 1e6,
-        absl::StrFormat("%.2f (%.2f-%.2f)", median * 1e3, spread.min * 1e3,
-                        spread.max * 1e3),
-        static_cast<double>(bytes) / median / 1e9,
+        "%-26s%10.2f%26s%8.2f%10.2f%10.2f\n", one.name, one.bytes / 1e6,
+        MillisecondsOf(one), bytes / Median(one.seconds) / 1e9,
         Median(one.cpu_seconds) * 1e3,
         Median(one.cpu_seconds) / Median(contenders[0].cpu_seconds));
   }
@@ -153,27 +112,18 @@ void Print(size_t bytes, const std::vector<Contender>& contenders) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Compression of gradients, compared with a copy of them.");
-  size_t mebibytes = 64;
-  int rounds = 15, threads = 0;
+  ContenderFlags flags;
+  DeclareFlags(&app, "of the f32 gradient", &flags);
   double ratio = 0.01;
-  app.add_option("--mib", mebibytes, "of the f32 gradient")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--rounds", rounds, "how often each runs, by turns")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
-  app.add_option("--threads", threads, "0: as many as there are processors")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
   app.add_option("--ratio", ratio, "of top-k and random-k")
       ->capture_default_str()
       ->check(CLI::Range(1e-6, 1.0));
   CLI11_PARSE(app, argc, argv);
 
-  const Workers workers(threads);
-  const Tensor gradient =
-      NormalGradient(static_cast<int64_t>((mebibytes << 20) / sizeof(float)));
-  const size_t bytes = gradient.byte_size();
+  const Workers workers(flags.threads);
+  const Tensor gradient = NormalGradient(
+      static_cast<int64_t>((flags.mebibytes << 20) / sizeof(float)));
+  const auto bytes = static_cast<double>(gradient.byte_size());
   // The target of "memcpy". "memcpy, to new memory" is for comparison, because
   // compression and decompression write to new memory each time.
   const Tensor copy = Like(gradient);
@@ -200,10 +150,10 @@ int Main(int argc, char** argv) {
   add("top-k", Kind::kTopK, DType::kF32);
   add("random-k", Kind::kRandomK, DType::kF32);
   add("int8", Kind::kInt8, DType::kF32);
-  RunAll(rounds, &contenders);
+  RunAll(flags.rounds, &contenders);
   std::cout << absl::StrFormat(
-      "%d MiB of f32, ratio %g, %d threads, %d rounds\n", mebibytes, ratio,
-      workers.threads(), rounds);
+      "%d MiB of f32, ratio %g, %d threads, %d rounds\n", flags.mebibytes,
+      ratio, workers.threads(), flags.rounds);
   Print(bytes, contenders);
   return 0;
 }

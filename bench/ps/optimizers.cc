@@ -2,11 +2,8 @@
 // with the same threads. See docs/method.md.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <ctime>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -14,8 +11,8 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/ps/contender.h"
 #include "bench/ps/triad.h"
 #include "bench/rpc/report/statistics.h"
 #include "ps/optim/dense.h"
@@ -32,22 +29,6 @@ using tensor::DType;
 using tensor::Tensor;
 
 constexpr size_t kPart = 1 << 16;  // elements per task of the triad
-
-struct Contender {
-  std::string name;
-  double bytes;  // transferred between memory and caches
-  std::function<void()> run;
-  std::vector<double> seconds = {};
-  std::vector<double> cpu_seconds = {};  // of all threads
-};
-
-// Returns the CPU time of this process, in seconds.
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) +
-         static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 Tensor Filled(DType dtype, size_t count, float scale) {
   Tensor wide =
@@ -168,26 +149,6 @@ class Stream {
   float* at_[3];
 };
 
-// Runs all contenders in each round, so that a disturbance affects all alike.
-void RunAll(int rounds, std::vector<Contender>* contenders) {
-  // The first round, -1, is a warm-up and is not counted.
-  for (int round = -1; round < rounds; ++round) {
-    for (size_t i = 0; i < contenders->size(); ++i) {
-      Contender& one = (*contenders)[(i + static_cast<size_t>(round + 1)) %
-                                     contenders->size()];
-      const auto begin = std::chrono::steady_clock::now();
-      const double cpu_begin = CpuSeconds();
-      one.run();
-      const double cpu_seconds = CpuSeconds() - cpu_begin;
-      const std::chrono::duration<double> taken =
-          std::chrono::steady_clock::now() - begin;
-      if (round < 0) continue;
-      one.seconds.push_back(taken.count());
-      one.cpu_seconds.push_back(cpu_seconds);
-    }
-  }
-}
-
 // Returns the bytes per second of a contender. `times` selects one of the two
 // measured times.
 double BytesPerSecond(const Contender& one,
@@ -209,12 +170,9 @@ void Print(const std::vector<Contender>& contenders) {
                                "ms (smallest-largest)", "GB/s", "of limit",
                                "CPU ms", "of limit");
   for (const Contender& one : contenders) {
-    const Spread spread = SpreadOf(one.seconds);
     std::cout << absl::StrFormat(
         "%-28s%10.1f%24s%8.2f%10.2f%10.2f%10.2f\n", one.name, one.bytes / 1e6,
-        absl::StrFormat("%.2f (%.2f-%.2f)", Median(one.seconds) * 1e3,
-                        spread.min * 1e3, spread.max * 1e3),
-        BytesPerSecond(one, &Contender::seconds) / 1e9,
+        MillisecondsOf(one), BytesPerSecond(one, &Contender::seconds) / 1e9,
         OfTheLimit(contenders, one, &Contender::seconds),
         Median(one.cpu_seconds) * 1e3,
         OfTheLimit(contenders, one, &Contender::cpu_seconds));
@@ -223,22 +181,13 @@ void Print(const std::vector<Contender>& contenders) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Steps of optimizers, compared with the limit of the memory.");
-  size_t mebibytes = 64;
-  int rounds = 15, threads = 0;
-  app.add_option("--mib", mebibytes, "of an f32 value")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--rounds", rounds, "how often each runs, by turns")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
-  app.add_option("--threads", threads, "0: as many as there are processors")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
+  ContenderFlags flags;
+  DeclareFlags(&app, "of an f32 value", &flags);
   CLI11_PARSE(app, argc, argv);
 
   using ps::optim::Rule;
-  const size_t count = (mebibytes << 20) / sizeof(float);
-  const Workers workers(threads);
+  const size_t count = (flags.mebibytes << 20) / sizeof(float);
+  const Workers workers(flags.threads);
   const auto f32 = DType::kF32, bf16 = DType::kBF16;
   Stream stream(count, &workers);
   const double array = static_cast<double>(count * sizeof(float));
@@ -267,9 +216,10 @@ int Main(int argc, char** argv) {
                               {DType::kF32, gradient.buffer()->data(), count},
                               DType::kF32, workers);
                         }});
-  RunAll(rounds, &contenders);
+  RunAll(flags.rounds, &contenders);
   std::cout << absl::StrFormat("%d MiB of f32, %d threads, %d rounds\n",
-                               mebibytes, workers.threads(), rounds);
+                               flags.mebibytes, workers.threads(),
+                               flags.rounds);
   Print(contenders);
   return 0;
 }
