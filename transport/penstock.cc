@@ -1,16 +1,13 @@
 #include "penstock/penstock.h"
 
-#include <ostream>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "transport/grpc/credentials.h"
 #include "transport/grpc/describe.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/grpc/refusing_credentials.h"
 #include "transport/grpc/server_setup.h"
-#include "transport/memory/stable_memory.h"
 #include "transport/metrics/connection_info.h"
 #include "transport/settings/settings.h"
 #include "transport/usable_settings.h"
@@ -52,38 +49,6 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
   if (settings->policy == Policy::kOff) return credentials;
   PrepareForChannel(*settings);
   return core::WrapCredentials(credentials, *settings);
-}
-
-std::string PathReport::ToString() const {
-  std::string text = path;
-  if (!detail.empty()) absl::StrAppend(&text, " (", detail, ")");
-  if (!reason.empty()) absl::StrAppend(&text, ": ", reason);
-  return text;
-}
-
-std::ostream& operator<<(std::ostream& out, const PathReport& report) {
-  return out << report.ToString();
-}
-
-namespace {
-
-class DeclaredMemory : public RegisteredMemory {
- public:
-  explicit DeclaredMemory(std::unique_ptr<memory::StableMemory> promise)
-      : promise_(std::move(promise)) {}
-
- private:
-  const std::unique_ptr<memory::StableMemory> promise_;
-};
-
-}  // namespace
-
-std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data,
-                                                 size_t size) {
-  absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
-      memory::StableMemory::Declare(data, size);
-  if (!promise.ok()) return nullptr;
-  return absl::make_unique<DeclaredMemory>(*std::move(promise));
 }
 
 namespace {

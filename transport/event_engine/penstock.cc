@@ -2,11 +2,9 @@
 
 #include "penstock/penstock.h"
 
-#include <ostream>
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "grpc/impl/channel_arg_names.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -15,7 +13,6 @@
 #include "transport/event_engine/outer_composition.h"
 #include "transport/event_engine/usable_settings.h"
 #include "transport/memory/destinations.h"
-#include "transport/memory/stable_memory.h"
 #include "transport/preload.h"
 #include "transport/settings/settings.h"
 
@@ -107,38 +104,6 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
   }
   if (!settings.ok() || settings->policy == Policy::kOff) return credentials;
   return std::make_shared<EngineCredentials>(std::move(credentials), *settings);
-}
-
-std::string PathReport::ToString() const {
-  std::string text = path;
-  if (!detail.empty()) absl::StrAppend(&text, " (", detail, ")");
-  if (!reason.empty()) absl::StrAppend(&text, ": ", reason);
-  return text;
-}
-
-std::ostream& operator<<(std::ostream& out, const PathReport& report) {
-  return out << report.ToString();
-}
-
-namespace {
-
-class DeclaredMemory : public RegisteredMemory {
- public:
-  explicit DeclaredMemory(std::unique_ptr<memory::StableMemory> promise)
-      : promise_(std::move(promise)) {}
-
- private:
-  const std::unique_ptr<memory::StableMemory> promise_;
-};
-
-}  // namespace
-
-std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data,
-                                                 size_t size) {
-  absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
-      memory::StableMemory::Declare(data, size);
-  if (!promise.ok()) return nullptr;
-  return std::make_unique<DeclaredMemory>(*std::move(promise));
 }
 
 namespace {
