@@ -18,10 +18,10 @@ for `import grpc`.
 
 import grpc as _grpc
 
-from . import _channel, _rules, _server
+from . import _channel, _rules, _server, aio
 
-__all__ = ["describe_paths", "insecure_channel", "install", "secure_channel",
-           "server"]
+__all__ = ["aio", "describe_paths", "insecure_channel", "install",
+           "secure_channel", "server"]
 
 # grpcio's own functions, which install() replaces.
 _real_insecure_channel = _grpc.insecure_channel
@@ -81,20 +81,22 @@ def server(thread_pool, handlers=None, interceptors=None, options=None,
 
 def install():
     """Replaces grpc.insecure_channel, grpc.secure_channel and grpc.server in this
-    process by the functions of this module. Code that has taken the functions
-    before, as `from grpc import server` does, keeps grpcio's. To run an
-    unmodified program: python3 -m penstock.grpc PROGRAM [ARGUMENTS...]"""
+    process by the functions of this module, and those of grpc.aio by its. Code
+    that has taken the functions before, as `from grpc import server` does, keeps
+    grpcio's. To run an unmodified program: penstock run PROGRAM, or
+    python3 -m penstock.grpc PROGRAM [ARGUMENTS...]"""
     _grpc.insecure_channel = insecure_channel
     _grpc.secure_channel = secure_channel
     _grpc.server = server
+    aio.install()
 
 
 def describe_paths():
     """Returns one line for each channel of the process, and for each client of
     its servers: the path of its calls, or why they go over grpcio."""
     lines = []
-    for channel in list(_channel.live):
-        target, path, detail, reason = channel.describe()
+    channels = [channel.describe() for channel in list(_channel.live)]
+    for target, path, detail, reason in [*channels, *aio.describe()]:
         lines.append(_line(f"to {target}", path, detail, reason))
     for one in list(_server.live):
         for peer, path, detail, reason in one.describe():

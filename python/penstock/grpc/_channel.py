@@ -94,7 +94,7 @@ class Way:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     def _on_answer(self, answer):
-        candidate, reason, is_final = None, None, False
+        candidate, reason, is_final, is_closed = None, None, False, False
         try:
             offer = _wire.decode_offer(answer.result())
             address, reason = _rules.address_of_offer(offer, self._host)
@@ -104,7 +104,7 @@ class Way:
                 candidate = _rpc.Client(address, offer.token,
                                         self._max_receive_bytes)
         except grpc.FutureCancelledError:
-            reason, is_final = "the channel was closed", True
+            reason, is_final, is_closed = "the channel was closed", True, True
         except grpc.RpcError as error:
             is_final = error.code() in (grpc.StatusCode.UNIMPLEMENTED,
                                         grpc.StatusCode.FAILED_PRECONDITION)
@@ -114,7 +114,7 @@ class Way:
         with self._lock:
             self._is_asking = False
             if self._is_for_ever:  # closed meanwhile
-                reason, is_final = self.reason, True
+                reason, is_final, is_closed = self.reason, True, True
             elif reason is None:
                 self._candidate, self.reason = candidate, "connecting"
                 return
@@ -122,10 +122,10 @@ class Way:
                 self._is_for_ever, self.reason = True, reason
             else:
                 self._try_later(reason)
-        if is_final:
+        if is_final and not is_closed:
             _LOGGER.info("calls to %s go over grpcio: %s", self._host, reason)
-            if candidate is not None:
-                candidate.close()
+        if is_final and candidate is not None:
+            candidate.close()
 
     def on_decline(self, client, head):
         """Uses `client` for no more calls if its server is stopping. `head` is
@@ -416,6 +416,8 @@ class Channel(grpc.Channel):
         host = None
         if reason is None:
             host, reason = _rules.host_of_target(target, options)
+        if reason is not None:
+            _LOGGER.info("calls to %s go over grpcio: %s", target, reason)
         self._way = Way(real, host, options, reason)
         self._max_send_bytes = _rules.max_send_bytes(options)
         primary = _rules.option(options, "grpc.primary_user_agent", "")
