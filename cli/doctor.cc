@@ -8,7 +8,9 @@
 #include "cli/histogram.h"
 #include "cli/interrupt.h"
 #include "cli/prober.h"
+#include "cli/self.h"
 #include "cli/target.h"
+#include "preload/launch.h"
 
 namespace penstock::cli {
 namespace {
@@ -50,7 +52,11 @@ class Doctor final : public Command {
 
   absl::StatusOr<int> Run(const Context& context) override {
     WatchInterrupts();
-    const Host host = ThisHost(context.environment);
+    Host host = ThisHost(context.environment);
+    const auto preload = preload::FindLibraries(OwnFile());
+    if (preload.ok()) {
+      host.preload_folder = preload->stub.substr(0, preload->stub.rfind('/'));
+    }
     DoctorReport report;
     report.paths = JudgePaths(host);
     report.findings = ProbeAll(host);

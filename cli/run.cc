@@ -61,12 +61,12 @@ class RunProgram final : public Command {
         "runs a gRPC program over Penstock, unmodified",
         "PROGRAM is a compiled program, in C++ or another language, that is "
         "linked to gRPC's shared library of release 1.51.1. Or it is a Python "
-        "program, with python3-grpcio or grpcio of that release. A preloaded "
-        "library makes its channels and servers use Penstock; peers without "
-        "Penstock are served over HTTP/2.\n\nA program may be unsuitable: gRPC "
-        "is linked into it, its gRPC is of another release, or it is set-uid. "
-        "Such a program runs without Penstock, and a line gives the "
-        "reason.\n\nPenstock's settings come from the environment; the options "
+        "program with any grpcio. A preloaded library makes its channels and "
+        "servers use Penstock; peers without Penstock are served over "
+        "HTTP/2.\n\nA program may be unsuitable: gRPC is linked into it, its "
+        "gRPC is of another release, or it is set-uid. Such a program runs "
+        "without Penstock, and a line gives the reason.\n\nPenstock's settings "
+        "come from the environment; the options "
         "below override them. Programs that PROGRAM starts use Penstock, too.",
         {{"penstock run ./server --port=50051", "a compiled server"},
          {"penstock run python3 client.py", "a Python program"},

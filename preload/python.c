@@ -1,7 +1,8 @@
 // Replaces grpcio's module cygrpc, which contains a gRPC core with hidden
 // symbols that cannot be intercepted. The replacement lies next to this
 // library, and is built from the same sources, but linked to the system's
-// libgrpc.
+// libgrpc. With another grpcio, the package penstock.grpc replaces the
+// functions that make channels and servers.
 
 #include "preload/python.h"
 
@@ -15,6 +16,7 @@
 
 #include "preload/library.h"
 #include "preload/objects.h"
+#include "preload/package.h"
 #include "preload/sanitizer.h"
 #include "preload/say.h"
 
@@ -61,7 +63,6 @@ static int WantsForks(void) {
 static const char* Refusal(const char* file, char* ours, size_t size) {
   if (!IsOurRelease(file)) return "it is not of grpcio 1.51.1";
   if (WantsForks()) return "GRPC_ENABLE_FORK_SUPPORT is set";
-  if (Sanitizer() != NULL) return "the program runs under a sanitizer";
   char name[NAME_MAX + sizeof "python/"];
   snprintf(name, sizeof name, "python/%s", strrchr(file, '/') + 1);
   if (!PathBeside(name, ours, size) || access(ours, R_OK) != 0) {
@@ -70,16 +71,38 @@ static const char* Refusal(const char* file, char* ours, size_t size) {
   return NULL;
 }
 
+// Returns the reason for leaving each grpcio alone, or null.
+static const char* RefusalOfAll(void) {
+  if (Sanitizer() != NULL) return "the program runs under a sanitizer";
+  return NULL;
+}
+
 static void* OpenStock(const char* file, int mode, const char* why) {
   Say("Penstock is not used for %s: %s", file, why);
   return IsRequired() ? RefuseToOpen(file, why) : RealDlopen()(file, mode);
 }
 
+// Opens `file`, which our module cannot replace because of `why`. Makes Python
+// use penstock.grpc instead.
+static void* OpenForPackage(const char* file, int mode, const char* why) {
+  char reason[512];
+  const size_t length = snprintf(reason, sizeof reason, "%s, and ", why);
+  if (IsRequired()) {
+    snprintf(reason + length, sizeof reason - length,
+             "penstock.grpc leaves some calls to grpcio");
+  } else if (UsePackage(file, reason + length, sizeof reason - length)) {
+    return RealDlopen()(file, mode);
+  }
+  return OpenStock(file, mode, reason);
+}
+
 void* OpenCygrpc(const char* file, int mode) {
   char ours[PATH_MAX];
   if (IsOff()) return RealDlopen()(file, mode);
-  const char* refusal = Refusal(file, ours, sizeof ours);
+  const char* refusal = RefusalOfAll();
   if (refusal != NULL) return OpenStock(file, mode, refusal);
+  refusal = Refusal(file, ours, sizeof ours);
+  if (refusal != NULL) return OpenForPackage(file, mode, refusal);
   void* handle = RealDlopen()(ours, mode);
   // Falls back to the stock module: a Python with its own libraries may have
   // incompatible ones.

@@ -40,6 +40,10 @@ struct Host {
   std::string grpc_loaded;
   std::string grpc_mismatch;  // empty if the right release is loaded
 
+  // The folder of the library that `penstock run` preloads. Empty if there is
+  // no such library.
+  std::string preload_folder;
+
   uint64_t locked_memory = 0;  // verbs::LockedMemoryLimit()
   uint64_t open_files = 0;     // RLIMIT_NOFILE
   uint64_t open_files_hard = 0;

@@ -103,8 +103,8 @@ Findings ProbeAll(const Host& host) {
   for (const auto probe :
        {ProbeDevices, ProbeRdmaFiles, ProbeLockedMemory, ProbeIpoib,
         ProbeSharedMemory, ProbeHugePages, ProbeMemoryLimit, ProbePtrace,
-        ProbeGrpc, ProbeSettings, ProbeCores, ProbeOpenFiles, ProbeClock,
-        ProbeCuda}) {
+        ProbeGrpc, ProbePython, ProbeSettings, ProbeCores, ProbeOpenFiles,
+        ProbeClock, ProbeCuda}) {
     for (Finding& finding : probe(host)) all.push_back(std::move(finding));
   }
   return all;

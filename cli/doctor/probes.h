@@ -29,6 +29,7 @@ Findings ProbePtrace(const Host& host);
 
 // Probes of the process and the machine.
 Findings ProbeGrpc(const Host& host);
+Findings ProbePython(const Host& host);  // programs of `penstock run`
 Findings ProbeSettings(const Host& host);
 Findings ProbeCores(const Host& host);
 Findings ProbeOpenFiles(const Host& host);

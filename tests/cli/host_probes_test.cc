@@ -157,6 +157,22 @@ TEST(GrpcProbeTest, AnotherReleaseIsAProblemAndLeavesStockGrpc) {
   EXPECT_EQ(paths[0].fabric, "http2");
 }
 
+TEST(PythonProbeTest, NamesWhatIsMissingNextToTheLibrary) {
+  FakeHost host;
+  EXPECT_EQ(Only(ProbePython(*host), "Python").level, Level::kNote);
+  host->preload_folder = "/lib/penstock";
+  EXPECT_TRUE(Mentions(ProbePython(*host), "want of cygrpc"));
+  EXPECT_TRUE(Mentions(ProbePython(*host), "want of penstock.grpc"));
+  host.Write("/lib/penstock/python/cygrpc.cpython-311.so", "");
+  host.Write("/lib/penstock/python/penstock/_rpc.cpython-311.so", "");
+  EXPECT_TRUE(
+      Mentions({Only(ProbePython(*host), "Python")}, "want of penstock.grpc"));
+  host.Write("/lib/penstock/python/penstock/grpc/_run.py", "");
+  const Finding found = Only(ProbePython(*host), "Python");
+  EXPECT_EQ(found.level, Level::kOk);
+  EXPECT_NE(found.text.find("cygrpc.cpython-311.so"), std::string::npos);
+}
+
 TEST(SettingsProbeTest, AMisspeltOneIsAProblemThatNamesTheRightOne) {
   FakeHost host;
   host->environment = {{"PENSTOCK_FABRIC", "shm"}, {"HOME", "/"}};

@@ -11,6 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DOCUMENT = ROOT / "docs/operations/messages.md"
 FAQ = ROOT / "docs/faq.md"
 FOLDERS = ("transport", "preload", "ps", "frameworks/tensorflow")
+# Python code that gives reasons to the stub.
+PYTHON = ROOT / "python/penstock/grpc/_run.py"
 # The FAQ quotes the doctor as well.
 DOCTOR = "cli/doctor"
 # The files whose statuses users see, all of them.
@@ -75,7 +77,7 @@ def joined(path):
 def sources(folders=FOLDERS):
     return [path for folder in folders
             for path in sorted((ROOT / folder).glob("**/*"))
-            if path.suffix in (".c", ".cc", ".h")]
+            if path.suffix in (".c", ".cc", ".h")] + [PYTHON]
 
 
 def argument(text, begin):

@@ -197,8 +197,10 @@ class PythonTest(unittest.TestCase):
         self.assertNotIn("No such file", required.log)
 
     def test_another_release_of_grpcio(self):
+        # A stub on its own has no penstock.grpc, which would carry the release.
+        stub = shutil.copy(STUB, self.folder())
         for release in "1.51.0", "1.51.10", "1.60.0", "11.51.1":
-            self.assert_left_alone("it is not of grpcio 1.51.1",
+            self.assert_left_alone("it is not of grpcio 1.51.1", preload=stub,
                                    PYTHONPATH=self.copy_of_grpcio(release))
 
     def test_a_copy_of_the_right_release_is_carried(self):
@@ -214,9 +216,10 @@ class PythonTest(unittest.TestCase):
             with open(path, "wb") as metadata:
                 metadata.write(text)
             ended = run(PYTHON, "-c", "import grpc._cython.cygrpc",
-                        PYTHONPATH=folder)
-            self.assertEqual(["it is not of grpcio 1.51.1"],
-                             ended.reasons_not_to(), ended)
+                        preload=shutil.copy(STUB, folder), PYTHONPATH=folder)
+            (reason,) = ended.reasons_not_to()
+            self.assertIn("it is not of grpcio 1.51.1, and penstock.grpc does "
+                          "not lie next to", reason)
         os.remove(path)
         os.mkfifo(path)  # nobody ever writes to it
         subprocess.run([PYTHON, "-c", "import ctypes; ctypes.CDLL("
@@ -226,6 +229,7 @@ class PythonTest(unittest.TestCase):
 
     def test_support_of_forks(self):
         self.assert_left_alone("GRPC_ENABLE_FORK_SUPPORT is set",
+                               preload=shutil.copy(STUB, self.folder()),
                                GRPC_ENABLE_FORK_SUPPORT="1")
 
     def test_another_release_of_python(self):

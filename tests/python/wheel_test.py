@@ -52,7 +52,8 @@ def test_it_has_what_the_package_has_and_no_more(wheel):
             "_types.py", "ps.py", "py.typed", "grpc/__init__.py",
             "grpc/__main__.py",
             "grpc/_calls.py", "grpc/_channel.py", "grpc/_context.py",
-            "grpc/_reports.py", "grpc/_rules.py", "grpc/_server.py",
+            "grpc/_reports.py", "grpc/_rules.py", "grpc/_run.py",
+            "grpc/_server.py",
             "grpc/_stream_calls.py", "grpc/_wire.py", "grpc/aio.py",
             "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"),
             "_rpc" + sysconfig.get_config_var("EXT_SUFFIX"))}

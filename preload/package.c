@@ -1,0 +1,117 @@
+// Runs Python code in a program that this library is not linked to. Finds
+// Python's functions by name. They are of the stable ABI, or as old as Python
+// 3, so that one library fits each release.
+
+#include "preload/package.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/objects.h"
+
+static const char kFile[] = "python/penstock/grpc/_run.py";
+
+// Sets `reason` to a text, or to nothing. Runs with the variables `run`, the
+// path of _run.py, and `cygrpc`.
+static const char kCode[] =
+    "try:\n"
+    "    import importlib.util as util\n"
+    "    spec = util.spec_from_file_location('_penstock_run', run)\n"
+    "    module = util.module_from_spec(spec)\n"
+    "    spec.loader.exec_module(module)\n"
+    "    reason = module.begin(cygrpc) or ''\n"
+    "except Exception as error:\n"
+    "    reason = f'{type(error).__name__}: {error}'\n";
+
+// The value of Py_file_input.
+enum { kFileInput = 257 };
+
+typedef struct Object Object;  // PyObject
+
+// The functions of Python.
+struct Python {
+  int (*HoldsLock)(void);
+  Object* (*NewDict)(void);
+  Object* (*GetItem)(Object*, const char*);
+  int (*SetItem)(Object*, const char*, Object*);
+  Object* (*Builtins)(void);
+  Object* (*NewText)(const char*);
+  const char* (*Utf8)(Object*);
+  Object* (*Run)(const char*, int, Object*, Object*);
+  void (*Release)(Object*);
+  void (*ClearError)(void);
+};
+
+// Returns 0 if the program has no Python, or hides its functions.
+static int FindPython(struct Python* python) {
+  const struct {
+    const char* name;
+    void* function;
+  } wanted[] = {
+      {"PyGILState_Check", &python->HoldsLock},
+      {"PyDict_New", &python->NewDict},
+      {"PyDict_GetItemString", &python->GetItem},
+      {"PyDict_SetItemString", &python->SetItem},
+      {"PyEval_GetBuiltins", &python->Builtins},
+      {"PyUnicode_DecodeFSDefault", &python->NewText},
+      {"PyUnicode_AsUTF8", &python->Utf8},
+      {"PyRun_String", &python->Run},
+      {"Py_DecRef", &python->Release},
+      {"PyErr_Clear", &python->ClearError},
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i) {
+    void* found = dlsym(RTLD_DEFAULT, wanted[i].name);
+    if (found == NULL) return 0;
+    memcpy(wanted[i].function, &found, sizeof found);
+  }
+  return 1;
+}
+
+static int SetText(const struct Python* python, Object* variables,
+                   const char* name, const char* value) {
+  Object* text = python->NewText(value);
+  if (text == NULL) return 0;
+  const int result = python->SetItem(variables, name, text);
+  python->Release(text);
+  return result == 0;
+}
+
+// Runs the code, and returns its reason, or null. `variables` owns the reason.
+static const char* RunCode(const struct Python* python, Object* variables,
+                           const char* run, const char* cygrpc) {
+  if (python->SetItem(variables, "__builtins__", python->Builtins()) != 0 ||
+      !SetText(python, variables, "run", run) ||
+      !SetText(python, variables, "cygrpc", cygrpc)) {
+    return NULL;
+  }
+  Object* result = python->Run(kCode, kFileInput, variables, variables);
+  if (result == NULL) return NULL;
+  python->Release(result);
+  Object* reason = python->GetItem(variables, "reason");  // borrowed
+  return reason == NULL ? NULL : python->Utf8(reason);
+}
+
+int UsePackage(const char* file, char* why, size_t size) {
+  struct Python python;
+  char run[PATH_MAX];
+  if (!PathBeside(kFile, run, sizeof run) || access(run, R_OK) != 0) {
+    snprintf(why, size,
+             "penstock.grpc does not lie next to Penstock's library");
+    return 0;
+  }
+  if (!FindPython(&python) || !python.HoldsLock()) {
+    snprintf(why, size, "it is not loaded by Python's import");
+    return 0;
+  }
+  Object* variables = python.NewDict();
+  const char* reason =
+      variables == NULL ? NULL : RunCode(&python, variables, run, file);
+  snprintf(why, size, "%s",
+           reason == NULL ? "Python's memory ran out" : reason);
+  python.ClearError();
+  if (variables != NULL) python.Release(variables);
+  return why[0] == '\0';
+}
