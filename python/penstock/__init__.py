@@ -10,6 +10,7 @@ up programs of grpcio's, and needs neither NumPy nor the gRPC of these classes.
 The module of these classes is loaded when a program first uses a name.
 """
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,8 +34,14 @@ __all__ = [
 def __getattr__(name):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import _tensors  # pylint: disable=import-outside-toplevel
-    return getattr(_tensors, name)
+    try:
+        return getattr(importlib.import_module("._tensors", __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name != __name__ + "._tensors":
+            raise
+        raise ImportError(
+            f"{name} is not in penstock-grpc, but in the wheel penstock and "
+            "in python3-penstock") from error
 
 
 def __dir__():

