@@ -12,6 +12,7 @@
 #include "collectives/fault.h"
 #include "collectives/host/control.h"
 #include "collectives/host/meeting.h"
+#include "collectives/interruption.h"
 #include "transport/base/mutex.h"
 #include "transport/base/steady_time.h"
 
@@ -59,6 +60,7 @@ absl::Status Watch::EndAsReported(int rank, uint32_t failure) {
 }
 
 absl::Status Watch::Look(Wait* wait) {
+  if (IsWaitInterrupted()) Abort();
   absl::Status ready = Ready();
   if (!ready.ok()) return ready;
   // Reports first: a rank that ends because another one has died is not the

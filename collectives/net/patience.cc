@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "collectives/fault.h"
+#include "collectives/interruption.h"
 #include "collectives/net/message.h"
 #include "transport/base/steady_time.h"
 
@@ -37,6 +38,9 @@ absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen) {
   absl::Status status = ledger_->status();
   if (!status.ok() || ledger_->signal().count() != seen) return status;
   if (is_absent) return ledger_->End(Fault::kLeft, peer, "");
+  if (IsWaitInterrupted()) {
+    return ledger_->End(Fault::kAborted, ledger_->rank(), "");
+  }
   const absl::Time now = base::SteadyNow();
   if (begun_ == absl::InfiniteFuture()) {
     begun_ = now;
