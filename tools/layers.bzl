@@ -386,6 +386,20 @@ LAYERS = {
         "transport/pool.h",
         "python/gil.h",
     ],
+    # Groups of ranks for Python, without gRPC.
+    "python/collectives": [
+        "penstock/options.h",
+        "transport/progress/fork_count.h",
+        "transport/settings",
+        "tensor_service/dtype.h",
+        "collectives/schedule",
+        "collectives/reduction",
+        "collectives",
+        "collectives/net",
+        "collectives/hierarchical",
+        "python/errors.h",
+        "python/gil.h",
+    ],
     # The plugin for TensorFlow. Uses only layers below transport/grpc, because
     # TensorFlow brings its own gRPC.
     "frameworks/tensorflow": [

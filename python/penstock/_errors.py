@@ -54,10 +54,16 @@ class FailedPrecondition(Error):
     code = "FAILED_PRECONDITION"
 
 
+class Cancelled(Error):
+    """A rank has aborted the group of an operation."""
+
+    code = "CANCELLED"
+
+
 _CLASSES: dict[str, type[Error]] = {
     kind.code: kind
     for kind in (InvalidArgument, NotFound, DeadlineExceeded, Unavailable,
-                 ResourceExhausted, FailedPrecondition)
+                 ResourceExhausted, FailedPrecondition, Cancelled)
 }
 
 

@@ -110,7 +110,12 @@ def test_it_has_what_the_package_has_and_no_more(wheel):
         "penstock/" + name for name in (
             "_errors.py", "_penstock.pyi", "_ps_calls.py", "_ps_attach.py",
             "_ps_clip.py", "_ps_model.py", "_tensors.py", "_types.py", "ps.py",
-            "py.typed", "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"))}
+            "py.typed", "collectives/__init__.py", "collectives/_arrays.py",
+            "collectives/_group.py", "collectives/_launch.py",
+            "collectives/_prepared.py", "collectives/_rendezvous.py",
+            "collectives/_turns.py",
+            "_collectives" + sysconfig.get_config_var("EXT_SUFFIX"),
+            "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"))}
 
 
 def test_pip_installs_it_and_it_works(wheel, tmp_path):

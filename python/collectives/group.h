@@ -1,0 +1,73 @@
+// A group of ranks as a Python object.
+
+#ifndef PENSTOCK_PYTHON_COLLECTIVES_GROUP_H_
+#define PENSTOCK_PYTHON_COLLECTIVES_GROUP_H_
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "collectives/group.h"
+
+namespace penstock::python {
+
+// Methods throw the exception of the group's error. Waits release the GIL. On
+// the main thread, a signal handler that raises, as Ctrl-C's does, ends a wait
+// and the group.
+//
+// Call all methods with the GIL.
+class GroupObject {
+ public:
+  explicit GroupObject(std::unique_ptr<collectives::Group> group);
+  GroupObject(const GroupObject&) = delete;
+  GroupObject& operator=(const GroupObject&) = delete;
+  // Leaves the group, like Close(). In the child of a fork, leaves it to the
+  // parent.
+  ~GroupObject();
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+  std::string Describe() const;
+
+  // Runs a collective operation. `in` and `out` have Python's buffer protocol,
+  // or are None where the operation has no such buffer on this rank. A
+  // broadcast has only `out`. The count of elements follows from the sizes.
+  // `op` counts for reductions, and `root` for operations with a root.
+  void Run(const std::string& operation, const std::string& op,
+           const std::string& type, pybind11::handle in, pybind11::handle out,
+           int root);
+  void Send(const std::string& type, pybind11::handle data, int to,
+            uint32_t tag);
+  void Receive(const std::string& type, pybind11::handle data, int from,
+               uint32_t tag);
+
+  // Ends all operations on all ranks.
+  void Abort();
+  // Leaves the group once no operation runs. Idempotent.
+  void Close();
+
+ private:
+  using Operation = std::function<absl::Status(collectives::Group* group)>;
+
+  // Returns the group. Throws FailedPrecondition after Close().
+  std::shared_ptr<collectives::Group> Open() const;
+  // Runs an operation without the GIL.
+  void RunUnlocked(const Operation& operation);
+
+  const int rank_;
+  const int ranks_;
+  const uint32_t fork_count_;
+  std::shared_ptr<collectives::Group> group_;  // null after Close()
+};
+
+// Makes RunUnlocked() look for signals on Python's main thread. Call it once,
+// from the module.
+void NoteMainThread();
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_COLLECTIVES_GROUP_H_

@@ -1,0 +1,18 @@
+// The extension module penstock._collectives: groups of ranks. Only the package
+// penstock.collectives calls it, which checks arguments and arrays.
+
+#include <pybind11/pybind11.h>
+
+#include "python/collectives/bindings.h"
+#include "python/collectives/group.h"
+#include "python/gil.h"
+
+PYBIND11_MODULE(_collectives, module) {
+  namespace python = penstock::python;
+  python::BindLentMemory(module);
+  python::BindForming(module);
+  python::BindGroup(module);
+  python::NoteMainThread();
+  python::SurviveForks();
+  python::PrepareForExit([] {});
+}

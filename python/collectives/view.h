@@ -1,0 +1,37 @@
+// The bytes of a Python object.
+
+#ifndef PENSTOCK_PYTHON_COLLECTIVES_VIEW_H_
+#define PENSTOCK_PYTHON_COLLECTIVES_VIEW_H_
+
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+
+namespace penstock::python {
+
+// The bytes of an object with Python's buffer protocol, without gaps. While a
+// view lives, the object keeps its memory. None has no bytes.
+//
+// Construct and destroy it with the GIL.
+class View {
+ public:
+  // Throws the exception of the object, for example if it is not contiguous, or
+  // if it is read-only and `writable` is true.
+  View(pybind11::handle object, bool writable);
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+  ~View();
+
+  // False for None.
+  bool exists() const { return buffer_.obj != nullptr; }
+  // Points to memory that must not be written unless the view is writable.
+  void* data() const { return buffer_.buf; }
+  size_t size() const { return static_cast<size_t>(buffer_.len); }
+
+ private:
+  Py_buffer buffer_ = {};
+};
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_COLLECTIVES_VIEW_H_

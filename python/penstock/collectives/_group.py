@@ -1,0 +1,312 @@
+"""A group of ranks."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from ._prepared import Channel, Prepared
+from ._turns import Handle, Turns
+from .._errors import FailedPrecondition
+
+# The groups of this process.
+_groups: "weakref.WeakSet[Group]" = weakref.WeakSet()
+# In the child of a fork: what belongs to the parent, which is never destroyed.
+_of_parent: List[Any] = []
+
+
+class Group(Prepared):
+    """Ranks that call the same operations in the same order, with arrays of the
+    same type and size.
+
+    init() makes the first group, and split() makes groups within a group.
+
+    Each operation exists in two forms. `allreduce()` and so on return when this
+    rank has its result. `allreduce_async()` and so on return a Handle at once.
+    Operations of a group run one after another, in the order of the calls.
+    Messages run concurrently with them.
+
+    The first error ends the group on all ranks: a rank that dies, stops, leaves,
+    or calls something else. The error names the rank. Afterwards, close() the
+    group, and form another. A wrong argument raises before the ranks meet, and
+    the group goes on.
+
+    Thread-safe. All waits release the GIL.
+    """
+
+    def __init__(self, native: Any, hosts: Sequence[int],
+                 listen: Callable[[], Any], form: Callable[..., Any]) -> None:
+        super().__init__(native)
+        self._hosts = tuple(hosts)
+        self._listen = listen
+        self._form = form
+        self._turns = Turns()
+        self._lock = threading.Lock()
+        # Messages of one channel run in order.
+        self._messages: "weakref.WeakValueDictionary[Channel, Turns]" = (
+            weakref.WeakValueDictionary())
+        _groups.add(self)
+
+    # Properties.
+
+    @property
+    def rank(self) -> int:
+        """The number of this process, from 0 on."""
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self._size
+
+    @property
+    def hosts(self) -> Tuple[int, ...]:
+        """The host of each rank. Hosts are numbered from 0 in the order of
+        their first ranks."""
+        return self._hosts
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this process among those on its host, from 0 on."""
+        return self._hosts[:self._rank].count(self._hosts[self._rank])
+
+    @property
+    def local_size(self) -> int:
+        """The number of ranks on this host."""
+        return self._hosts.count(self._hosts[self._rank])
+
+    def describe(self) -> str:
+        """Returns how this rank reaches the others, for people."""
+        return str(self._open().describe())
+
+    # Operations.
+
+    def allreduce(self, array: Any, op: str = "sum", *, out: Any = None) -> Any:
+        """Reduces the arrays of all ranks, element by element.
+
+        `op` is "sum", "product", "min", "max", "average", "and", "or" or "xor".
+        Returns a new array, or `out`, which may be `array` itself. Results are
+        bit-equal on all ranks.
+        """
+        return self._turns.run(self._allreduce(array, op, out))
+
+    def allreduce_async(self, array: Any, op: str = "sum", *,
+                        out: Any = None) -> Handle:
+        """Starts allreduce()."""
+        return self._turns.start(self._allreduce(array, op, out))
+
+    def reduce(self, array: Any, op: str = "sum", root: int = 0, *,
+               out: Any = None) -> Any:
+        """As allreduce(), but only the root gets the result. Returns None on
+        the other ranks."""
+        return self._turns.run(self._reduce(array, op, root, out))
+
+    def reduce_async(self, array: Any, op: str = "sum", root: int = 0, *,
+                     out: Any = None) -> Handle:
+        """Starts reduce()."""
+        return self._turns.start(self._reduce(array, op, root, out))
+
+    def reduce_scatter(self, array: Any, op: str = "sum", *,
+                       out: Any = None) -> Any:
+        """Reduces the arrays of all ranks, and returns this rank's block of the
+        result: a part of the first dimension."""
+        return self._turns.run(self._reduce_scatter(array, op, out))
+
+    def reduce_scatter_async(self, array: Any, op: str = "sum", *,
+                             out: Any = None) -> Handle:
+        """Starts reduce_scatter()."""
+        return self._turns.start(self._reduce_scatter(array, op, out))
+
+    def allgather(self, array: Any, *, out: Any = None) -> Any:
+        """Concatenates the arrays of all ranks along the first dimension.
+        Numbers become an array with one element for each rank."""
+        return self._turns.run(self._allgather(array, out))
+
+    def allgather_async(self, array: Any, *, out: Any = None) -> Handle:
+        """Starts allgather()."""
+        return self._turns.start(self._allgather(array, out))
+
+    def gather(self, array: Any, root: int = 0, *, out: Any = None) -> Any:
+        """As allgather(), but only the root gets the result. Returns None on
+        the other ranks."""
+        return self._turns.run(self._gather(array, root, out))
+
+    def gather_async(self, array: Any, root: int = 0, *,
+                     out: Any = None) -> Handle:
+        """Starts gather()."""
+        return self._turns.start(self._gather(array, root, out))
+
+    def scatter(self, array: Any = None, root: int = 0, *,
+                out: Any = None) -> Any:
+        """Returns this rank's block of the root's array: a part of the first
+        dimension. The other ranks need `out`, and their `array` is ignored."""
+        return self._turns.run(self._scatter(array, root, out))
+
+    def scatter_async(self, array: Any = None, root: int = 0, *,
+                      out: Any = None) -> Handle:
+        """Starts scatter()."""
+        return self._turns.start(self._scatter(array, root, out))
+
+    def broadcast(self, array: Any, root: int = 0) -> Any:
+        """Overwrites the array with the root's, and returns the array."""
+        return self._turns.run(self._broadcast(array, root))
+
+    def broadcast_async(self, array: Any, root: int = 0) -> Handle:
+        """Starts broadcast()."""
+        return self._turns.start(self._broadcast(array, root))
+
+    def alltoall(self, array: Any, *, out: Any = None) -> Any:
+        """Sends block r of the array to rank r, and returns the blocks from all
+        ranks, in their order. Blocks are equal parts of the first dimension."""
+        return self._turns.run(self._alltoall(array, out))
+
+    def alltoall_async(self, array: Any, *, out: Any = None) -> Handle:
+        """Starts alltoall()."""
+        return self._turns.start(self._alltoall(array, out))
+
+    def barrier(self) -> None:
+        """Waits until all ranks have called barrier()."""
+        self._turns.run(self._barrier())
+
+    def barrier_async(self) -> Handle:
+        """Starts barrier()."""
+        return self._turns.start(self._barrier())
+
+    # Messages.
+
+    def send(self, array: Any, to: int, tag: int = 0) -> None:
+        """Sends an array to another rank. Returns when the array may change. A
+        large array waits for its receiver."""
+        channel, function = self._send(array, to, tag)
+        self._turns_of(channel).run(function)
+
+    def send_async(self, array: Any, to: int, tag: int = 0) -> Handle:
+        """Starts send(). Messages of one rank and tag keep their order."""
+        channel, function = self._send(array, to, tag)
+        return self._turns_of(channel).start(function)
+
+    def recv(self, out: Any, source: int, tag: int = 0) -> Any:
+        """Receives the next array with this tag from a rank into `out`, and
+        returns `out`. An array of another size or type ends the group."""
+        channel, function = self._recv(out, source, tag)
+        return self._turns_of(channel).run(function)
+
+    def recv_async(self, out: Any, source: int, tag: int = 0) -> Handle:
+        """Starts recv()."""
+        channel, function = self._recv(out, source, tag)
+        return self._turns_of(channel).start(function)
+
+    # The life of a group.
+
+    def split(self, color: Optional[int]) -> Optional["Group"]:
+        """Forms a group of the ranks that give the same color, in their order.
+        All ranks call this, None for no group. Returns None for None."""
+        if color is not None and not isinstance(color, int):
+            raise TypeError(f"color is {color!r}: give an int or None")
+        # A rank whose listener fails still meets the others.
+        listener, error = None, None
+        if color is not None:
+            try:
+                listener = self._listen()
+            except Exception as raised:  # pylint: disable=broad-except
+                error = raised
+        line = [str(color), "" if listener is None else listener.address]
+        lines = self._exchange("\n".join(line).encode())
+        if error is not None:
+            raise error
+        if listener is None:
+            return None
+        members = [rank for rank, (theirs, _) in enumerate(lines)
+                   if theirs == str(color)]
+        for rank in members:
+            if not lines[rank][1]:
+                raise FailedPrecondition(
+                    f"rank {rank} cannot listen for its new group")
+        group: Group = self._form(listener, [lines[rank][1] for rank in members],
+                                  members.index(self._rank))
+        return group
+
+    def abort(self) -> None:
+        """Ends all operations on all ranks. They raise Cancelled, which names
+        this rank. Does not wait."""
+        self._open().abort()
+
+    def close(self) -> None:
+        """Waits for the operations that were called so far, and leaves the
+        group. Messages that are still under way end with Cancelled, and end the
+        group on all ranks. Idempotent."""
+        if self._native is None:
+            return
+        self._turns.run(self._leave)
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and self._native is not None:
+            self.abort()
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"penstock.collectives.Group(rank {self._rank} of {self._size})"
+
+    # The private part.
+
+    def _leave(self) -> None:
+        native, self._native = self._native, None
+        if native is None:
+            return
+        with self._lock:
+            messages = list(self._messages.values())
+        if not all(turns.is_idle() for turns in messages):
+            native.abort()
+        native.close()
+
+    def _leave_at_exit(self) -> None:
+        native = self._native
+        if native is None:
+            return
+        if not self._turns.is_idle():
+            native.abort()
+            self._native = None
+            return  # another thread is in the group
+        self._leave()
+
+    def _leave_to_parent(self) -> None:
+        _of_parent.append(self._native)
+        self._native = None
+        self._turns = Turns()  # another thread may have held the lock
+        self._lock = threading.Lock()
+        self._why_closed = "the group belongs to the parent of this process"
+
+    def _turns_of(self, channel: Channel) -> Turns:
+        """Returns the turns of the messages of a channel."""
+        with self._lock:
+            turns = self._messages.get(channel)
+            if turns is None:
+                turns = self._messages[channel] = Turns()
+            return turns
+
+    def _exchange(self, text: bytes) -> List[List[str]]:
+        """Returns the lines of each rank's text."""
+        longest = int(self.allreduce(len(text), "max"))
+        padded = text.ljust(longest, b"\0")
+        # An array of bytes of that length, one element for each rank.
+        texts = bytes(self.allgather(memoryview(padded)))
+        return [texts[at:at + longest].rstrip(b"\0").decode().split("\n")
+                for at in range(0, len(texts), longest)]
+
+
+def _close_all() -> None:
+    for group in list(_groups):
+        group._leave_at_exit()  # pylint: disable=protected-access
+
+
+def _after_fork() -> None:
+    for group in list(_groups):
+        group._leave_to_parent()  # pylint: disable=protected-access
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,127 @@
+"""Operations that run one after another, and handles of those in the
+background."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from typing import Any, Callable, Deque, Optional, Tuple
+
+from .._errors import DeadlineExceeded
+
+# How long an idle thread stays for the next operation, in seconds.
+_REST = 1.0
+
+
+class Handle:
+    """An operation in the background.
+
+    Leave the arrays of the operation alone until it has ended.
+    """
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._result: Any = None
+        self._error: Optional[BaseException] = None
+
+    def done(self) -> bool:
+        """Returns True if the operation has ended, with or without an error."""
+        return self._ended.is_set()
+
+    def wait(self, timeout: Optional[float] = None) -> Any:
+        """Waits for the end, and returns the result or raises the error.
+
+        Raises DeadlineExceeded after `timeout` seconds. The operation then goes
+        on, as it does after Ctrl-C. abort() of the group ends it.
+        """
+        if not self._ended.wait(timeout):
+            raise DeadlineExceeded(
+                f"the operation has not ended within {timeout} s, and goes on: "
+                "wait again, or end the group by abort()")
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def _end(self, result: Any, error: Optional[BaseException]) -> None:
+        self._result, self._error = result, error
+        self._ended.set()
+
+
+class Turns:
+    """Runs functions in the order of the calls, one at a time.
+
+    A thread runs those of start(). The thread exists while there is something
+    to do, and a little longer. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._is_busy = False
+        self._has_thread = False
+        self._waiting: Deque[Tuple[Handle, Callable[[], Any]]] = (
+            collections.deque())
+
+    def is_idle(self) -> bool:
+        """Returns True if no function runs or waits."""
+        with self._changed:
+            return not self._is_busy and not self._waiting
+
+    def run(self, function: Callable[[], Any]) -> Any:
+        """Runs `function` after all earlier ones, and returns its result. Runs
+        it on the calling thread, unless others wait or run."""
+        is_mine = False
+        try:
+            with self._changed:
+                is_mine = not self._is_busy and not self._waiting
+                if is_mine:
+                    self._is_busy = True
+            if is_mine:
+                return function()
+        finally:
+            if is_mine:
+                self._end_turn()
+        return self.start(function).wait()
+
+    def start(self, function: Callable[[], Any]) -> Handle:
+        """Runs `function` after all earlier ones, on another thread."""
+        handle = Handle()
+        with self._changed:
+            if not self._has_thread:
+                threading.Thread(target=self._work, daemon=True,
+                                 name="penstock collectives").start()
+                self._has_thread = True
+            self._waiting.append((handle, function))
+            self._changed.notify()
+        return handle
+
+    def _work(self) -> None:
+        while True:
+            task = self._take()
+            if task is None:
+                return
+            handle, function = task
+            result, error = None, None
+            try:
+                result = function()
+            except BaseException as raised:  # pylint: disable=broad-except
+                error = raised
+            # The next run() finds its turn free once the handle has ended.
+            self._end_turn()
+            handle._end(result, error)  # pylint: disable=protected-access
+            del task, handle, function, result, error
+
+    def _take(self) -> Optional[Tuple[Handle, Callable[[], Any]]]:
+        with self._changed:
+            while self._is_busy or not self._waiting:
+                woken = self._changed.wait(_REST)
+                if not woken and not self._waiting:
+                    self._has_thread = False
+                    return None
+            self._is_busy = True
+            return self._waiting.popleft()
+
+    def _end_turn(self) -> None:
+        with self._changed:
+            self._is_busy = False
+            if self._waiting:
+                self._changed.notify()

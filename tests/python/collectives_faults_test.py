@@ -1,0 +1,174 @@
+#!/usr/bin/python3 -B
+"""Tests how groups of ranks end: deaths, mismatches, aborts, signals, forks."""
+
+import os
+import signal
+import threading
+import time
+
+import run_pytest
+
+import numpy as np
+import pytest
+
+import collectives_ranks
+from collectives_ranks import raises, run
+from penstock import collectives
+
+
+def calls_that_differ(group, first, second):
+    with raises(collectives.InvalidArgument, "rank 0", "rank 1") as caught:
+        (first if group.rank == 0 else second)(group)
+    # The group is over, and names the same cause.
+    with raises(collectives.InvalidArgument, str(caught.value)):
+        group.barrier()
+
+
+@pytest.mark.parametrize("first,second", [
+    (lambda g: g.allreduce(np.ones(3)), lambda g: g.allreduce(np.ones(4))),
+    (lambda g: g.allreduce(np.ones(3)),
+     lambda g: g.allreduce(np.ones(3, "f4"))),
+    (lambda g: g.allreduce(np.ones(3)), lambda g: g.allreduce(np.ones(3),
+                                                              "max")),
+    (lambda g: g.allgather(np.ones(3)), lambda g: g.allgather(np.ones(0))),
+    (lambda g: g.broadcast(np.ones(3), 0), lambda g: g.broadcast(np.ones(3),
+                                                                 1)),
+    (lambda g: g.barrier(), lambda g: g.allreduce(1)),
+], ids=["size", "type", "op", "no elements", "root", "operation"])
+def test_calls_that_differ_are_reported_with_both_ranks(first, second):
+    run(2, calls_that_differ, first, second)
+
+
+def a_rank_dies(group, folder):
+    group.barrier()
+    if group.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    handle = group.allreduce_async(np.ones(100))
+    with raises(collectives.Unavailable, "rank 1 has died"):
+        handle.wait()
+    with raises(collectives.Unavailable, "rank 1 has died"):
+        group.barrier()
+    # The remaining ranks form a group without starting again.
+    with collectives.init(group.rank // 2, 2, folder=folder) as again:
+        return int(again.allreduce(1))
+
+
+def test_a_killed_rank_is_named_and_the_others_form_a_new_group(tmp_path):
+    assert run(3, a_rank_dies, tmp_path / "again", may_die=[1]) == [2, None, 2]
+
+
+def a_rank_leaves(group):
+    if group.rank == 1:
+        return
+    with raises(collectives.Unavailable, "rank 1 has left"):
+        group.barrier()
+
+
+def test_a_rank_that_leaves_is_named():
+    run(2, a_rank_leaves)
+
+
+def a_rank_is_late(group):
+    if group.rank == 1:
+        time.sleep(1.5)  # until rank 0 has given up
+    with raises(collectives.DeadlineExceeded, "rank 1 did not call"):
+        group.allreduce(1)
+
+
+def test_a_late_rank_is_named():
+    port = collectives_ranks.free_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collectives_ranks, "TIMEOUT", 0.5)
+        run(2, a_rank_is_late, address=f"127.0.0.1:{port}")
+
+
+def abort_ends_all(group):
+    if group.rank == 2:
+        with raises(collectives.Cancelled, "rank 0 aborted"):
+            group.recv(np.zeros(1), 1)
+        return
+    handle = group.barrier_async()
+    if group.rank == 0:
+        with raises(collectives.DeadlineExceeded, "goes on"):
+            handle.wait(0.05)
+        assert not handle.done()
+        group.abort()
+    with raises(collectives.Cancelled, "rank 0 aborted"):
+        handle.wait()
+    assert handle.done()
+
+
+def test_abort_ends_pending_operations_on_all_ranks():
+    run(3, abort_ends_all)
+
+
+def an_exception_aborts(group):
+    with pytest.raises(KeyError if group.rank == 0 else collectives.Cancelled):
+        with group:
+            if group.rank == 0:
+                raise KeyError("of the program")
+            group.barrier()
+    with raises(collectives.FailedPrecondition, "closed"):
+        group.barrier()
+
+
+def test_an_exception_in_the_with_statement_aborts_the_group():
+    run(2, an_exception_aborts)
+
+
+def ctrl_c(group):
+    if group.rank == 1:
+        with raises(collectives.Cancelled, "rank 0 aborted"):
+            group.recv(np.zeros(1), 0)
+        return
+    timer = threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with raises(KeyboardInterrupt):
+        group.recv(np.zeros(1), 1)
+    with raises(collectives.Cancelled, "rank 0 aborted"):
+        group.barrier()
+
+
+def test_ctrl_c_ends_a_wait_and_the_group():
+    run(2, ctrl_c)
+
+
+def other_signals(group):
+    """A signal whose handler returns does not end a wait."""
+    seen = []
+    signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))
+    if group.rank == 0:
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGUSR1]).start()
+        group.barrier()
+        return len(seen)
+    time.sleep(0.4)
+    return group.barrier()
+
+
+def test_a_signal_handler_runs_during_a_wait():
+    assert run(2, other_signals)[0] == 1
+
+
+def forks(group):
+    child = os.fork()
+    if child == 0:
+        try:
+            with raises(collectives.FailedPrecondition, "parent"):
+                group.barrier()
+            with raises(collectives.FailedPrecondition, "parent"):
+                group.send_async(np.ones(1), 0)
+            group.close()
+            with collectives.init(0, 1) as own:
+                assert own.allreduce(3) == 3
+        except BaseException:  # pylint: disable=broad-except
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return int(group.allreduce(1))
+
+
+def test_a_forked_child_leaves_the_group_to_its_parent():
+    assert run(2, forks) == [2, 2]
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)

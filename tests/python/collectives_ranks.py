@@ -1,0 +1,82 @@
+"""Ranks of a group as forked processes of a test."""
+
+import contextlib
+import multiprocessing
+import os
+import socket
+import sys
+import tempfile
+import time
+import traceback
+
+import pytest
+
+from penstock import collectives
+
+# Longer than any test: who waits for it has found a hang.
+TIMEOUT = 60
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _run(rank, size, function, arguments, results, options, hosts):
+    try:
+        if hosts is not None:
+            hosts.enter(rank % 2)
+        with collectives.init(rank, size, timeout=TIMEOUT,
+                              **options) as group:
+            results.put((rank, None, function(group, *arguments)))
+    except BaseException:  # pylint: disable=broad-except
+        results.put((rank, traceback.format_exc(), None))
+    sys.stdout.flush()
+    os._exit(0)  # runs nothing of the test's own process
+
+
+def run(size, function, *arguments, may_die=(), hosts=None, **options):
+    """Calls ``function`` with its group in ``size`` ranks. Returns the results,
+    by rank.
+
+    ``options`` are those of init(); a folder is the default. With ``hosts``, odd
+    ranks are on another host than even ones. Ranks of ``may_die`` may end
+    without a result, which is then ``None``. Raises ``AssertionError`` with the
+    traceback of a rank that raises.
+    """
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    with tempfile.TemporaryDirectory() as folder:
+        if not options:
+            options = {"folder": os.path.join(folder, "ranks")}
+        ranks = [context.Process(target=_run,
+                                 args=(rank, size, function, arguments,
+                                       results, options, hosts))
+                 for rank in range(size)]
+        for process in ranks:
+            process.start()
+        values = [None] * size
+        try:
+            for _ in range(size - len(may_die)):
+                rank, error, values[rank] = results.get()
+                if error is not None:
+                    raise AssertionError(f"rank {rank}:\n{error}")
+            for process in ranks:
+                process.join()
+        finally:
+            for process in ranks:
+                process.kill()
+                process.join()
+    return values
+
+
+@contextlib.contextmanager
+def raises(kind, *texts):
+    """Expects an error with these texts, soon."""
+    begun = time.monotonic()
+    with pytest.raises(kind) as caught:
+        yield caught
+    assert time.monotonic() - begun < 10  # two, and a busy machine
+    for text in texts:
+        assert text in str(caught.value), caught.value
