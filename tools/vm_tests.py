@@ -361,7 +361,7 @@ class EachSecond:
 
 
 def run_with_progress(run, tests, folder, work):
-    """Returns how many seconds it took."""
+    """Runs the tests, and shows how far they are. Returns the seconds it took."""
     screen = gate_watch.Screen(gate_watch.line_of("VM"),
                                lambda: progress(tests))
     begin = time.monotonic()

@@ -1,4 +1,4 @@
-// Messages between two ranks, in each kind of group.
+// Tests messages between two ranks, in each kind of group.
 
 #include <array>
 #include <cstdint>
@@ -54,7 +54,7 @@ class Letters : public testing::TestWithParam<Kind> {};
 
 TEST_P(Letters, MessagesOfATagComeInOrderAndTagsInAnyOrder) {
   GetParam().run([](Group* group) {
-    // Larger than any buffer, and not received first.
+    // The message is larger than any buffer, and is not the first one received.
     std::vector<int32_t> large(1'000'000);
     std::iota(large.begin(), large.end(), 0);
     if (group->rank() == 0) {
@@ -85,7 +85,7 @@ TEST_P(Letters, MessagesOfATagComeInOrderAndTagsInAnyOrder) {
   });
 }
 
-// Each of four threads talks to the other rank, while both ranks reduce.
+// Sends and receives on four threads, while both ranks reduce.
 TEST_P(Letters, MessagesRunConcurrentlyWithOperations) {
   GetParam().run([](Group* group) {
     const int other = 1 - group->rank();
@@ -172,7 +172,7 @@ TEST_P(Letters, ALargeMessageWasSentIfTheReceiverLeavesAtOnce) {
   }
 }
 
-// More than the receiver keeps. Another tag is received first.
+// Sends more messages than the receiver keeps. Another tag is received first.
 TEST_P(Letters, ManySmallMessagesWaitForTheirReceiver) {
   GetParam().run([](Group* group) {
     constexpr int kMessages = 400;

@@ -30,7 +30,7 @@ uint32_t NumberOf(const char* variable, uint32_t otherwise) {
   return text == nullptr ? otherwise : static_cast<uint32_t>(std::atoi(text));
 }
 
-// Log-uniform, up to 1 MiB.
+// Returns a log-uniform size of up to 1 MiB.
 size_t AnySize(std::mt19937* random) {
   std::uniform_real_distribution<double> share(0, 1);
   return static_cast<size_t>(std::exp(share(*random) * std::log(1 << 20)));

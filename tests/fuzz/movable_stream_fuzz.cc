@@ -166,7 +166,8 @@ class Liar {
     return sent && victim().path() != nullptr && !victim().has_lost_path();
   }
 
-  // As a connection: polls first, and reads only if the program has all bytes.
+  // Sends as a connection does: polls first, and reads only if the program has
+  // all bytes.
   void SendTcp(const std::string& bytes) {
     while (victim().Poll()) continue;
     if (victim().has_lost_path()) (void)victim().LeavePath();

@@ -70,7 +70,7 @@ class LaunchTest : public testing::Test {
   std::string folder_;
 };
 
-// Reading the facts of a file.
+// Tests of how the facts of a file are read.
 
 TEST_F(LaunchTest, ADynamicProgramNamesItsLibraries) {
   const auto facts = ReadElf(Read(kCore));

@@ -125,7 +125,8 @@ void SystemCalls::Run(const std::vector<pid_t>& pids) {
   if (traces) state_ = kTraces;
   while (traces && !stops_) {
     int status = 0;
-    // Only threads that this thread traces, not the children of this process.
+    // Waits only for threads that this thread traces, and not for children of
+    // this process.
     const pid_t thread = waitpid(-1, &status, __WALL | __WNOTHREAD);
     if (thread < 0) {
       if (errno == EINTR) continue;

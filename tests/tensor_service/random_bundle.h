@@ -31,8 +31,8 @@ inline Tensor RandomTensor(std::mt19937* random, size_t max_bytes,
   return tensor;
 }
 
-// Returns up to ten such tensors, named by their positions, in memory of `some`
-// or `others`.
+// Returns up to ten random tensors, named by their positions, in memory of
+// `some` or `others`.
 inline Bundle RandomBundle(std::mt19937* random, size_t max_bytes,
                            Allocator* some, Allocator* others) {
   Bundle bundle;

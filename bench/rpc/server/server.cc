@@ -73,8 +73,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const RunOptions& options,
 
 Server::~Server() {
   if (server_ == nullptr) return;
-  // Shut down without waiting: the client has closed its channel, so calls that
-  // are still open hang.
+  // Shuts down without waiting for open calls. The client has closed its
+  // channel, so they would never end.
   server_->Shutdown(std::chrono::system_clock::now());
   host_->Drain();
   server_->Wait();

@@ -156,7 +156,8 @@ TEST(HierarchicalGroup, RandomProgramsGiveTheResultsOfPlainLoops) {
       for (int step = 0; step < 12 && !testing::Test::HasFailure(); ++step) {
         const auto operation = static_cast<int>(steps() % 8);
         const ReduceOp op = ops[steps() % 3];
-        // Messages to the next rank must be buffered.
+        // Messages to the next rank (operation 6) are small, so that they are
+        // buffered.
         const int64_t count = int64_t{1} << steps() % (operation == 6 ? 8 : 17);
         const auto root = static_cast<int>(steps() % hosts.size());
         SCOPED_TRACE(absl::StrCat("operation ", operation, ", count ", count,

@@ -64,7 +64,7 @@ TEST(Death, OfARankIsNamedAndTheOthersFormANewGroup) {
   EXPECT_TRUE(team[0].Find("ready"));
   EXPECT_TRUE(team[2].Find("ready"));
 
-  // Rank 0 is no exception.
+  // Kills rank 0, too: the rank that led the meeting.
   team[0].Kill();
   EXPECT_EQ(Trimmed(team.ErrorOf(2)), "rank 0 has died");
 }

@@ -139,7 +139,7 @@ TEST(HostGroup, ATimeoutNamesTheLateRank) {
   });
 }
 
-// Rank 2 stays in the group until the others know.
+// Aborts at rank 2, which stays in the group until the others know.
 TEST(HostGroup, AbortEndsTheOperationsOfAllRanks) {
   std::promise<void> know[2];
   RunRanks(Ranks(3), [&](HostGroup* group) {
@@ -156,7 +156,7 @@ TEST(HostGroup, AbortEndsTheOperationsOfAllRanks) {
   });
 }
 
-// Rank 0 most likely waits in its barrier by then.
+// Aborts at rank 1, most likely while rank 0 waits in its barrier.
 TEST(HostGroup, AnAbortDuringAWaitIsNoMismatch) {
   for (int round = 0; round < 20; ++round) {
     std::promise<void> aborted;
@@ -240,8 +240,8 @@ TEST(HostGroup, WrongArgumentsAreRefusedBeforeTheRanksMeet) {
   });
 }
 
-// Each rank overwrites its memory as soon as an operation returns. Ranks that
-// still read it would see the new values.
+// Overwrites the memory of each rank as soon as an operation returns. Ranks
+// that still read it would see the new values.
 TEST(HostGroup, MemoryOfThePoolIsReadBeforeTheOperationReturns) {
   static constexpr int64_t kCount = 100'000;
   HostGroupOptions options = Ranks(4);

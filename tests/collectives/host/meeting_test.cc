@@ -122,7 +122,7 @@ TEST(Meeting, RefusesARankThatComesTwice) {
     return meeting->Lead(3, {kMinSlotBytes}, kLong);
   });
   auto first = join(1), second = join(1);
-  // One of them is refused; the other waits for rank 2.
+  // Waits until one of the two is refused. The other one waits for rank 2.
   while (first.wait_for(std::chrono::milliseconds(1)) ==
              std::future_status::timeout &&
          second.wait_for(std::chrono::milliseconds(1)) ==

@@ -32,7 +32,7 @@ int64_t Draw(Random* random, int64_t most) {
   return std::min(most, static_cast<int64_t>(std::exp2(exponent)) - 1);
 }
 
-// One operation on elements of T, the same on all ranks.
+// An operation on elements of T, the same on all ranks.
 template <typename T>
 class Step {
  public:
@@ -42,7 +42,7 @@ class Step {
     root_ = static_cast<int>(random_() % group->ranks());
     op_ = random_() % 2 == 0 ? ReduceOp::kSum : ReduceOp::kMin;
     in_place_ = random_() % 2 == 0;
-    // In the pool on all ranks, on some, or on none.
+    // Puts the memory into the pool on all ranks, on some, or on none.
     const uint64_t pools[] = {~uint64_t{0}, random_(), 0};
     in_pool_ = pools[random_() % 3] >> group->rank() & 1;
     const bool has_blocks = kind_ >= 3 && kind_ != 4;

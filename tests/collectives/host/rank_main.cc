@@ -57,7 +57,8 @@ void Run(const std::string& command) {
   absl::Status status = group.status();
   if (status.ok()) status = (*group)->Barrier();
   if (status.ok()) Print("ready");
-  // Larger than a slot: a rank may die in each of several meetings.
+  // The data is larger than a slot. An operation thus has several meetings, in
+  // each of which a rank may die.
   std::vector<float> data(200'000);
   absl::Time last = absl::Now();
   while (status.ok()) {

@@ -69,7 +69,7 @@ TEST_F(Assembly, TellsWrongRanksWhyAndServesTheOthers) {
             "rank 0 refuses: rank 1 expects 2 ranks, rank 0 expects 3");
   EXPECT_EQ(Come(3, 3).get().status().message(), "rank 3, expected 0 to 2");
   auto first = Come(1), second = Come(1);
-  // One of them is refused; the other waits for rank 2.
+  // Waits until one of the two is refused. The other one waits for rank 2.
   while (first.wait_for(std::chrono::milliseconds(1)) ==
              std::future_status::timeout &&
          second.wait_for(std::chrono::milliseconds(1)) ==

@@ -1,4 +1,4 @@
-// How a group forms, and what strangers can say.
+// Tests how a group forms, and what strangers can do to it.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -104,7 +104,8 @@ TEST(Form, RefusesAWrongToken) {
   EXPECT_EQ(Text(group.status()).substr(0, 7), "rank 1:") << group.status();
 }
 
-// Strangers send other protocols, or nothing, and stay connected.
+// Connects strangers, which send other protocols or nothing, and stay
+// connected.
 TEST(Form, StrangersAtAListenerHurtNobody) {
   Team team = OpenTeam(2, kTcpOnly);
   const std::string target =

@@ -118,7 +118,8 @@ TEST(NetGroup, MismatchNamesBothRanksAndCallsOnAllRanks) {
   });
 }
 
-// Nobody sends: each rank waits for the other, in another operation.
+// Receives at both ranks what nobody sends: each waits for the other, in
+// another operation.
 TEST(NetGroup, RanksThatWaitForEachOtherInDifferentOperationsAreTold) {
   Meet end(2);
   RunRanks(OpenTeam(2, kTcpOnly), {}, [&](NetGroup* group) {
@@ -193,7 +194,8 @@ TEST(NetGroup, ATimeoutNamesTheLateRank) {
   });
 }
 
-// Without a limit, a receiver that never receives would keep all of them.
+// Sends to a rank that never receives. Without a limit it would keep all
+// messages.
 TEST(NetGroup, SmallMessagesToARankThatReceivesNothingTimeOut) {
   NetGroupOptions options;
   options.timeout = absl::ZeroDuration();

@@ -114,7 +114,7 @@ long double FloatReference(ReduceOp op, DType dtype,
   return Rounded(dtype, result);
 }
 
-// Exact modulo 2^64, and therefore modulo 2^bits after truncation.
+// Returns the result modulo 2^64. Truncated to fewer bits, it is exact, too.
 uint64_t IntegerReference(ReduceOp op, const std::vector<int64_t>& operands) {
   auto result = static_cast<uint64_t>(operands[0]);
   for (size_t k = 1; k < operands.size(); ++k) {
@@ -209,8 +209,8 @@ class Operands {
     return bytes;
   }
 
-  // Random bits are NaN, infinite or of very different sizes. Gives most
-  // elements an exponent near that of 1.
+  // Gives most elements an exponent near that of 1. Random bits would be NaN,
+  // infinite or of very different sizes.
   void TameSomeFloats() {
     const FloatType type = TypeOf(dtype_);
     const uint64_t bias = (uint64_t{1} << (type.exponent_bits - 1)) - 1;
@@ -270,7 +270,7 @@ class Operands {
 void TryAll(DType dtype, std::mt19937_64* random) {
   for (const ReduceOp op : kOps) {
     if (!CheckReduction(op, dtype).ok()) continue;
-    // Beyond four vectors of 64 one-byte elements, and a rest.
+    // Goes beyond four vectors of 64 one-byte elements, and a rest.
     for (size_t count = 0; count < 270; count += count < 70 ? 1 : 13) {
       const size_t number = 1 + (*random)() % 5;
       const size_t in_place = (*random)() % (2 * number);

@@ -54,7 +54,8 @@ Sizes RandomSizes(std::mt19937* random, int ranks) {
   Sizes sizes(ranks, std::vector<int64_t>(ranks));
   for (auto& row : sizes) {
     for (int64_t& size : row) {
-      // Log-uniform, and often nothing. More than a round in all.
+      // The sizes are log-uniform, and often 0. Together they are more than a
+      // round.
       const int bits = static_cast<int>((*random)() % 23);
       size = bits == 0 ? 0 : static_cast<int64_t>((*random)() % (1u << bits));
     }

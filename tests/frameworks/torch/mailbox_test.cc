@@ -98,7 +98,7 @@ TEST(MailboxTest, MessagesArriveByTagInTheOrderOfTheSends) {
             Send(mailbox, peer, i % kTags, Letter(rank, peer, i, sizes[i])));
       }
     }
-    // Tags are received in another order than they were sent.
+    // Receives the tags in another order than they were sent.
     std::vector<std::pair<int, int>> order;
     for (int tag = kTags - 1; tag >= 0; --tag) {
       for (int peer = 0; peer < kRanks; ++peer) {
@@ -141,7 +141,7 @@ TEST(MailboxTest, SmallMessagesDoNotOvertakeLargeOnesOverTcp) {
                 Letter(0, 1, i, static_cast<int64_t>(pending[i]->bytes.size())))
           << i;
     }
-    // Nobody leaves before the sender has all answers.
+    // Keeps the receiver until the sender has all answers.
     EXPECT_EQ(group->Barrier(), absl::OkStatus());
   });
   unsetenv("PENSTOCK_FABRICS");
@@ -211,7 +211,7 @@ TEST(MailboxTest, TheEndOfAMailboxEndsTheReceivesOfBothSides) {
     } else {
       EXPECT_EQ(received->Wait().code(), absl::StatusCode::kUnavailable);
     }
-    // Both mailboxes live until here.
+    // Keeps both mailboxes until here.
     EXPECT_EQ(group->Barrier(), absl::OkStatus());
   });
 }

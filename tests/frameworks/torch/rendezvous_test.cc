@@ -75,7 +75,7 @@ TEST(RendezvousTest, RanksMeetAgainOnTheSameBoard) {
     EXPECT_EQ(group->group->Barrier(), absl::OkStatus());
   };
   for (int i = 0; i < 3; ++i) {
-    // Rank 1 comes first, and sees what the group before has left.
+    // Begins with rank 1, which finds what the previous group has left.
     absl::Notification came;
     std::thread other([&] {
       came.Notify();

@@ -26,7 +26,8 @@ Limit::Limit(absl::Duration limit, std::function<std::string()> report)
         const std::string text = absl::StrCat(
             "not done after ", absl::FormatDuration(limit), "\n", report());
         std::fputs(text.c_str(), stderr);
-        // Not exit(): the other threads are in the middle of the test.
+        // Calls _exit() instead of exit(), because other threads are in the
+        // middle of the test.
         _exit(1);
       }) {}
 

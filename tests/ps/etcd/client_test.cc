@@ -115,7 +115,8 @@ TEST(ClientTest, AnOlderRevisionIsRefused) {
   const absl::Status status = client.ReadPrefix("a", kTimeout).status();
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(Text(status), HasSubstr("restored from a backup"));
-  // Grants and renewals come from a member that may be behind.
+  // Accepts older revisions with grants and renewals, which may come from a
+  // member that is behind.
   EXPECT_TRUE(client.GrantLease(kTimeout, kTimeout).ok());
 }
 

@@ -15,7 +15,7 @@ namespace {
 using grpc::ServerContext;
 using grpc::Status;
 
-// How often a watch looks whether its client is there.
+// The time after which a watch looks again whether its client is there.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(ProcessTest, ServersAreFoundInTheOrderOfTheirNames) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(*found, std::vector<std::string>({addresses[1], addresses[0]}));
 
-  // Servers go on while etcd is stopped.
+  // Stops etcd. The servers go on.
   etcd->process()->Suspend();
   EXPECT_TRUE(Answers(addresses[0]));
   EXPECT_TRUE(Answers(addresses[1]));

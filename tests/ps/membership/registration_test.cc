@@ -217,7 +217,7 @@ TEST_F(MembershipTest, WhoseNameWasTakenMeanwhileSaysSo) {
 
 TEST_F(MembershipTest, AWipedEtcdGetsNoRegistration) {
   const auto registration = Registered(Server("a", 1));
-  // Also one whose revisions have overtaken the former ones.
+  // This etcd's revisions have overtaken those of the etcd before.
   etcd::EtcdState empty;
   empty.revision = 1000;
   etcd_.Restore(empty);

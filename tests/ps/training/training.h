@@ -15,9 +15,9 @@
 
 namespace penstock::ps {
 
-// The gradient of each row. Each row gets it from one push only. A row is thus
-// 0, or -kGradient divided by the pushes of its synchronous step. Divisible by
-// each number of workers.
+// The gradient of each row, divisible by each number of workers. A row gets it
+// from one push only. A row is therefore 0, or -kGradient divided by the pushes
+// of its synchronous step.
 inline constexpr float kGradient = 6;
 inline constexpr int64_t kDenseElements = 3;
 // The number of ids that a push may use. Push p uses ids from p * kIdsPerPush

@@ -104,9 +104,9 @@ TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// Tests a busy path, as of a server whose clients write repeatedly. The thread
-// must return with its completion, and one of gRPC's threads must poll for the
-// sleeping threads.
+// Tests a path that is always busy, as of a server whose clients write
+// repeatedly. The thread that waits must return with its completion. Then a
+// thread of gRPC must poll the path for the sleeping threads.
 TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
   // The counter is shared, because other threads may poll once more while this
