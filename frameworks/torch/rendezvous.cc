@@ -38,10 +38,11 @@ using collectives::Meeting;
 // The key under which rank 0 writes how the group is formed, or the reason why
 // there is none. The first word tells which of these.
 constexpr char kVerdict[] = "verdict";
-// Followed by the invitation to a HostGroup.
+// The first word of a verdict for ranks of one host. The invitation to a
+// HostGroup follows.
 constexpr char kInvitation[] = "invitation ";
-// Followed by the ranks' addresses, one per line. Each rank then opens a
-// listener at its address.
+// The first word of a verdict for several hosts. The ranks' addresses follow,
+// one per line. Each rank then opens a listener at its address.
 constexpr char kAddresses[] = "addresses ";
 // The key under which rank 0 writes the listeners of all ranks, one per line,
 // after this word. If there is no group, rank 0 writes the reason.

@@ -177,7 +177,8 @@ absl::Status Mirror::Watch() {
   if (is_open) context.TryCancel();
   const grpc::Status ended = stream->Finish();
   client_->ForgetToken(ended);
-  // The stream's own time limit, and a compaction, are no errors.
+  // Returns OK if the stream has reached its own time limit, or if etcd has
+  // compacted the revision. Neither is an error.
   const bool is_over =
       ended.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && is_heard;
   if (status.ok() && (is_over || response.canceled())) return status;

@@ -42,7 +42,7 @@ class MeetingTest : public testing::Test {
                       });
   }
 
-  // A refused rank does not keep the right rank from joining.
+  // Lets rank 1 join at the end. A rank that was refused must not prevent that.
   ~MeetingTest() override {
     EXPECT_EQ(JoinAs(invitation_, 1, 2, kMinSlotBytes), "");
     EXPECT_TRUE(led_.get().ok());

@@ -70,7 +70,7 @@ class ReplicaTest : public testing::Test {
     EXPECT_TRUE(b_.OnView(view, At(0)).ok());
   }
 
-  // Lets A send B what there is, and hear the answer.
+  // Sends the primary's next message to the backup, and the answer back.
   void Exchange(absl::Time now) {
     Append message = *primary().Heartbeat(kB, now);
     primary().OnAnswer(backup().OnAppend(message, now), now);
