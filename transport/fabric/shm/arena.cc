@@ -286,6 +286,16 @@ void Arena::AddWatcher(std::weak_ptr<ArenaWatcher> watcher) {
   watchers_.push_back(std::move(watcher));
 }
 
+void Arena::ReclaimLoans() {
+  if (IsForeign()) return;
+  std::vector<std::shared_ptr<ArenaWatcher>> watchers;
+  {
+    base::MutexLock lock(&mu_);
+    watchers = LivingWatchersLocked();
+  }
+  for (const auto& watcher : watchers) watcher->ReclaimLoans();
+}
+
 std::vector<std::shared_ptr<ArenaWatcher>> Arena::LivingWatchersLocked() {
   std::vector<std::shared_ptr<ArenaWatcher>> living;
   auto is_gone = [&living](const std::weak_ptr<ArenaWatcher>& watcher) {

@@ -48,8 +48,7 @@ class ArenaLease {
   const uint64_t size_;
 };
 
-// An observer of an arena's segments that is told when the arena returns one to
-// the system.
+// A user of an arena that lends the arena's memory to a peer.
 class ArenaWatcher {
  public:
   virtual ~ArenaWatcher() = default;
@@ -57,6 +56,9 @@ class ArenaWatcher {
   // until everybody who has mapped it unmaps it. Called on the event loop's
   // thread, without locks.
   virtual void OnGivenBack(uint32_t segment_id) = 0;
+  // Frees memory that the peer has returned, because the arena has no room.
+  // Called on any thread, without the arena's lock.
+  virtual void ReclaimLoans() = 0;
 };
 
 // The memory that peers of one user may read: a peer that receives a segment
@@ -113,6 +115,9 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
   // Tells `watcher` of returned segments, as long as `watcher` exists.
   void AddWatcher(std::weak_ptr<ArenaWatcher> watcher);
+  // Has all watchers free what their peers have returned. May run code of the
+  // application, which owned the memory.
+  void ReclaimLoans();
 
   // Return the number of bytes in leases, and in all segments.
   uint64_t used() const;

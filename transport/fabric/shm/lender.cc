@@ -78,6 +78,11 @@ absl::StatusOr<Lender::Parts> Lender::Gather(
   if (gathered_bytes > 0) {
     absl::StatusOr<std::shared_ptr<ArenaLease>> allocated =
         arena_->Allocate(gathered_bytes);
+    if (!allocated.ok()) {
+      // Quiet links may not have noticed yet what their peers have returned.
+      arena_->ReclaimLoans();
+      allocated = arena_->Allocate(gathered_bytes);
+    }
     if (!allocated.ok()) return allocated.status();
     lease = *std::move(allocated);
     absl::Status copied = fabric::Gather(payload, stretches, lease->data());

@@ -131,6 +131,10 @@ void Link::OnGivenBack(uint32_t segment_id) {
   if (!IsForeign()) lender_.TakeBack(segment_id);
 }
 
+void Link::ReclaimLoans() {
+  if (!IsForeign()) (void)lender_.Reclaim();  // a poll reports errors
+}
+
 bool Link::PeerIsGone() const {
   return hung_up_.load(std::memory_order_acquire) || PeerHasClosed();
 }

@@ -103,6 +103,7 @@ class Link : public ArenaWatcher,
   void Close();
 
   void OnGivenBack(uint32_t segment_id) override;
+  void ReclaimLoans() override;
   std::shared_ptr<const void> KeepReading() override;
   void OnClosed(uint32_t id) override;
 

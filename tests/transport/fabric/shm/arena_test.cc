@@ -126,6 +126,7 @@ class Watcher : public ArenaWatcher {
     std::lock_guard<std::mutex> lock(mu_);
     ids_.push_back(segment_id);
   }
+  void ReclaimLoans() override {}
   std::vector<uint32_t> ids() {
     std::lock_guard<std::mutex> lock(mu_);
     return ids_;

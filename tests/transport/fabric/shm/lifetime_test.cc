@@ -107,6 +107,29 @@ TEST_F(ShmLifetime, LoanThatIsBackIsNoticedWithoutAPoll) {
   }
 }
 
+TEST_F(ShmLifetime, FullArenaTakesBackWhatQuietConnectionsHaveReturned) {
+  auto other = MakePair(server_.get(), &client_);
+  ASSERT_NE(other, nullptr);
+  // Repeats, because the timer may reclaim some of the loans.
+  for (int i = 0; i < 20; ++i) {
+    (void)Lend(12 * kMiB, 7);  // returns the loan at once
+    auto exposure =
+        other->listening.endpoint->Expose(PatternPayload(12 * kMiB, 8), 1);
+    ASSERT_TRUE(exposure.ok()) << exposure.status();
+    (void)other->connecting.endpoint->Load(exposure->region);
+  }
+}
+
+TEST_F(ShmLifetime, FullArenaIsNotEmptiedOfLoansThatAreRead) {
+  auto other = MakePair(server_.get(), &client_);
+  ASSERT_NE(other, nullptr);
+  const memory::Bytes bytes = Lend(12 * kMiB, 7);
+  auto refused =
+      other->listening.endpoint->Expose(PatternPayload(12 * kMiB, 8), 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
+  EXPECT_TRUE(HasPattern(bytes.span(), 7));
+}
+
 TEST_F(ShmLifetime, LastShareOfLoadedBytesClosesEverything) {
   {
     memory::Bytes bytes = Lend(kMiB, 9);
