@@ -22,7 +22,7 @@ wire::AnnouncedRegion ToAnnounced(uint32_t path,
 
 wire::Announce Exposures::Add(uint32_t stream, const memory::Payload& message,
                               fabric::Endpoint* fast_path, uint32_t epoch,
-                              bool push) {
+                              bool may_push) {
   wire::Announce announce;
   announce.id = next_id_++;
   announce.length = message.size();
@@ -48,9 +48,11 @@ wire::Announce Exposures::Add(uint32_t stream, const memory::Payload& message,
     if (!staged.ok()) return announce;
     stable = *std::move(staged);
   }
+  const bool pushes = may_push && exposed.fast.empty();
   absl::StatusOr<fabric::Exposure> slow =
-      push ? lifeline_->ExposeToPush(stable) : lifeline_->Expose(stable, 1);
+      pushes ? lifeline_->ExposeToPush(stable) : lifeline_->Expose(stable, 1);
   if (slow.ok()) {
+    exposed.is_pushed = pushes;
     exposed.lifeline = slow->region;
     announce.regions.push_back(ToAnnounced(kLifeline, exposed.lifeline));
   }

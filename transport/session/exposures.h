@@ -25,6 +25,7 @@ class Exposures {
     fabric::Endpoint* fast_path = nullptr;  // null: lifeline only
     fabric::RemoteRegion fast;
     fabric::RemoteRegion lifeline;
+    bool is_pushed = false;  // over the lifeline
     uint64_t length = 0;
     uint64_t parts = 0;                              // charged to the budget
     uint64_t begun_ns = 0;                           // 0: release not timed
@@ -40,12 +41,13 @@ class Exposures {
 
   // Exposes a message of `stream` on the lifeline. If `fast_path` is not null,
   // exposes the message there too; the lifeline serves the message if the fast
-  // path is lost. `epoch` names the fast path. With `push`, call Push() of the
-  // lifeline after the announcement was sent. Returns the announcement. If the
-  // message could not be exposed, the announcement has no regions and is not
-  // kept.
+  // path is lost. `epoch` names the fast path. With `may_push`, sets is_pushed
+  // of a message that only the lifeline carries: call Push() of the lifeline
+  // after the announcement was sent. Returns the announcement. If the message
+  // could not be exposed, the announcement has no regions and is not kept.
   wire::Announce Add(uint32_t stream, const memory::Payload& message,
-                     fabric::Endpoint* fast_path, uint32_t epoch, bool push);
+                     fabric::Endpoint* fast_path, uint32_t epoch,
+                     bool may_push);
   // Returns the exposed message. Requires that it exists. The pointer is valid
   // until the next call.
   Exposed* Find(uint64_t id) { return &exposed_.find(id)->second; }

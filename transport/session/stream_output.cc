@@ -224,12 +224,10 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
                                const memory::Payload& message, uint8_t flags,
                                uint64_t begun_ns) {
   const bool is_first = exposures_.empty();
-  // Pushes only over the lifeline, and only while the peer reads what it was
-  // sent.
-  const bool push =
-      fast_path_ == nullptr && unread_by_peer_ < config_.max_eager_unread;
+  // Pushes only while the peer reads what it was sent.
+  const bool may_push = unread_by_peer_ < config_.max_eager_unread;
   const wire::Announce announce =
-      exposures_.Add(id, message, fast_path_, fast_epoch_, push);
+      exposures_.Add(id, message, fast_path_, fast_epoch_, may_push);
   if (announce.regions.empty()) return false;
   stream->exposed_bytes += message.size();
   counters_->OnSent(metrics::Kind::kAnnounced, message.size());
@@ -237,7 +235,7 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
   exposed->fabric = counters_->sending;
   exposed->announced_ns = Now();
   recorder_->OnAnnounced(id, message.size());
-  if (push) sender_->PushBehind(exposed->lifeline);
+  if (exposed->is_pushed) sender_->PushBehind(exposed->lifeline);
   const bool on_active = exposed->fast_path == fast_path_;
   if (is_first && on_active) exposed->begun_ns = begun_ns;
   writer_->Add(FrameType::kAnnounce, id, 0,
