@@ -19,9 +19,10 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Limits the packets of one Poll(), to some tens of microseconds. Then the
-// poller checks its other connections.
+// Limit the packets of one Poll(), and the bytes of loans that it reads. Then
+// the program handles these messages, and the poller checks other connections.
 constexpr int kPollBudget = 64;
+constexpr size_t kPollBytes = 256 * 1024;
 // The eager limit, in bytes. Above this size, one copy into the arena and no
 // copy out of it costs less than two copies through the ring, even with the
 // announcement.
@@ -200,6 +201,7 @@ absl::Status ShmEndpoint::CopyPart(const RemotePart& part, uint64_t offset,
   }
   absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(part);
   if (!borrowed.ok()) return borrowed.status();
+  read_bytes_ += into.size();
   if (into.empty()) return absl::OkStatus();
   const auto from = borrowed->bytes.subspan(offset, into.size());
   if (borrowed->device != nullptr) {
@@ -224,6 +226,7 @@ absl::StatusOr<memory::Payload> ShmEndpoint::Load(const RemoteRegion& region) {
     const RemotePart& part = region[i];
     absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(part);
     if (!borrowed.ok()) return borrowed.status();
+    read_bytes_ += part.length;
     const absl::Span<const uint8_t> bytes = borrowed->bytes;
     if (borrowed->segment != nullptr) {
       owner->loans[i].Begin(std::move(borrowed->segment), part.offset,
@@ -256,9 +259,8 @@ bool ShmEndpoint::Poll() {
     absl::Status reclaimed = lender->Reclaim();
     if (!reclaimed.ok()) Fail(std::move(reclaimed));
   }
-  const int delivered = Deliver(destroyed);
+  bool any = Deliver(destroyed) > 0;
   if (destroyed) return true;
-  bool any = delivered > 0;
   if (sender_.RoomHasCome()) {
     any = true;
     sender_.StopWaiting();
@@ -270,7 +272,7 @@ bool ShmEndpoint::Poll() {
     Break(failure_);
     return true;
   }
-  if (gone && delivered < kPollBudget) {
+  if (gone && !receiver_.HasInput()) {
     Break(WhyGone());
     return true;
   }
@@ -289,7 +291,8 @@ absl::Status ShmEndpoint::WhyGone() const {
 int ShmEndpoint::Deliver(const bool& destroyed) {
   int count = 0;
   bool more = true;
-  while (more && count < kPollBudget) {
+  read_bytes_ = 0;
+  while (more && count < kPollBudget && read_bytes_ < kPollBytes) {
     absl::Span<const uint8_t> packet;
     switch (receiver_.Receive(&packet)) {
       case RingReceiver::Result::kPacket:

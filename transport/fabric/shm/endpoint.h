@@ -85,8 +85,9 @@ class ShmEndpoint : public Endpoint {
   void RingDoorbell() override;
 
  private:
-  // Delivers packets from the ring, up to a budget. Returns their number. Stops
-  // when an event has set `destroyed`.
+  // Delivers packets from the ring, up to a budget of packets and of bytes that
+  // their events read. Returns the number of packets. Stops when an event has
+  // set `destroyed`.
   int Deliver(const bool& destroyed);
   std::string DescribeDevices() const;
   absl::Status CopyPart(const RemotePart& part, uint64_t offset,
@@ -106,6 +107,7 @@ class ShmEndpoint : public Endpoint {
   RingReceiver receiver_;
   EndpointEvents* events_ = nullptr;
   bool* destroyed_ = nullptr;  // of the Poll() in progress
+  size_t read_bytes_ = 0;      // of the peer's loans, in this Poll()
   bool unannounced_ = false;   // the peer has not been rung for some packet
   uint32_t rung_ = 0;  // the arming of the peer that its doorbell rang for
   std::atomic<uint32_t> armings_;

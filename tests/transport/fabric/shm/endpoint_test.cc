@@ -76,6 +76,30 @@ TEST_F(ShmEndpointTest, OnePollIsBounded) {
   EXPECT_EQ(at_a().packets.size(), 100u);
 }
 
+TEST_F(ShmEndpointTest, OnePollLoadsABoundedNumberOfBytes) {
+  // Messages of less than the bound, of the bound, and more.
+  for (const size_t size : {100 * 1024, 256 * 1024, 2 << 20}) {
+    constexpr int kMessages = 12;
+    std::vector<Exposure> exposures;
+    for (int i = 0; i < kMessages; ++i) {
+      exposures.push_back(b()->Expose(PatternPayload(size, 1), 1).value());
+      ASSERT_TRUE(Send(b(), "announcement"));
+    }
+    size_t loaded = 0;
+    at_a().on_packet = [&] {
+      EXPECT_TRUE(a()->Load(exposures[loaded++].region).ok());
+    };
+    while (loaded < kMessages) {
+      const size_t before = loaded;
+      ASSERT_TRUE(a()->Poll());
+      EXPECT_GT(loaded, before);
+      EXPECT_LT((loaded - before - 1) * size, 256u * 1024) << size;
+    }
+    EXPECT_FALSE(a()->HasInput());
+    at_a().on_packet = nullptr;
+  }
+}
+
 // Returns true if `from` rings the doorbell of `to` or asks for the lifeline's.
 // `from` may not have received the doorbell yet.
 bool Rings(Endpoint* from, SleepingEnd* to) {
