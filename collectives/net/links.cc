@@ -49,12 +49,47 @@ Fault FaultOf(const absl::Status& lost) {
              : Fault::kDied;
 }
 
-// The answers to this rank's introductions.
-struct Answers {
-  explicit Answers(int ranks) : accepted(ranks, false) {}
-  base::Mutex mu;
-  std::vector<bool> accepted ABSL_GUARDED_BY(mu);
-  absl::Status refused ABSL_GUARDED_BY(mu);
+// The answers of the other ranks to this rank's introduction. Thread-safe.
+class Answers {
+ public:
+  explicit Answers(std::shared_ptr<Ledger> ledger)
+      : ledger_(std::move(ledger)), accepted_(ledger_->ranks(), false) {}
+
+  void Take(int peer, const absl::Status& answer) {
+    // Counts as accepted by a rank that has left already. Such a rank had
+    // formed the group, and therefore had accepted this one.
+    const bool accepted =
+        answer.ok() || (absl::IsUnavailable(answer) &&
+                        ledger_->HasLeft(peer, Ledger::kAnyOperation));
+    {
+      base::MutexLock lock(&mu_);
+      accepted_[peer] = accepted;
+      if (!accepted && refused_.ok()) {
+        refused_ = absl::Status(
+            answer.code(), absl::StrCat("rank ", peer, ": ", answer.message()));
+      }
+    }
+    ledger_->signal().Notify();
+  }
+
+  // Returns the ranks that have not accepted this rank yet, or have not
+  // introduced themselves. Returns the error if a rank has refused this one.
+  absl::StatusOr<std::vector<int>> Missing() {
+    base::MutexLock lock(&mu_);
+    if (!refused_.ok()) return refused_;
+    std::vector<int> missing;
+    for (int peer = 0; peer < ledger_->ranks(); ++peer) {
+      if (peer == ledger_->rank()) continue;
+      if (!accepted_[peer] || !ledger_->HasCome(peer)) missing.push_back(peer);
+    }
+    return missing;
+  }
+
+ private:
+  const std::shared_ptr<Ledger> ledger_;
+  base::Mutex mu_;
+  std::vector<bool> accepted_ ABSL_GUARDED_BY(mu_);
+  absl::Status refused_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
@@ -102,48 +137,23 @@ absl::Status Links::Introduce(const std::string& digest,
   Message hello;
   hello.from = static_cast<uint32_t>(ledger_->rank());
   hello.text = digest;
-  auto answers = std::make_shared<Answers>(ledger_->ranks());
+  auto answers = std::make_shared<Answers>(ledger_);
   for (int peer = 0; peer < ledger_->ranks(); ++peer) {
     if (clients_[peer] == nullptr) continue;
-    clients_[peer]->Call(
-        {kMethod, Encode(hello), {}},
-        [ledger = ledger_, answers, peer](absl::StatusOr<rpc::Response> got) {
-          // Counts as accepted by a rank that has left already. Such a rank had
-          // formed the group, and therefore had accepted this one.
-          const bool accepted =
-              got.ok() || (absl::IsUnavailable(got.status()) &&
-                           ledger->HasLeft(peer, Ledger::kAnyOperation));
-          {
-            base::MutexLock lock(&answers->mu);
-            answers->accepted[peer] = accepted;
-            if (!accepted && answers->refused.ok()) {
-              answers->refused = absl::Status(
-                  got.status().code(),
-                  absl::StrCat("rank ", peer, ": ", got.status().message()));
-            }
-          }
-          ledger->signal().Notify();
-        });
+    clients_[peer]->Call({kMethod, Encode(hello), {}},
+                         [answers, peer](absl::StatusOr<rpc::Response> got) {
+                           answers->Take(peer, got.status());
+                         });
   }
   while (true) {
     const uint32_t seen = ledger_->signal().count();
-    std::vector<int> missing;
-    {
-      base::MutexLock lock(&answers->mu);
-      if (!answers->refused.ok()) return answers->refused;
-      for (int peer = 0; peer < ledger_->ranks(); ++peer) {
-        if (clients_[peer] == nullptr) continue;
-        if (!answers->accepted[peer] || !ledger_->HasCome(peer)) {
-          missing.push_back(peer);
-        }
-      }
-    }
-    if (missing.empty()) return absl::OkStatus();
+    const absl::StatusOr<std::vector<int>> missing = answers->Missing();
+    if (!missing.ok() || missing->empty()) return missing.status();
     absl::Status status = ledger_->status();
     if (!status.ok()) return status;
     if (base::SteadyNow() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
-          "these ranks did not come: ", absl::StrJoin(missing, ", ")));
+          "these ranks did not come: ", absl::StrJoin(*missing, ", ")));
     }
     ledger_->signal().Await(seen, kNap);
   }
