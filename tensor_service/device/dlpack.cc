@@ -63,7 +63,8 @@ absl::StatusOr<Shape> ShapeOf(const DLTensor& tensor) {
   if (tensor.ndim > 0 && tensor.shape == nullptr) {
     return Refused("its shape is null");
   }
-  return Shape(tensor.shape, tensor.shape + tensor.ndim);
+  return absl::StatusOr<Shape>(absl::in_place, tensor.shape,
+                               tensor.shape + tensor.ndim);
 }
 
 // Returns the strides of elements in row-major order. For an empty tensor
@@ -191,6 +192,81 @@ void Delete(DLManagedTensor* managed) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
+// The description of a producer's tensor, in this package's terms.
+struct Description {
+  Device device;
+  DType dtype = {};
+  Shape shape;
+  Strides strides;
+  size_t bytes = 0;
+  bool is_packed = true;  // in row-major order without gaps
+};
+
+// Returns the description, or an error if the tensor cannot be taken.
+absl::StatusOr<Description> DescriptionOf(const DLTensor& lent) {
+  absl::StatusOr<Device> device = DeviceFromDLPack(lent.device);
+  if (!device.ok()) return device.status();
+  absl::StatusOr<DType> dtype = DTypeFrom(lent.dtype);
+  if (!dtype.ok()) return dtype.status();
+  absl::StatusOr<Shape> shape = ShapeOf(lent);
+  if (!shape.ok()) return shape.status();
+  absl::StatusOr<size_t> bytes = ByteSize(*dtype, *shape);
+  if (!bytes.ok()) return Refused(bytes.status().message());
+  if (*bytes > 0 && lent.data == nullptr) {
+    return Refused(absl::StrCat("its memory is null, and ",
+                                Describe(*dtype, *shape), " has elements"));
+  }
+  Description of;
+  of.device = *device;
+  of.dtype = *dtype;
+  of.shape = *shape;
+  of.bytes = *bytes;
+  const bool is_empty = of.bytes == 0;
+  of.strides = is_empty || lent.strides == nullptr
+                   ? RowMajor(of.shape, is_empty)
+                   : Strides(lent.strides, lent.strides + lent.ndim);
+  if (is_empty) return of;
+  absl::Status status = CheckReach(lent, of.dtype, of.shape, of.strides);
+  if (!status.ok()) return status;
+  of.is_packed = IsPacked(of.shape, of.strides, 0);
+  return of;
+}
+
+absl::StatusOr<Tensor> FromDevice(DLManagedTensor* managed,
+                                  const Description& of,
+                                  std::shared_ptr<const DeviceEvent> ready) {
+  if (!of.is_packed) return RefusedStrides(of.device);
+  const DLTensor& lent = managed->dl_tensor;
+  const auto first = reinterpret_cast<uintptr_t>(lent.data) + lent.byte_offset;
+  return Tensor::FromBuffer(
+      of.dtype, of.shape,
+      Buffer::WrapDevice(
+          of.device, of.bytes == 0 ? 0 : first, of.bytes,
+          /*writable=*/false, [managed] { Delete(managed); },
+          std::move(ready)));
+}
+
+absl::StatusOr<Tensor> FromHost(
+    DLManagedTensor* managed, const Description& of, Allocator* allocator,
+    const std::shared_ptr<const DeviceEvent>& ready) {
+  const bool is_empty = of.bytes == 0;
+  absl::Status status;
+  if (!is_empty) status = AwaitOnHost(ready);
+  if (!status.ok()) return status;
+  const DLTensor& lent = managed->dl_tensor;
+  char* const first = static_cast<char*>(lent.data) + lent.byte_offset;
+  if (of.is_packed) {
+    return Tensor::FromBuffer(
+        of.dtype, of.shape,
+        Buffer::Wrap(is_empty ? nullptr : first, of.bytes, /*writable=*/false,
+                     [managed] { Delete(managed); }));
+  }
+  absl::StatusOr<Tensor> packed =
+      Packed(first, of.dtype, of.shape, of.strides, allocator);
+  if (packed.ok()) Delete(managed);
+  return packed;
+}
+
 // A tensor that was lent by DLPack, and the arrays that its description refers
 // to.
 struct Loan {
@@ -269,51 +345,10 @@ absl::StatusOr<Tensor> FromDLPack(DLManagedTensor* managed,
                                   Allocator* allocator,
                                   std::shared_ptr<const DeviceEvent> ready) {
   if (managed == nullptr) return Refused("it is null");
-  const DLTensor& lent = managed->dl_tensor;
-  absl::StatusOr<Device> device = DeviceFromDLPack(lent.device);
-  if (!device.ok()) return device.status();
-  absl::StatusOr<DType> dtype = DTypeFrom(lent.dtype);
-  if (!dtype.ok()) return dtype.status();
-  absl::StatusOr<Shape> shape = ShapeOf(lent);
-  if (!shape.ok()) return shape.status();
-  absl::StatusOr<size_t> bytes = ByteSize(*dtype, *shape);
-  if (!bytes.ok()) return Refused(bytes.status().message());
-  if (*bytes > 0 && lent.data == nullptr) {
-    return Refused(absl::StrCat("its memory is null, and ",
-                                Describe(*dtype, *shape), " has elements"));
-  }
-  const bool is_empty = *bytes == 0;
-  const Strides strides = is_empty || lent.strides == nullptr
-                              ? RowMajor(*shape, is_empty)
-                              : Strides(lent.strides, lent.strides + lent.ndim);
-  absl::Status status;
-  if (!is_empty) status = CheckReach(lent, *dtype, *shape, strides);
-  if (!status.ok()) return status;
-
-  const bool is_packed = is_empty || IsPacked(*shape, strides, 0);
-  if (!device->is_host()) {
-    if (!is_packed) return RefusedStrides(*device);
-    const auto first = reinterpret_cast<uintptr_t>(lent.data);
-    return Tensor::FromBuffer(
-        *dtype, *shape,
-        Buffer::WrapDevice(
-            *device, is_empty ? 0 : first + lent.byte_offset, *bytes,
-            /*writable=*/false, [managed] { Delete(managed); },
-            std::move(ready)));
-  }
-  if (!is_empty) status = AwaitOnHost(ready);
-  if (!status.ok()) return status;
-  char* const first = static_cast<char*>(lent.data) + lent.byte_offset;
-  if (is_packed) {
-    return Tensor::FromBuffer(
-        *dtype, *shape,
-        Buffer::Wrap(is_empty ? nullptr : first, *bytes, /*writable=*/false,
-                     [managed] { Delete(managed); }));
-  }
-  absl::StatusOr<Tensor> packed =
-      Packed(first, *dtype, *shape, strides, allocator);
-  if (packed.ok()) Delete(managed);
-  return packed;
+  absl::StatusOr<Description> of = DescriptionOf(managed->dl_tensor);
+  if (!of.ok()) return of.status();
+  return of->device.is_host() ? FromHost(managed, *of, allocator, ready)
+                              : FromDevice(managed, *of, std::move(ready));
 }
 
 }  // namespace penstock::tensor
