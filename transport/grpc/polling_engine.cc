@@ -120,7 +120,9 @@ Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
     if (LookAtSockets(wait, now)) ready = context->IsReadyToFinish();
     if (ready) return Spun::kReady;
     if (now - start >= budget) return Spun::kIdle;
-    if (!spin.MayGoOn(progress::IsRealTime(now))) return Spun::kNot;
+    if (!spin.MayGoOn(progress::IsRealTime(now)) || Policy()->EndsSpins(now)) {
+      return Spun::kNot;
+    }
     sched_yield();
     const absl::Time back = base::SteadyNow();
     Policy()->RecordYield(back - now, back, &t_losses);

@@ -76,7 +76,8 @@ SocketSpin::Spun SocketSpin::SpinFor(absl::Duration budget) {
     if (sources_.may_have_events()) return Spun::kEvents;
     if (sources_.paths->PollHot()) return Spun::kPaths;
     const absl::Time now = base::SteadyNow();
-    if (now >= end || !spin.MayGoOn(progress::IsRealTime(now))) {
+    if (now >= end || !spin.MayGoOn(progress::IsRealTime(now)) ||
+        sources_.policy->EndsSpins(now)) {
       return Spun::kNothing;
     }
     sched_yield();

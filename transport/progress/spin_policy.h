@@ -98,6 +98,12 @@ class SpinPolicy {
   // were lost.
   bool Rests(absl::Time now) const;
 
+  // Returns true if a thread that spins must stop at `now`, because the policy
+  // rests. kBusy never stops.
+  bool EndsSpins(absl::Time now) const {
+    return mode_ != PollingMode::kBusy && Rests(now);
+  }
+
   // Records that a spinner yielded its core, and regained it at `now`, after
   // `took`. `losses` are those of its thread. Two losses in a row are a reason
   // to rest. Soon after a rest, one loss suffices.

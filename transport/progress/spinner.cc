@@ -25,7 +25,9 @@ Spinner::Spun Spinner::PollFor(absl::Time start, absl::Duration budget,
     if (look()) return Spun::kFound;
     const absl::Time now = base::SteadyNow();
     if (now - start >= budget) return Spun::kIdle;
-    if (!spin.MayGoOn(IsRealTime(now))) return Spun::kNot;
+    if (!spin.MayGoOn(IsRealTime(now)) || policy_.EndsSpins(now)) {
+      return Spun::kNot;
+    }
     sched_yield();  // other threads, such as the peer's, may need the core
     const absl::Time back = base::SteadyNow();
     policy_.RecordYield(back - now, back, &losses_);

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "tests/transport/base/set_clock.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock {
 namespace core {
@@ -123,6 +124,25 @@ TEST_F(SocketSpinTest, LooksAgainOnceEventsComeSoon) {
     Wait(&policy);
   }
   EXPECT_GT(looks_, 0);
+}
+
+TEST_F(SocketSpinTest, StopsOnceAnotherThreadHasLostItsCore) {
+  progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
+  // Lets the policy learn its longest spin.
+  for (int i = 0; i < 100; ++i) policy.Record(true, absl::Microseconds(1));
+  const auto look = [&] {
+    ++looks_;
+    policy.RecordCostlyYield(absl::Milliseconds(4), base::SteadyNow());
+    return false;
+  };
+  grpc_core::ExecCtx context;
+  const SpinSources sources = {look, &paths_, &policy};
+  SocketSpin spin(sources, nullptr, grpc_core::Timestamp::InfFuture());
+  *spin.worker() = reinterpret_cast<grpc_pollset_worker*>(this);
+  EXPECT_LT(context.Now(), spin.deadline()) << "epoll_wait() sleeps";
+  *spin.worker() = nullptr;
+  context.Flush();
+  EXPECT_EQ(looks_, 1);
 }
 
 TEST_F(SocketSpinTest, TheTimeAfterASpinIsThePresent) {

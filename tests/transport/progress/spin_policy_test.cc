@@ -74,6 +74,16 @@ TEST(SpinPolicy, RestsAfterItHasLostItsCoreAgainAndAgain) {
   EXPECT_EQ(policy.Budget(end), before) << "what was learnt is kept";
 }
 
+TEST(SpinPolicy, ARestEndsSpinsExceptInBusyMode) {
+  for (const PollingMode mode : {PollingMode::kAdaptive, PollingMode::kBusy}) {
+    SpinPolicy policy(mode);
+    EXPECT_FALSE(policy.EndsSpins(kNow));
+    const absl::Time lost = LoseTwice(&policy, absl::Microseconds(20));
+    EXPECT_EQ(policy.EndsSpins(lost), mode == PollingMode::kAdaptive);
+    EXPECT_FALSE(policy.EndsSpins(lost + SpinPolicy::kRestFactor * kSlice));
+  }
+}
+
 TEST(SpinPolicy, OneLossSoonAfterARestDoublesIt) {
   SpinPolicy policy(PollingMode::kAdaptive);
   absl::Time now = LoseTwice(&policy, absl::Microseconds(20));
