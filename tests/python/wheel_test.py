@@ -147,6 +147,16 @@ def test_grpc_alone_with_its_libraries_beside_pypis_grpcio(tmp_path):
         assert re.search(rf"{library}\S* => {folder}", linked), linked
 
 
+def test_other_pythons_are_for_grpc_alone():
+    for arguments, message in (
+            (["--python=/usr/bin/python4"], "--python are for --grpc"),
+            (["--grpc", "--plain", "--python=/is/nowhere"], "is no Python")):
+        made = subprocess.run(["tools/wheel", *arguments], text=True,
+                              capture_output=True)
+        assert made.returncode == 1
+        assert message in made.stderr
+
+
 def test_libraries_need_auditwheel(tmp_path):
     path = "/usr/bin:/bin"
     if shutil.which("auditwheel", path=path) is not None:
