@@ -19,9 +19,10 @@ VERBS_RATES = (0, 1, 10)
 
 # A run of bench/rpc. `scored` lists the message sizes whose times count.
 Run = collections.namedtuple("Run", "benchmark sizes scored rpcs window")
-# A group of settings: the variable, its values, the runs that show the effect,
-# and the number of RPCs until the adaptive setting settles. Other settings need
-# only the RPCs until TCP settles.
+# A group of settings: the variable, its values, and the runs that show the
+# effect. `settling` and `others` are numbers of warm-up RPCs. The adaptive
+# setting needs `settling` RPCs until its tuner settles. A fixed setting needs
+# only `others` RPCs, until TCP settles.
 Group = collections.namedtuple("Group", "variable values runs settling others")
 
 CHUNKS = Group(

@@ -116,7 +116,8 @@ NetGroup::~NetGroup() {
   if (!CheckOwner().ok()) return;
   base::MutexLock lock(&mu_);
   Report();
-  // Sends the letters before the message that this rank leaves.
+  // Waits until the peers have received all letters, or for kFlush. Only then
+  // tells the peers that this rank leaves.
   links_->Flush(kFlush);
   Message leave;
   leave.kind = Message::Kind::kLeave;

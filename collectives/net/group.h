@@ -68,8 +68,9 @@ class NetGroup final : public Group {
 
   int rank() const override { return ledger_->rank(); }
   int ranks() const override { return ledger_->ranks(); }
-  // Returns a line with the path to each rank, and a line for each operation so
-  // far with its algorithm and the estimates of others.
+  // Returns text for people. The first line lists the path to each other rank.
+  // Each planned operation adds a line: the chosen algorithm, its estimated
+  // time, and the estimated times of the other algorithms.
   std::string Describe() const override;
   void Abort() override;
 

@@ -20,8 +20,8 @@ std::string StepFolder(uint64_t step) {
 absl::optional<uint64_t> ParseStepFolder(absl::string_view name) {
   absl::string_view digits = name;
   uint64_t step = 0;
-  // Accept only the exact name of a step, without a sign, a space, or other
-  // leading zeros.
+  // Accepts only names that StepFolder() makes: without a sign, a space, or
+  // leading zeros beyond the padding to ten digits.
   if (!absl::ConsumePrefix(&digits, "step-") ||
       !absl::SimpleAtoi(digits, &step) || StepFolder(step) != name) {
     return absl::nullopt;

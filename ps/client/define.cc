@@ -164,8 +164,10 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
   return choice;
 }
 
-// Returns the choice of a cut for a run that some servers have lost. Returns
-// DATA_LOSS unless the chosen checkpoint continues that run.
+// Asks server 0 for the checkpoint from which all servers continue `lost`.
+// Returns DATA_LOSS if server 0 refuses or has no checkpoint, or if the
+// checkpoint does not continue the run. Also accepts a checkpoint of a later
+// run of the same training, but only if no server has kept values of `lost`.
 absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
                                                 const LostRun& lost,
                                                 absl::Time limit) {

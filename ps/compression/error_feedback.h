@@ -36,9 +36,10 @@ class ErrorFeedback {
   void Take(absl::Span<const int32_t> indices, tensor::DType dtype, void* to,
             const optim::Workers& workers);
 
-  // Adds finite elements at distinct `indices`; both may be unaligned. Directly
-  // after Take(), restores the earlier state bit by bit, except for the sign of
-  // a 0 and for values beyond the limit.
+  // Adds finite `values` to the elements at distinct `indices`. The memory of
+  // both tensors may be unaligned. Directly after Take(), with the elements
+  // that were taken, restores the earlier state bit by bit. Exceptions: the
+  // sign of a 0, and elements that exceeded the limit of Take().
   void PutBack(const tensor::Tensor& indices, const tensor::Tensor& values,
                const optim::Workers& workers);
 

@@ -33,7 +33,8 @@
 namespace penstock::e2e {
 namespace {
 
-// Returns a message like a stub's.
+// Returns a SimpleRequest with a payload of this size, serialized by the code
+// that generated stubs use.
 grpc::ByteBuffer Serialized(size_t payload_bytes) {
   SimpleRequest message;
   message.mutable_payload()->set_body(Pattern(payload_bytes));

@@ -115,7 +115,8 @@ class Oracle {
     return latest;
   }
 
-  // Runs a program once more if gRPC misjudged a connection.
+  // Runs `program` over `route`. Repeats the run once if gRPC misread the
+  // result of a connect(): see TellsOfMisreadConnect().
   Result Run(const Route& route, const Program& program) {
     Result result = World(route, program).Run();
     if (!HasMisreadConnect(result)) return result;

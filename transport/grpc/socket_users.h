@@ -6,9 +6,10 @@
 namespace penstock {
 namespace core {
 
-// A member of each object that has connections over Penstock. Stock HTTP/2
-// connections of the same channel or server count as well. A process without
-// such an object waits as it would with stock gRPC.
+// A member of each server and each subchannel's connector that use Penstock,
+// even if their connections fall back to stock HTTP/2. While the process has a
+// SocketUser, waiting threads may spin for sockets before they sleep in epoll.
+// Without a SocketUser, threads wait as in stock gRPC.
 //
 // Thread-safe without locks.
 class SocketUser {

@@ -35,8 +35,9 @@ class Greeters : public std::enable_shared_from_this<Greeters> {
 
   // Adds an accepted connection.
   void Begin(base::UniqueFd socket, const sockaddr_storage& peer);
-  // Drops the least valuable connection, unless its client has sent the token.
-  // Returns false if there are no connections.
+  // Reads once more from the oldest connection of the host with the most
+  // connections. Drops that connection if its client still has not sent the
+  // token. Returns false if there are no connections.
   bool MakeRoom();
   // Closes all connections, and releases the callback.
   void Stop();

@@ -34,7 +34,8 @@ class FakeEtcd {
   void FailWith(grpc::StatusCode code);
   // Makes the next transaction take effect, and fail with UNAVAILABLE.
   void LoseNextAnswer();
-  // Answers each header with another cluster id or revision; 0: the right one.
+  // Puts this cluster id or revision into the header of each answer. 0 makes
+  // the headers right again.
   void LieOfCluster(uint64_t cluster_id);
   void LieOfRevision(int64_t revision);
   // Requires a user. ForgetTokens() makes all tokens invalid.

@@ -86,9 +86,10 @@ TEST(EagerTunerTest, AnnouncementsOfOneSizeSayNothingOfWhatIsFixed) {
 }
 
 // Returns the eager limit of a tuner on a link with this fixed round-trip time
-// and this time per byte. An eager message above the starting size (8 KiB) may
-// occupy the link for at most half the fixed time plus 2.4 ms, the time of the
-// pieces of an announced message.
+// and this time per byte. A message of that size may occupy the link for half
+// the fixed time plus 2.4 ms. The 2.4 ms are the time that the pieces of an
+// announced message may take (kPipes * kMaxDelayNs of ChunkTuner). This rule
+// never lowers the limit below the starting size, 8 KiB.
 size_t LimitOnLink(double round_trips_ns, double ns_per_byte) {
   EagerTuner tuner(kBounds, true);
   for (int i = 0; i < 200; ++i) {

@@ -76,8 +76,9 @@ class BudgetTest : public RawPeerTest {
     raw_->Send(Header(FrameType::kAnnounce, stream),
                wire::EncodeAnnounce(announce, wire::kVersion));
   }
-  // Announces a first message, which uses the budget for reading and is not
-  // consumed. Later messages must wait.
+  // Opens a session with a read budget of one byte, and announces a message
+  // that nobody consumes. The message uses up the whole budget. Therefore the
+  // session defers the reads of all messages that are announced later.
   void DeferAllButTheFirst() {
     config_.read_budget = 1;
     Open(config_);

@@ -1,4 +1,5 @@
-// A client's attempts to meet the server of a TCP connection.
+// A client's attempts to get a path over shared memory to a server. The client
+// already has a TCP connection to that server.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_CALL_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_CALL_H_

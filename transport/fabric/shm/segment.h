@@ -29,10 +29,10 @@ absl::Status CheckKernel();
 enum class Access { kRead, kWrite };
 absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 
-// Returns OK if `fd`, a peer's, is a sealed memfd of `size` bytes, with pages
-// of a known size and enough blocks for all of them. Otherwise returns
-// FAILED_PRECONDITION or INVALID_ARGUMENT. Does not find holes, because blocks
-// beyond the end may compensate for them in number.
+// Checks memory that a peer sent. Returns OK if `fd` is a sealed memfd of
+// `size` bytes, has a supported page size, and has blocks for at least `size`
+// bytes. Otherwise returns FAILED_PRECONDITION or INVALID_ARGUMENT. May miss a
+// hole, because the count includes blocks beyond `size`: see CheckForHole().
 absl::Status CheckPeerMemory(int fd, uint64_t size);
 
 // The size of the parts, in bytes, in which a peer's memory is searched for

@@ -223,8 +223,9 @@ TEST_F(Strangers, FloodOfThemIsBounded) {
   TakeAThread(offer, lingering_.get());
   for (Lingering& each : more) TakeAThread(offer, &each);
   // Connects until the server stops accepting. The server refuses each
-  // connection, and cannot close any. On a busy machine this takes many rounds:
-  // while nobody accepts, only the backlog takes connections.
+  // connection, but all closing threads are blocked. Refused connections
+  // therefore pile up to the cap. On a busy machine this takes many rounds:
+  // while the server's thread does not run, only the backlog fills.
   size_t refused = 0;
   const auto flood = [&] {
     for (size_t i = 0; i < 4 * progress::kManyTasksAside; ++i) {
