@@ -148,10 +148,14 @@ def test_an_error_of_a_stream_with_one_response(team):
 
     method = start(team, bad=grpc.stream_unary_rpc_method_handler(
         handler)).stream_unary("/test/bad")
-    for error in (caught(method, iter([])), caught(method.with_call, iter([])),
-                  caught(method.future(iter([])).result)):
+    for form, kind in ((method, "_InactiveRpcError"),
+                       (method.with_call, "_InactiveRpcError"),
+                       (lambda requests: method.future(requests).result(),
+                        "_MultiThreadedRendezvous")):
+        error = caught(form, iter([]))
         assert error.code() is grpc.StatusCode.ABORTED
         assert error.details() == "no"
+        assert isinstance(error, getattr(grpc._channel, kind))
 
 
 def test_an_iterator_of_requests_that_raises(team):

@@ -94,6 +94,7 @@ def return_text(request, context):
 def test_errors_of_handlers(team, handler, code, details):
     channel = team.start(handler=handler)
     call = channel.unary_unary("/test/handler")
+    kinds = []
     for error in (caught(call, b""), caught(call.with_call, b""),
                   caught(call.future(b"").result),
                   call.future(b"").exception()):
@@ -102,6 +103,11 @@ def test_errors_of_handlers(team, handler, code, details):
         assert isinstance(error, grpc.Call)
         assert isinstance(error, grpc.Future)
         assert code in str(error)
+        kinds.append([isinstance(error, kind) for kind in (
+            grpc._channel._InactiveRpcError,
+            grpc._channel._MultiThreadedRendezvous)])
+    # Programs name these after `except`.
+    assert kinds == [[True, False]] * 2 + [[False, True]] * 2
     if handler is abort:
         assert ("x-why", "so") in error.trailing_metadata()
 

@@ -4,6 +4,7 @@ that come back, forks, exits."""
 
 import concurrent.futures
 import contextlib
+import importlib
 import itertools
 import os
 import socket
@@ -363,13 +364,17 @@ def test_calls_leave_no_callbacks_behind():
                 call.cancel()
             while penstock.grpc._reports._callbacks or any(
                     server._plane and server._plane._contexts
-                    for server in penstock.grpc._server.live):
+                    for server in penstock.grpc._fast_server.live):
                 assert time.monotonic() < end
 
 
 def test_names_of_grpcio_are_here_too():
     assert penstock.grpc.StatusCode is grpc.StatusCode
     assert "StatusCode" in dir(penstock.grpc)
+    # Programs write `except grpc._channel._InactiveRpcError`.
+    for name in ("_channel", "_server", "_common", "experimental"):
+        module = importlib.import_module("grpc." + name)
+        assert getattr(penstock.grpc, name) is module
     with pytest.raises(AttributeError):
         penstock.grpc.nothing  # pylint: disable=pointless-statement
 
@@ -510,7 +515,7 @@ def test_an_unmodified_program(tmp_path):
                                       f"{run_pytest.PACKAGES}:{tmp_path}"})
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout == \
-            "penstock.grpc._channel penstock.grpc._server -v 1\n"
+            "penstock.grpc._fast_channel penstock.grpc._fast_server -v 1\n"
 
 
 if __name__ == "__main__":

@@ -60,8 +60,8 @@ except ImportError as error:
 GRPC_FILES = {
     "penstock/" + name for name in (
         "__init__.py", "grpc/__init__.py", "grpc/__main__.py", "grpc/_calls.py",
-        "grpc/_channel.py", "grpc/_context.py", "grpc/_reports.py",
-        "grpc/_rules.py", "grpc/_run.py", "grpc/_server.py",
+        "grpc/_context.py", "grpc/_fast_channel.py", "grpc/_fast_server.py",
+        "grpc/_reports.py", "grpc/_rules.py", "grpc/_run.py",
         "grpc/_stream_calls.py", "grpc/_wire.py", "grpc/aio.py",
         "_rpc" + sysconfig.get_config_var("EXT_SUFFIX"))}
 

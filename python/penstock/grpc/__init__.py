@@ -18,7 +18,7 @@ for `import grpc`.
 
 import grpc as _grpc
 
-from . import _channel, _rules, _server, aio
+from . import _fast_channel, _fast_server, _rules, aio
 
 __all__ = ["aio", "describe_paths", "insecure_channel", "install",
            "secure_channel", "server"]
@@ -45,7 +45,7 @@ def insecure_channel(target, options=None, compression=None):
     real = _real_insecure_channel(target, options=options,
                                   compression=compression)
     reason = reason or _rules.foreign(_real_insecure_channel, real)
-    return _channel.Channel(target, real, options, reason)
+    return _fast_channel.Channel(target, real, options, reason)
 
 
 def secure_channel(target, credentials, options=None, compression=None):
@@ -53,7 +53,7 @@ def secure_channel(target, credentials, options=None, compression=None):
     grpcio, which alone can prove the identities of its peers."""
     real = _real_secure_channel(target, credentials, options=options,
                                 compression=compression)
-    return _channel.Channel(
+    return _fast_channel.Channel(
         target, real, options,
         "the channel's credentials prove an identity, and only grpcio keeps it")
 
@@ -75,7 +75,7 @@ def server(thread_pool, handlers=None, interceptors=None, options=None,
                             compression=compression, xds=xds)
         return real, _rules.foreign(_real_server, real)
 
-    return _server.Server(make_real, thread_pool, handlers, interceptors,
+    return _fast_server.Server(make_real, thread_pool, handlers, interceptors,
                           options, reason)
 
 
@@ -95,10 +95,10 @@ def describe_paths():
     """Returns one line for each channel of the process, and for each client of
     its servers: the path of its calls, or why they go over grpcio."""
     lines = []
-    channels = [channel.describe() for channel in list(_channel.live)]
+    channels = [channel.describe() for channel in list(_fast_channel.live)]
     for target, path, detail, reason in [*channels, *aio.describe()]:
         lines.append(_line(f"to {target}", path, detail, reason))
-    for one in list(_server.live):
+    for one in list(_fast_server.live):
         for peer, path, detail, reason in one.describe():
             lines.append(_line(f"from {peer}", path, detail, reason))
     return sorted(lines)

@@ -7,10 +7,27 @@ import time
 
 import grpc
 
+try:
+    from grpc import _channel
+except ImportError:
+    _channel = None
+
 from . import _reports, _wire
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LOGGER = logging.getLogger(__name__)
+
+
+class _AnyError(grpc.RpcError, grpc.Call, grpc.Future):
+    """The base of errors for a grpcio that has renamed its own classes."""
+
+
+# The classes of grpcio's errors. Programs name them after `except`, because
+# they have code() and details(), which grpc.RpcError lacks. The classes here
+# override all public methods.
+InactiveRpcError = getattr(_channel, "_InactiveRpcError", _AnyError)
+MultiThreadedRendezvous = getattr(_channel, "_MultiThreadedRendezvous",
+                                  _AnyError)
 
 
 class _Outcome:
@@ -70,11 +87,11 @@ class EndedCall(_Outcome, grpc.Call):
         self._deadline = deadline
 
 
-class CallError(_Outcome, grpc.RpcError, grpc.Call, grpc.Future):
+class CallError(_Outcome, InactiveRpcError):
     """An error of a call that the program waited for."""
 
     def __init__(self, outcome):
-        super().__init__(outcome)
+        grpc.RpcError.__init__(self, outcome)
         self._set(outcome)
 
     def cancelled(self):
@@ -117,6 +134,12 @@ def outcome_of(code, details, head):
     return _wire.Outcome(code, details.decode("utf-8", "replace"), (), ())
 
 
+def outcome_from(call):
+    """Returns the Outcome of a call that has ended."""
+    return _wire.Outcome(call.code().value[0], call.details(),
+                         call.initial_metadata(), call.trailing_metadata())
+
+
 def too_large(side, message, limit):
     """Returns grpcio's text for a message above grpc.max_send_message_length."""
     return (f"{side}: Sent message larger than max ({len(message)} vs. "
@@ -139,11 +162,11 @@ def deserialized(outcome, message, deserializer):
                          outcome.initial, ()), None
 
 
-class FutureCall(grpc.RpcError, grpc.Call, grpc.Future):
+class FutureCall(MultiThreadedRendezvous):
     """A call that goes on while the program does other things."""
 
     def __init__(self, call, deserializer, deadline, begin_again):
-        super().__init__()
+        grpc.RpcError.__init__(self)
         self._call = call
         self._deserializer = deserializer
         self._deadline = deadline

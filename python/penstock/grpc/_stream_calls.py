@@ -122,13 +122,13 @@ def serialized(request, serializer):
     return request if type(request) is bytes else None
 
 
-class StreamCall(grpc.RpcError, grpc.Call, grpc.Future):
+class StreamCall(_calls.MultiThreadedRendezvous):
     """A call with a stream of responses, which it iterates over. With
     `is_unary_response`, a future of the one response instead."""
 
     def __init__(self, stream, deserializer, deadline, begin_again,
                  is_unary_response=False, requests=None):
-        super().__init__()
+        grpc.RpcError.__init__(self)
         self._stream = stream
         self._deserializer = deserializer
         self._deadline = deadline

@@ -383,7 +383,10 @@ class _StreamUnary(_StreamStream, grpc.StreamUnaryMultiCallable):
             return self._real.with_call(request_iterator, timeout, metadata,
                                         credentials, wait_for_ready,
                                         compression)
-        return call.result(), call
+        try:
+            return call.result(), call
+        except grpc.RpcError as error:
+            raise _calls.CallError(_calls.outcome_from(error)) from None
 
     def future(self, request_iterator, timeout=None, metadata=None,
                credentials=None, wait_for_ready=None, compression=None):
