@@ -6,12 +6,15 @@
 #include <condition_variable>
 
 #include "absl/time/time.h"
-#include "python/rpc/event.h"
 #include "python/rpc/spin.h"
 #include "transport/base/mutex.h"
-#include "transport/base/steady_time.h"
 
 namespace penstock::python {
+
+// Sleeps on `changed` until base::SteadyNow() reaches `deadline`, or until
+// something wakes the thread. Call with the lock.
+void SleepOn(std::condition_variable_any* changed, base::Mutex* mu,
+             absl::Time deadline);
 
 // A mutex, and waits for conditions on what it guards. Needs no GIL.
 class ABSL_LOCKABLE Monitor {
@@ -36,11 +39,7 @@ class ABSL_LOCKABLE Monitor {
       if (!condition()) SleepOn(&changed_, &mu_, deadline);
       return condition();
     };
-    while (!holds()) {
-      if (base::SteadyNow() >= deadline) return false;
-      PollThenSleep(holds, sleep);
-    }
-    return true;
+    return PollUntil(deadline, holds, sleep);
   }
 
  private:

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "python/gil.h"
-#include "python/rpc/event.h"
 #include "python/rpc/hello.h"
+#include "python/rpc/monitor.h"
 #include "python/rpc/payloads.h"
 #include "python/rpc/reports.h"
 #include "python/rpc/spin.h"
@@ -121,10 +121,9 @@ CallQueue::Incoming CallQueue::Linger() {
     ++lingering_;
   }
   const absl::Time deadline = base::SteadyNow() + kLinger;
-  while (!HasWork() && base::SteadyNow() < deadline) {
-    PollThenSleep([this] { return HasWork(); },
-                  [this, deadline] { return SleepUntil(deadline); });
-  }
+  PollUntil(
+      deadline, [this] { return HasWork(); },
+      [this, deadline] { return SleepUntil(deadline); });
   base::MutexLock lock(&mu_);
   --lingering_;
   Incoming call = TakeLocked();

@@ -2,8 +2,7 @@
 
 #include <cstdlib>
 
-#include "transport/progress/poll_set.h"
-#include "transport/progress/spinner.h"
+#include "transport/rpc/poll_wait.h"
 #include "transport/settings/settings.h"
 
 namespace penstock::python {
@@ -30,10 +29,9 @@ progress::PollingMode LoopPolling() {
              : progress::PollingMode::kEvent;
 }
 
-void PollThenSleep(const std::function<bool()>& is_done,
-                   const std::function<bool()>& sleep) {
-  thread_local progress::Spinner spinner(progress::PollSet::Get(), Polling());
-  spinner.Wait(/*watches=*/true, is_done, sleep);
+bool PollUntil(absl::Time deadline, const std::function<bool()>& is_done,
+               const std::function<bool()>& sleep) {
+  return rpc::PollUntil(Polling(), deadline, is_done, sleep);
 }
 
 }  // namespace penstock::python

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "absl/time/time.h"
 #include "transport/progress/spin_policy.h"
 
 namespace penstock::python {
@@ -14,12 +15,9 @@ namespace penstock::python {
 // thread that polls would take their core.
 progress::PollingMode LoopPolling();
 
-// Waits once on this thread, without the GIL: polls the process's paths for as
-// long as earlier waits of this thread suggest, and then calls `sleep`. Returns
-// early after any progress. `is_done` and `sleep` return true if the awaited
-// thing has happened.
-void PollThenSleep(const std::function<bool()>& is_done,
-                   const std::function<bool()>& sleep);
+// Waits on this thread as rpc::PollUntil() does. Call it Unlocked.
+bool PollUntil(absl::Time deadline, const std::function<bool()>& is_done,
+               const std::function<bool()>& sleep);
 
 }  // namespace penstock::python
 

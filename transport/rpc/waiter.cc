@@ -2,33 +2,12 @@
 
 #include <algorithm>
 
-#include "absl/status/statusor.h"
 #include "transport/base/steady_time.h"
-#include "transport/progress/event_loop.h"
 #include "transport/progress/poll_set.h"
-#include "transport/progress/spinner.h"
+#include "transport/rpc/poll_wait.h"
 
 namespace penstock {
 namespace rpc {
-namespace {
-
-progress::Spinner* SpinnerOfThread(progress::PollingMode mode) {
-  thread_local progress::Spinner spinner(progress::PollSet::Get(), mode);
-  return &spinner;
-}
-
-// Polls on the loop's thread until the paths have no input.
-void PollOnLoop(progress::PollingMode mode) {
-  const absl::StatusOr<progress::EventLoop*> loop =
-      progress::EventLoop::GetPolling(mode);
-  // Without a loop, there are no connections.
-  if (!loop.ok()) return;
-  (*loop)->Post([mode] {
-    if (progress::PollSet::Get()->PollAll()) PollOnLoop(mode);
-  });
-}
-
-}  // namespace
 
 void Waiter::Notify() {
   tokens_.fetch_add(1, std::memory_order_seq_cst);
@@ -65,23 +44,21 @@ bool Waiter::SleepUntil(absl::Time deadline) {
   return has_token();
 }
 
-bool Waiter::SpinOrSleepUntil(absl::Time deadline) {
-  progress::Spinner* const spinner = SpinnerOfThread(mode_);
-  bool is_taken = TryTake();
-  while (!is_taken && base::SteadyNow() < deadline) {
-    spinner->Wait(
-        /*watches=*/true, [this] { return has_token(); },
-        [this, deadline] { return SleepUntil(deadline); });
-    is_taken = TryTake();
+bool Waiter::PollOrSleepUntil(absl::Time deadline) {
+  while (!TryTake()) {  // another thread may have taken the token
+    if (!PollUntil(
+            mode_, deadline, [this] { return has_token(); },
+            [this, deadline] { return SleepUntil(deadline); })) {
+      return false;
+    }
   }
-  if (spinner->TakeLeftInput()) PollOnLoop(mode_);
-  return is_taken;
+  return true;
 }
 
 bool Waiter::Wait(absl::Duration timeout) {
   if (TryTake()) return true;
   if (timeout > absl::ZeroDuration()) {
-    return SpinOrSleepUntil(base::SteadyNow() + timeout);
+    return PollOrSleepUntil(base::SteadyNow() + timeout);
   }
   progress::PollSet::Get()->PollAll();
   return TryTake();

@@ -39,7 +39,7 @@ class Waiter {
   // Sleeps until there is a token, or until `deadline` of SteadyNow(). Returns
   // true if there is a token.
   bool SleepUntil(absl::Time deadline);
-  bool SpinOrSleepUntil(absl::Time deadline);
+  bool PollOrSleepUntil(absl::Time deadline);
 
   const progress::PollingMode mode_;
   std::atomic<int> tokens_{0};

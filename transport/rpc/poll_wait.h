@@ -1,0 +1,27 @@
+// Waits of threads that poll before they sleep.
+
+#ifndef PENSTOCK_TRANSPORT_RPC_POLL_WAIT_H_
+#define PENSTOCK_TRANSPORT_RPC_POLL_WAIT_H_
+
+#include <functional>
+
+#include "absl/time/time.h"
+#include "transport/progress/spin_policy.h"
+
+namespace penstock {
+namespace rpc {
+
+// Polls the fast paths of the process for a while, as `mode` says, then calls
+// sleep(), and so on, until is_done() or until base::SteadyNow() reaches
+// `deadline`. Returns is_done(). sleep() blocks until is_done() may have
+// changed, at the latest until the deadline. With CallbackThread::kAny, a
+// callback that changes is_done() may run on this thread. The first wait of a
+// thread sets the mode for all its waits.
+bool PollUntil(progress::PollingMode mode, absl::Time deadline,
+               const std::function<bool()>& is_done,
+               const std::function<bool()>& sleep);
+
+}  // namespace rpc
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_RPC_POLL_WAIT_H_
