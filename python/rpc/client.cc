@@ -5,6 +5,7 @@
 
 #include "python/gil.h"
 #include "python/rpc/closed.h"
+#include "python/rpc/declined.h"
 #include "python/rpc/hello.h"
 #include "python/rpc/payloads.h"
 #include "python/rpc/reports.h"
@@ -40,6 +41,7 @@ bool CallState::End(absl::StatusOr<rpc::Response> result) {
     if (std::exchange(has_ended_, true)) return false;
     result_ = std::move(result);
     number = number_;
+    if (number == 0 && IsDeclinedLocked()) number = decline_number_;
     timer = timer_;
   }
   ended_.Set();
@@ -55,6 +57,19 @@ void CallState::Report(uint64_t number) {
     base::MutexLock lock(&mu_);
     number_ = number;
     if (!has_ended_) return;
+  }
+  Reports::Get()->Add(number);
+}
+
+bool CallState::IsDeclinedLocked() const {
+  return result_.ok() && IsDeclined(result_->metadata);
+}
+
+void CallState::ReportDecline(uint64_t number) {
+  {
+    base::MutexLock lock(&mu_);
+    decline_number_ = number;
+    if (!has_ended_ || number_ != 0 || !IsDeclinedLocked()) return;
   }
   Reports::Get()->Add(number);
 }
@@ -232,10 +247,10 @@ bool RpcClient::Call::Wait(double seconds) {
   return is_done();
 }
 
-bool RpcClient::Call::Cancel() {
+bool RpcClient::Call::End(int code, const std::string& message) {
   Unlocked unlocked;
   return client_->End(
-      started_, absl::CancelledError("Locally cancelled by application!"));
+      started_, absl::Status(static_cast<absl::StatusCode>(code), message));
 }
 
 py::tuple RpcClient::Call::Outcome() const {
@@ -246,8 +261,9 @@ void BindClient(py::module_& module) {
   py::class_<RpcClient::Call, std::shared_ptr<RpcClient::Call>>(module, "Call")
       .def("is_done", &RpcClient::Call::is_done)
       .def("wait", &RpcClient::Call::Wait)
-      .def("cancel", &RpcClient::Call::Cancel)
+      .def("end", &RpcClient::Call::End)
       .def("report", &RpcClient::Call::Report)
+      .def("report_decline", &RpcClient::Call::ReportDecline)
       .def("outcome", &RpcClient::Call::Outcome);
   py::class_<RpcClient, std::shared_ptr<RpcClient>>(module, "Client")
       .def(py::init(&RpcClient::Connect))

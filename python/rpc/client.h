@@ -33,6 +33,9 @@ class CallState {
   void ExpireAfter(absl::Duration timeout, std::function<void()> expire);
   // Adds `number` to Reports when the call has ended, perhaps at once.
   void Report(uint64_t number);
+  // Adds `number` to Reports if the server has declined the call, unless
+  // Report() was called.
+  void ReportDecline(uint64_t number);
   Event& ended() { return ended_; }
   // Returns the result. Call after the end.
   const absl::StatusOr<rpc::Response>& result() const { return result_; }
@@ -42,7 +45,10 @@ class CallState {
   absl::StatusOr<rpc::Response> result_;
   base::Mutex mu_;
   bool has_ended_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none wanted
+  bool IsDeclinedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;          // 0: none wanted
+  uint64_t decline_number_ ABSL_GUARDED_BY(mu_) = 0;  // likewise
   progress::EventLoop::Id timer_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
@@ -112,9 +118,11 @@ class RpcClient::Call {
   bool is_done() const { return started_.state->ended().is_set(); }
   // Waits up to `seconds`; negative means no limit. Returns is_done().
   bool Wait(double seconds);
-  // Ends the call with CANCELLED. Returns false if the call has ended before.
-  bool Cancel();
+  // Ends the call with a status code and a text. Returns false if the call has
+  // ended before.
+  bool End(int code, const std::string& message);
   void Report(uint64_t number) { started_.state->Report(number); }
+  void ReportDecline(uint64_t number) { started_.state->ReportDecline(number); }
   // Returns (code, message, metadata, payload). Call after the end.
   pybind11::tuple Outcome() const;
 

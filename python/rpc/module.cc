@@ -23,11 +23,15 @@ PYBIND11_MODULE(_rpc, module) {
     if (!token.ok()) throw std::runtime_error(token.status().ToString());
     return py::bytes(*token);
   });
-  // Waits for reports, and returns their numbers.
-  module.def("take_reports", [] {
+  module.def("open_reports", [] { return python::Reports::Get()->Open(); });
+  // Waits for reports of a queue, and returns their numbers. Returns none when
+  // the queue is closed.
+  module.def("take_reports", [](uint64_t queue) {
     python::Unlocked unlocked;
-    return python::Reports::Get()->Take();
+    return python::Reports::Get()->Take(queue);
   });
+  module.def("close_reports",
+             [](uint64_t queue) { python::Reports::Get()->Close(queue); });
   python::NoteMainThread();
   python::SurviveForks();
   python::PrepareForExit([] {});

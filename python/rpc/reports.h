@@ -1,42 +1,49 @@
-// Numbers of things that have happened, for a thread of Python's.
+// Numbers of things that have happened, for threads of Python's.
 
 #ifndef PENSTOCK_PYTHON_RPC_REPORTS_H_
 #define PENSTOCK_PYTHON_RPC_REPORTS_H_
 
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "transport/base/mutex.h"
 
 namespace penstock::python {
 
-// A queue of numbers. The program chooses a number for a call, and one thread
-// of Python's takes the number when the call has ended. Thread-safe. Needs no
-// GIL.
+// Queues of numbers. The program chooses a number for a call, and a thread of
+// Python's takes the number when the call has ended. The upper half of a number
+// is that of its queue, so that a thread that is busy delays its own queue
+// only. Thread-safe. Needs no GIL.
 class Reports {
  public:
-  void Add(uint64_t number) {
-    base::MutexLock lock(&mu_);
-    numbers_.push_back(number);
-    changed_.notify_one();
-  }
-  // Waits until there is a number, and takes all. Call it Unlocked.
-  std::vector<uint64_t> Take() {
-    base::MutexLock lock(&mu_);
-    while (numbers_.empty()) changed_.wait(mu_);
-    std::vector<uint64_t> numbers;
-    numbers.swap(numbers_);
-    return numbers;
-  }
+  // The bits of a number below those of its queue.
+  static constexpr int kQueueShift = 32;
 
-  // Returns the queue of this process. A forked child has its own.
+  // Makes a queue. Returns its number, which is not 0.
+  uint64_t Open();
+  // Adds a number to its queue. Drops the number if the queue is closed.
+  void Add(uint64_t number);
+  // Waits until the queue has a number, and takes all. Returns none when the
+  // queue is closed. Call it Unlocked, on one thread for each queue.
+  std::vector<uint64_t> Take(uint64_t queue);
+  void Close(uint64_t queue);
+
+  // Returns the queues of this process. A forked child has its own.
   static Reports* Get();
 
  private:
+  struct Queue {
+    std::condition_variable_any changed;
+    std::vector<uint64_t> numbers;
+    bool closed = false;
+  };
+
   base::Mutex mu_;
-  std::condition_variable_any changed_;
-  std::vector<uint64_t> numbers_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
+  // By their numbers. Take() removes a closed queue.
+  std::map<uint64_t, Queue> queues_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::python

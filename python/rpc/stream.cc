@@ -221,6 +221,7 @@ void BindStreams(py::module_& module) {
       .def("wait", &SentStream::Wait)
       .def("end", &SentStream::End)
       .def("report", &SentStream::Report)
+      .def("report_decline", &SentStream::ReportDecline)
       .def("outcome", &SentStream::Outcome);
   py::class_<ReceivedStream, std::shared_ptr<ReceivedStream>>(module,
                                                               "ReceivedStream")

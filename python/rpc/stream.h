@@ -48,6 +48,7 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
   // has ended before.
   bool End(int code, const std::string& message);
   void Report(uint64_t number) { state_->Report(number); }
+  void ReportDecline(uint64_t number) { state_->ReportDecline(number); }
   // Returns (code, message, metadata at the end). Call after the end.
   pybind11::tuple Outcome() const;
 

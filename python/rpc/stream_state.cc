@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "python/rpc/declined.h"
 #include "python/rpc/reports.h"
 
 namespace penstock::python {
@@ -41,6 +42,7 @@ bool StreamState::End(rpc::End end) {
     output_ended_ = true;
     end_ = std::move(end);
     number = number_;
+    if (number == 0 && IsDeclinedLocked()) number = decline_number_;
     timer = timer_;
     monitor_.NotifyAll();
   }
@@ -133,6 +135,19 @@ void StreamState::Report(uint64_t number) {
     MonitorLock lock(&monitor_);
     number_ = number;
     if (!end_.has_value()) return;
+  }
+  Reports::Get()->Add(number);
+}
+
+bool StreamState::IsDeclinedLocked() const {
+  return end_.has_value() && end_->status.ok() && IsDeclined(end_->metadata);
+}
+
+void StreamState::ReportDecline(uint64_t number) {
+  {
+    MonitorLock lock(&monitor_);
+    decline_number_ = number;
+    if (number_ != 0 || !IsDeclinedLocked()) return;
   }
   Reports::Get()->Add(number);
 }

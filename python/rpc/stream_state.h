@@ -59,10 +59,14 @@ class StreamState {
   rpc::End end();
   // Adds `number` to Reports when the stream has ended, perhaps at once.
   void Report(uint64_t number);
+  // Adds `number` to Reports if the server has declined the stream, unless
+  // Report() was called.
+  void ReportDecline(uint64_t number);
   // Calls `expire` after `timeout`, unless the stream ends before.
   void ExpireAfter(absl::Duration timeout, std::function<void()> expire);
 
  private:
+  bool IsDeclinedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_);
   bool HasMessageLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_) {
     return !messages_.empty() || input_ended_;
   }
@@ -75,7 +79,8 @@ class StreamState {
   int writes_ ABSL_GUARDED_BY(monitor_) = 0;  // not accepted yet
   absl::optional<std::string> metadata_ ABSL_GUARDED_BY(monitor_);
   absl::optional<rpc::End> end_ ABSL_GUARDED_BY(monitor_);
-  uint64_t number_ ABSL_GUARDED_BY(monitor_) = 0;  // 0: none wanted
+  uint64_t number_ ABSL_GUARDED_BY(monitor_) = 0;          // 0: none wanted
+  uint64_t decline_number_ ABSL_GUARDED_BY(monitor_) = 0;  // likewise
   progress::EventLoop::Id timer_ ABSL_GUARDED_BY(monitor_) = 0;
 };
 

@@ -216,6 +216,43 @@ def test_callbacks_of_futures_run_once(team):
     assert future.exception() is None and future.traceback() is None
 
 
+def test_a_callback_that_blocks_delays_its_own_channel_only(team):
+    go, blocked, unblock = (threading.Event() for _ in range(3))
+    cancelled, done = threading.Event(), threading.Event()
+    started = threading.Semaphore(0)
+
+    def wait(request, context):
+        context.add_callback(cancelled.set)
+        started.release()
+        go.wait(20)
+        return request
+
+    def block(ended):
+        blocked.set()
+        unblock.wait(20)
+
+    try:
+        first = team.start(wait=wait).unary_unary("/test/wait").future(b"x")
+        first.add_done_callback(block)
+        assert started.acquire(timeout=20)
+        go.set()
+        assert blocked.wait(20)
+        go.clear()
+        cancelled.clear()
+        other = team.connect().unary_unary("/test/wait")
+        second, third = other.future(b"x"), other.future(b"x")
+        third.add_done_callback(lambda ended: done.set())
+        for _ in (second, third):
+            assert started.acquire(timeout=20)
+        second.cancel()
+        assert cancelled.wait(10)
+        go.set()
+        assert done.wait(10)
+    finally:
+        unblock.set()
+    assert first.result() == b"x"
+
+
 def test_interceptors_of_the_client(team):
     class Counting(grpc.UnaryUnaryClientInterceptor):
         calls = 0

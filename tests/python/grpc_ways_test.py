@@ -199,6 +199,7 @@ def test_a_server_at_all_addresses_has_its_data_plane_at_loopback():
 
 def test_a_server_that_stops_declines_to_its_successor():
     started, go = threading.Event(), threading.Event()
+    noted = threading.Semaphore(0)
 
     def wait(requests, context):
         started.set()
@@ -213,6 +214,9 @@ def test_a_server_that_stops_declines_to_its_successor():
         server = penstock.grpc.server(
             concurrent.futures.ThreadPoolExecutor(4), [fast_grpc.Handlers({
                 "echo": lambda request, context: request,
+                "note": lambda request, context: noted.release() or b"",
+                "note_all": grpc.stream_unary_rpc_method_handler(
+                    lambda requests, context: noted.release() or b""),
                 "wait": grpc.stream_stream_rpc_method_handler(wait),
                 "count": grpc.unary_stream_rpc_method_handler(
                     lambda request, context: iter([b"1", b"2"])),
@@ -225,7 +229,7 @@ def test_a_server_that_stops_declines_to_its_successor():
 
     old, port = start(0)
     channels = [penstock.grpc.insecure_channel(f"127.0.0.1:{port}")
-                for _ in range(5)]
+                for _ in range(7)]
     for channel in channels:
         fast_grpc.until_fast(channel)
     call = channels[0].stream_stream("/test/wait")(iter([]))
@@ -247,6 +251,11 @@ def test_a_server_that_stops_declines_to_its_successor():
 
     # The first call of each channel is declined.
     ready = {"wait_for_ready": True, "timeout": 20}
+    # Calls begin again even if nobody looks at them.
+    futures = [channels[5].unary_unary("/test/note").future(b"", **ready),
+               channels[6].stream_unary("/test/note_all").future(iter([]),
+                                                                 **ready)]
+    assert all(noted.acquire(timeout=15) for _ in futures)
     assert list(channels[0].unary_stream("/test/count")(b"", **ready)) == [
         b"1", b"2"]
     joined, answer = channels[1].stream_unary("/test/join").with_call(
@@ -362,7 +371,7 @@ def test_calls_leave_no_callbacks_behind():
                 call = channel.unary_stream("/test/endless")(b"x")
                 next(call)
                 call.cancel()
-            while penstock.grpc._reports._callbacks or any(
+            while any(map(len, penstock.grpc._reports._queues)) or any(
                     server._plane and server._plane._contexts
                     for server in penstock.grpc._fast_server.live):
                 assert time.monotonic() < end

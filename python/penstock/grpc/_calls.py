@@ -2,7 +2,6 @@
 
 import logging
 import sys
-import threading
 import time
 
 import grpc
@@ -12,7 +11,7 @@ try:
 except ImportError:
     _channel = None
 
-from . import _reports, _wire
+from . import _wire
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LOGGER = logging.getLogger(__name__)
@@ -52,8 +51,7 @@ class _Outcome:
         return self._outcome.trailing
 
     def debug_error_string(self):
-        return (f"{self._code.name}: {self._outcome.details} "
-                "(over penstock.grpc)")
+        return debug_text(self._code, self._outcome.details)
 
     def is_active(self):
         return False
@@ -71,10 +69,7 @@ class _Outcome:
         return False
 
     def __repr__(self):
-        name = type(self).__name__
-        return (f"<{name} of RPC that terminated with:\n"
-                f"\tstatus = {self.code()}\n"
-                f'\tdetails = "{self.details()}"\n>')
+        return text_of(self)
 
     __str__ = __repr__
 
@@ -114,6 +109,18 @@ class CallError(_Outcome, InactiveRpcError):
 
     def add_done_callback(self, fn):
         fn(self)
+
+
+def debug_text(code, details):
+    """Returns the text for debugging of a call that has ended."""
+    return f"{code.name}: {details} (over penstock.grpc)"
+
+
+def text_of(call):
+    """Returns the text of a call that has ended."""
+    return (f"<{type(call).__name__} of RPC that terminated with:\n"
+            f"\tstatus = {call.code()}\n"
+            f'\tdetails = "{call.details()}"\n>')
 
 
 def traceback_of(error):
@@ -160,171 +167,3 @@ def deserialized(outcome, message, deserializer):
         return outcome, response
     return _wire.Outcome(13, "Exception deserializing response!",
                          outcome.initial, ()), None
-
-
-class FutureCall(MultiThreadedRendezvous):
-    """A call that goes on while the program does other things."""
-
-    def __init__(self, call, deserializer, deadline, begin_again):
-        grpc.RpcError.__init__(self)
-        self._call = call
-        self._deserializer = deserializer
-        self._deadline = deadline
-        # Begins the call over the real channel, and returns its future. Takes
-        # the head of the answer.
-        self._begin_again = begin_again
-        self._lock = threading.RLock()
-        self._real = None  # the future after a declined call
-        self._outcome = None
-        self._response = None
-        self._cancelled = False
-        self._callbacks = []
-        self._is_reported = False
-
-    def _settle(self):
-        """Reads the outcome of a call that has ended, once."""
-        with self._lock:
-            if self._outcome is not None or self._real is not None:
-                return
-            code, details, head, message = self._call.outcome()
-            outcome = outcome_of(code, details, head)
-            if outcome is None:
-                self._real = self._begin_again(head)
-                return
-            self._outcome, self._response = deserialized(
-                outcome, message, self._deserializer)
-
-    def _is_done(self):
-        if not self._call.is_done():
-            return False
-        self._settle()
-        return self._real is None or self._real.done()
-
-    def _wait(self, timeout):
-        """Waits for the end. Raises FutureTimeoutError after `timeout`."""
-        begin = time.monotonic()
-        if not self._call.wait(-1 if timeout is None else max(timeout, 0)):
-            raise grpc.FutureTimeoutError()
-        self._settle()
-        if self._real is not None:
-            if timeout is not None:
-                timeout = max(timeout - (time.monotonic() - begin), 0)
-            self._real.exception(timeout)
-
-    def cancel(self):
-        if self._real is not None:
-            return self._real.cancel()
-        with self._lock:  # callbacks see that the call is cancelled
-            if not self._call.cancel():
-                return False
-            self._cancelled = True
-        return True
-
-    def cancelled(self):
-        return self._cancelled or (self._real is not None and
-                                   self._real.cancelled())
-
-    def running(self):
-        return not self._is_done()
-
-    def done(self):
-        return self._is_done()
-
-    def result(self, timeout=None):
-        if self._ends_well(timeout):
-            return (self._response if self._real is None else
-                    self._real.result())
-        raise self
-
-    def _ends_well(self, timeout):
-        try:
-            self._wait(timeout)
-        except grpc.FutureCancelledError:
-            pass
-        if self.cancelled():
-            raise grpc.FutureCancelledError()
-        return self.code() is grpc.StatusCode.OK
-
-    def exception(self, timeout=None):
-        return None if self._ends_well(timeout) else self
-
-    def traceback(self, timeout=None):
-        if self._ends_well(timeout):
-            return None
-        return traceback_of(self)
-
-    def code(self):
-        self._wait_quietly()
-        if self._real is not None:
-            return self._real.code()
-        return CODES[self._outcome.code]
-
-    def _wait_quietly(self):
-        try:
-            self._wait(None)
-        except grpc.FutureCancelledError:
-            pass
-
-    def details(self):
-        return self._field("details", "details")
-
-    def initial_metadata(self):
-        return self._field("initial_metadata", "initial")
-
-    def trailing_metadata(self):
-        return self._field("trailing_metadata", "trailing")
-
-    def _field(self, name, field):
-        self._wait_quietly()
-        if self._real is not None:
-            return getattr(self._real, name)()
-        return getattr(self._outcome, field)
-
-    def debug_error_string(self):
-        return f"{self.code().name}: {self.details()} (over penstock.grpc)"
-
-    def is_active(self):
-        return not self._is_done()
-
-    def time_remaining(self):
-        if self._deadline is None:
-            return None
-        return max(self._deadline - time.time(), 0)
-
-    def add_done_callback(self, fn):
-        if not self.add_callback(lambda: fn(self)):
-            fn(self)
-
-    def add_callback(self, callback):
-        with self._lock:
-            if self._is_done():
-                return False
-            self._callbacks.append(callback)
-            if not self._is_reported:
-                self._is_reported = True
-                self._call.report(_reports.add(self._on_end))
-            return True
-
-    def _on_end(self):
-        self._settle()
-        with self._lock:
-            if self._real is not None and not self._real.done():
-                self._real.add_done_callback(lambda _: self._on_end())
-                return
-            callbacks, self._callbacks = self._callbacks, []
-        _reports.run(callbacks)
-
-    def __del__(self):
-        # The program has dropped a call that goes on, as grpcio's cancels it.
-        if (getattr(self, "_outcome", self) is None and self._real is None and
-                not self._is_reported):
-            self._call.cancel()
-
-    def __repr__(self):
-        if not self._is_done():
-            return f"<{type(self).__name__} object>"
-        return (f"<{type(self).__name__} of RPC that terminated with:\n"
-                f"\tstatus = {self.code()}\n"
-                f'\tdetails = "{self.details()}"\n>')
-
-    __str__ = __repr__

@@ -30,8 +30,9 @@ class Context(grpc.ServicerContext):
     """The context of a handler, and the answer of its unary call.
     Thread-safe."""
 
-    def __init__(self, received, metadata):
+    def __init__(self, received, metadata, queue):
         self._received = received
+        self._queue = queue       # runs callbacks after a cancellation
         self._metadata = metadata
         self._lock = threading.Lock()
         self._is_over = False     # answered, or given up
@@ -105,7 +106,7 @@ class Context(grpc.ServicerContext):
         with self._lock:
             if self._number is not None or self._is_over:
                 return
-            self._number = number = _reports.add(self._on_cancelled)
+            self._number = number = self._queue.add(self._on_cancelled)
         self._received.watch(number)
 
     def _on_cancelled(self):
@@ -119,7 +120,7 @@ class Context(grpc.ServicerContext):
         with self._lock:
             callbacks, self._callbacks = self._callbacks, None
             if self._number is not None:
-                _reports.drop(self._number)
+                self._queue.drop(self._number)
         _reports.run(callbacks or ())
         if self.on_over is not None:
             self.on_over(self)

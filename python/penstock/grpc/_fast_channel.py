@@ -9,7 +9,7 @@ import weakref
 import grpc
 
 from .. import _rpc
-from . import _calls, _rules, _stream_calls, _wire
+from . import _calls, _open_call, _reports, _rules, _stream_calls, _wire
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -186,6 +186,7 @@ class _Method:
         self._user_agent = channel._user_agent
         self._plain_head = _wire.encode_request((), self._user_agent)
         self._max_send_bytes = channel._max_send_bytes
+        self._queue = channel._queue
 
     def _head(self, timeout, metadata, credentials, compression):
         """Returns the head of a call, or None if only the real channel can make
@@ -300,8 +301,9 @@ class _UnaryUnary(_Method, grpc.UnaryUnaryMultiCallable):
             return real()
         client, head, message = prepared
         call = client.start(self._method, head, message, _seconds(timeout))
-        return _calls.FutureCall(call, self._deserializer, _deadline(timeout),
-                                 self._again(client, real))
+        return _open_call.FutureCall(call, self._deserializer,
+                                     _deadline(timeout),
+                                     self._again(client, real), self._queue)
 
 
 def _seconds(timeout):
@@ -325,7 +327,8 @@ class _UnaryStream(_Method, grpc.UnaryStreamMultiCallable):
         stream.write(prepared[2], True)
         return _stream_calls.StreamCall(stream, self._deserializer,
                                         _deadline(timeout),
-                                        self._again(prepared[0], real))
+                                        self._again(prepared[0], real),
+                                        self._queue)
 
 
 class _StreamStream(_Method, grpc.StreamStreamMultiCallable):
@@ -356,7 +359,8 @@ class _StreamStream(_Method, grpc.StreamStreamMultiCallable):
         return _stream_calls.StreamCall(stream, self._deserializer,
                                         _deadline(timeout),
                                         self._again(begun[0], real),
-                                        self._is_unary_response, requests)
+                                        self._queue, self._is_unary_response,
+                                        requests)
 
     def __call__(self, request_iterator, timeout=None, metadata=None,
                  credentials=None, wait_for_ready=None, compression=None):
@@ -423,6 +427,7 @@ class Channel(grpc.Channel):
             _LOGGER.info("calls to %s go over grpcio: %s", target, reason)
         self._way = Way(real, host, options, reason)
         self._max_send_bytes = _rules.max_send_bytes(options)
+        self._queue = _reports.Queue()
         primary = _rules.option(options, "grpc.primary_user_agent", "")
         self._user_agent = _wire.user_agent(
             f"{primary} grpc-python/{grpc.__version__} penstock".strip())

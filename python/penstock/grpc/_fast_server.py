@@ -11,7 +11,7 @@ import weakref
 import grpc
 
 from .. import _rpc
-from . import _calls, _context, _rules, _wire
+from . import _calls, _context, _reports, _rules, _wire
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -90,10 +90,10 @@ class _Handlers:
         return None
 
 
-def _context_of(received, metadata):
+def _context_of(received, metadata, queue):
     if isinstance(received, _rpc.ReceivedStream):
-        return _context.StreamContext(received, metadata)
-    return _context.Context(received, metadata)
+        return _context.StreamContext(received, metadata, queue)
+    return _context.Context(received, metadata, queue)
 
 
 class _Requests:
@@ -140,7 +140,7 @@ def _transformed(message, function):
 class _Work:
     """A received call, on its way to its handler."""
 
-    def __init__(self, received, handlers, max_send_bytes):
+    def __init__(self, received, handlers, max_send_bytes, queue):
         self._max_send_bytes = max_send_bytes
         self.variables = contextvars.Context()
         self.handler = None
@@ -150,10 +150,10 @@ class _Work:
             method = received.method  # fails if it is not UTF-8
             metadata = _wire.decode_request(received.metadata)
         except ValueError as error:
-            self.context = _context_of(received, ())
+            self.context = _context_of(received, (), queue)
             self.context.finish(13, _context.encoded(str(error)))
             return
-        self.context = _context_of(received, metadata)
+        self.context = _context_of(received, metadata, queue)
         self._is_stream = isinstance(self.context, _context.StreamContext)
         self._find(handlers, _Details(method, metadata))
 
@@ -297,6 +297,7 @@ class _DataPlane:
         self._max_send_bytes = max_send_bytes
         self._pool = pool
         self._handlers = handlers
+        self._queue = _reports.Queue()
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._contexts = set()  # of open calls
@@ -320,10 +321,11 @@ class _DataPlane:
     def _accept(self, received):
         """Returns the work of a call, or None if the call was answered."""
         if self._is_draining:
-            _context_of(received, ()).decline(_wire.STOPPING)
+            _context_of(received, (), self._queue).decline(_wire.STOPPING)
             return None
         try:
-            work = _Work(received, self._handlers, self._max_send_bytes)
+            work = _Work(received, self._handlers, self._max_send_bytes,
+                         self._queue)
         except Exception:  # pylint: disable=broad-except
             # One call may not end the thread that serves all. A dropped call is
             # answered with INTERNAL.
@@ -395,6 +397,7 @@ class _DataPlane:
 
     def close(self):
         self._port.close()
+        self.ended.set()
 
 
 class Server(grpc.Server):

@@ -1,21 +1,26 @@
-"""A thread that learns of the ends of calls, and runs the program's callbacks.
+"""Threads that learn of the ends of calls, and run the program's callbacks.
 
-Only calls with callbacks need it: a thread that waits for a call polls itself.
+Each channel and each server has one, as with grpcio: a callback that blocks
+delays those of its own channel or server only. A thread starts with the first
+callback. Calls without callbacks need none: a thread that waits for a call
+polls itself.
 """
 
 import itertools
 import logging
 import os
 import threading
+import weakref
 
 from .. import _rpc
 
 _LOGGER = logging.getLogger(__name__)
 
-_lock = threading.Lock()
-_numbers = itertools.count(1)
-_callbacks = {}  # by number
-_process = None  # the process in which the thread runs
+# The bits of a number below those of its queue.
+_SHIFT = 32
+_MASK = (1 << _SHIFT) - 1
+
+_queues = weakref.WeakSet()
 
 
 def run(callbacks):
@@ -27,38 +32,67 @@ def run(callbacks):
             _LOGGER.exception("Exception calling callback!")
 
 
-def _run():
+def _serve(queue, callbacks):
+    """Runs callbacks until the queue of _rpc is closed."""
     while True:
-        for number in _rpc.take_reports():
-            callback = _callbacks.pop(number, None)
+        numbers = _rpc.take_reports(queue)
+        if not numbers:
+            return
+        for number in numbers:
+            callback = callbacks.pop(number & _MASK, None)
             if callback is not None:
                 run((callback,))
+        callback = None  # keeps no call while it waits
 
 
-def add(callback):
-    """Returns a number. Runs `callback` once, on a thread of this module, when
-    _rpc reports the number."""
-    global _process
-    number = next(_numbers)
-    _callbacks[number] = callback
-    if _process != os.getpid():
-        with _lock:
-            if _process != os.getpid():
-                threading.Thread(target=_run, name="penstock-callbacks",
-                                 daemon=True).start()
-                _process = os.getpid()
-    return number
+class Queue:
+    """The callbacks of a channel or a server. The thread ends when the program
+    has dropped the queue. Thread-safe."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._reset()
+        _queues.add(self)
+
+    def _reset(self):
+        self._queue = None  # of _rpc
+        self._numbers = itertools.count(1)
+        self._callbacks = {}  # by number
+
+    def __len__(self):
+        return len(self._callbacks)
+
+    def _begin(self):
+        with self._lock:
+            if self._queue is None:
+                queue = _rpc.open_reports()
+                threading.Thread(target=_serve, args=(queue, self._callbacks),
+                                 name="penstock-callbacks", daemon=True).start()
+                weakref.finalize(self, _rpc.close_reports, queue).atexit = False
+                self._queue = queue
+
+    def add(self, callback):
+        """Returns a number. Runs `callback` once, on the thread, when _rpc
+        reports the number."""
+        if self._queue is None:
+            self._begin()
+        number = next(self._numbers) & _MASK
+        self._callbacks[number] = callback
+        return self._queue << _SHIFT | number
+
+    def drop(self, number):
+        """Forgets the callback of a number that is not reported any more."""
+        self._callbacks.pop(number & _MASK, None)
+
+    def leave_parent(self):
+        """Forgets the parent's thread in a forked child."""
+        self._lock = threading.Lock()
+        self._reset()
 
 
-def drop(number):
-    """Forgets the callback of a number that is not reported any more."""
-    _callbacks.pop(number, None)
+def _leave_parent():
+    for queue in list(_queues):
+        queue.leave_parent()
 
 
-def _forget_lock():
-    global _lock
-    _lock = threading.Lock()
-    _callbacks.clear()
-
-
-os.register_at_fork(after_in_child=_forget_lock)
+os.register_at_fork(after_in_child=_leave_parent)
