@@ -13,8 +13,8 @@ TOOLS = pathlib.Path(__file__).parent
 class HelpTest(unittest.TestCase):
 
     def test_help_is_the_whole_comment_and_nothing_else(self):
-        for name in ("docs", "package", "setup", "tensorflow_wheel",
-                     "torch_wheel", "wheel"):
+        for name in ("docs", "grpcio_tests", "package", "setup",
+                     "tensorflow_wheel", "torch_wheel", "wheel"):
             for flag in ("-h", "--help"):
                 with self.subTest(tool=name, flag=flag):
                     done = subprocess.run([TOOLS / name, flag], text=True,

@@ -158,6 +158,35 @@ def test_an_error_of_a_stream_with_one_response(team):
         assert isinstance(error, getattr(grpc._channel, kind))
 
 
+def test_requests_that_are_no_iterator(team):
+    for form in (start(team).stream_unary("/test/total"),
+                 lambda requests: list(team.connect().stream_stream(
+                     "/test/each")(requests))):
+        error = caught(form, [b"1"])
+        assert error.code() is grpc.StatusCode.UNKNOWN
+        assert error.details() == "Exception iterating requests!"
+
+
+def test_a_handler_that_has_only_what_its_kind_needs(team):
+    class Handler(grpc.RpcMethodHandler):
+        request_streaming = response_streaming = True
+        request_deserializer = response_serializer = None
+
+        def stream_stream(self, requests, context):
+            return iter([b"x"])
+
+    class Broken(grpc.RpcMethodHandler):
+        request_streaming = response_streaming = True
+        request_deserializer = response_serializer = None
+
+    channel = start(team, good=Handler(), broken=Broken())
+    assert list(channel.stream_stream("/test/good")(iter([]))) == [b"x"]
+    if team.way == "fast":  # grpcio's server ends with such a call
+        error = caught(list, channel.stream_stream("/test/broken")(iter([])))
+        assert error.code() is grpc.StatusCode.INTERNAL
+        assert list(channel.stream_stream("/test/good")(iter([]))) == [b"x"]
+
+
 def test_an_iterator_of_requests_that_raises(team):
     def requests():
         yield b"1"
@@ -220,7 +249,7 @@ def test_a_closed_channel_ends_its_streams(team):
     channel.close()
     error = caught(next, call)
     assert error.code() is grpc.StatusCode.CANCELLED
-    assert error.details() == "Channel closed!"
+    assert "Channel closed!" in error.details()
     turns.set()
 
 

@@ -58,6 +58,7 @@ def test_metadata_goes_both_ways(team):
         == [("x-last", "2"), ("x-last", "3"), ("x-raw-bin", b"\x00\xff")]
     assert answer.trailing_metadata()[0].key == "x-last"
     assert not answer.is_active() and not answer.cancel()
+    assert answer.debug_error_string() == ""
     assert answer.add_callback(print) is False
 
 

@@ -1,5 +1,6 @@
 """Calls over the fast way, as the program sees them."""
 
+import json
 import logging
 import sys
 import time
@@ -113,7 +114,10 @@ class CallError(_Outcome, InactiveRpcError):
 
 def debug_text(code, details):
     """Returns the text for debugging of a call that has ended."""
-    return f"{code.name}: {details} (over penstock.grpc)"
+    if code is grpc.StatusCode.OK:
+        return ""
+    return (f"{code.name}:{details} {{grpc_status:{code.value[0]}, "
+            f"grpc_message:{json.dumps(details)}}} (over penstock.grpc)")
 
 
 def text_of(call):

@@ -126,6 +126,13 @@ class _Requests:
     next = __next__
 
 
+def _name_of(handler):
+    """Returns the name of the one attribute that a handler must have."""
+    return "_".join(
+        "stream" if is_stream else "unary"
+        for is_stream in (handler.request_streaming, handler.response_streaming))
+
+
 def _transformed(message, function):
     """Returns function(message), or None if the function fails."""
     if function is None:
@@ -169,8 +176,7 @@ class _Work:
                                     handler.response_streaming):
             return self.context.decline()
         self.handler = handler
-        self._behavior = (handler.unary_unary or handler.unary_stream or
-                          handler.stream_unary or handler.stream_stream)
+        self._behavior = getattr(handler, _name_of(handler))
         self._is_non_blocking = getattr(self._behavior,
                                         "experimental_non_blocking", False)
 
@@ -327,9 +333,10 @@ class _DataPlane:
             work = _Work(received, self._handlers, self._max_send_bytes,
                          self._queue)
         except Exception:  # pylint: disable=broad-except
-            # One call may not end the thread that serves all. A dropped call is
-            # answered with INTERNAL.
+            # One call may not end the thread that serves all.
             _LOGGER.exception("Exception servicing a call!")
+            _context_of(received, (), self._queue).finish(
+                13, b"Error in service handler!")
             return None
         return None if work.handler is None else work
 
@@ -500,3 +507,6 @@ class Server(grpc.Server):
         plane = getattr(self, "_plane", None)
         if plane is not None:
             plane.close()
+        delete = getattr(getattr(self, "_real", None), "__del__", None)
+        if delete is not None:  # for a program that calls this method
+            delete()

@@ -18,7 +18,7 @@ class Requests:
     declined stream can begin again. Thread-safe."""
 
     def __init__(self, requests):
-        self._requests = iter(requests)
+        self._requests = requests
         self._turn = threading.Lock()  # held while the program's iterator runs
         self._lock = threading.Lock()
         self._kept = collections.deque()  # None: too many, or not needed
