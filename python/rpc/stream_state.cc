@@ -10,7 +10,8 @@ namespace penstock::python {
 void StreamState::OnMessage(absl::optional<memory::Payload> message) {
   MonitorLock lock(&monitor_);
   --reads_;
-  if (message.has_value()) {
+  // Drops messages that come after an end with an error.
+  if (message.has_value() && !input_ended_) {
     messages_.push_back(*std::move(message));
   } else {
     input_ended_ = true;
@@ -34,11 +35,16 @@ void StreamState::OnMetadata(std::string metadata) {
 bool StreamState::End(rpc::End end) {
   uint64_t number = 0;
   progress::EventLoop::Id timer = 0;
+  std::deque<memory::Payload> unread;  // destroyed outside the lock
   {
     MonitorLock lock(&monitor_);
     if (end_.has_value()) return false;
-    // Messages that have come stay readable, if the peer has ended the stream.
-    if (!end.status.ok()) input_ended_ = true;
+    // Messages that have come stay readable only if the peer has ended the
+    // stream in order.
+    if (!end.status.ok()) {
+      input_ended_ = true;
+      unread.swap(messages_);
+    }
     output_ended_ = true;
     end_ = std::move(end);
     number = number_;

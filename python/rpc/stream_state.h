@@ -31,7 +31,8 @@ class StreamState {
   void OnMessage(absl::optional<memory::Payload> message);
   void OnAccepted(bool is_accepted);
   void OnMetadata(std::string metadata);
-  // Ends the stream. Returns false if the stream has ended before.
+  // Ends the stream. Drops unread messages if the status is an error. Returns
+  // false if the stream has ended before.
   bool End(rpc::End end);
 
   // Returns the number of reads to request now, and counts them as requested.

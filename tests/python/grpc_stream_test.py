@@ -142,6 +142,21 @@ def test_errors_come_behind_the_responses(team, handler, code, details):
         assert ("x-why", "so") in error.trailing_metadata()
 
 
+def test_a_last_response_that_cannot_be_deserialized(team):
+    def fail(data):
+        raise ValueError(data)
+
+    call = start(team).unary_stream("/test/count", response_deserializer=fail)(
+        b"1")
+    done = threading.Event()
+    call.add_done_callback(lambda ended: done.set())
+    done.wait(0.3)  # over the fast way, the end comes before the response
+    error = caught(next, call)
+    assert error.code() is grpc.StatusCode.INTERNAL
+    assert error.details() == "Exception deserializing response!"
+    assert caught(next, call) is error
+
+
 def test_an_error_of_a_stream_with_one_response(team):
     def handler(requests, context):
         context.abort(grpc.StatusCode.ABORTED, "no")
@@ -199,18 +214,21 @@ def test_an_iterator_of_requests_that_raises(team):
 
 
 def test_a_cancelled_stream(team):
-    ended = threading.Event()
+    ended, sent = threading.Event(), threading.Event()
 
     def handler(requests, context):
         context.add_callback(ended.set)
         yield b"1"
+        yield b"2"
+        sent.set()
         ended.wait(20)
         assert not context.is_active()
 
     call = start(team, slow=stream(handler)).stream_stream("/test/slow")(
         iter([]))
     assert next(call) == b"1"
-    assert call.cancel()
+    assert sent.wait(20)
+    assert call.cancel()  # drops the second response
     error = caught(next, call)
     assert error.code() is grpc.StatusCode.CANCELLED
     assert error.details() == "Locally cancelled by application!"

@@ -149,8 +149,13 @@ class StreamCall(_open_call.OpenCall):
         return outcome
 
     def _end_here(self, code, details):
+        """Ends the call with an error that this side has found. The server may
+        have ended the call before."""
         self._handle.end(code, details)
         self._ended()
+        with self._lock:
+            self._outcome = self._outcome._replace(code=code, details=details,
+                                                   trailing=())
 
     # Responses.
 
