@@ -280,37 +280,6 @@ def test_a_server_that_stops_declines_to_its_successor():
     new.stop(None)
 
 
-DYING = """
-import os, signal, sys
-import fast_grpc, penstock.grpc
-handlers = [fast_grpc.Handlers({
-    "echo": lambda request, context: request,
-    "die": lambda request, context: os.kill(os.getpid(), signal.SIGKILL)})]
-with fast_grpc.serving(penstock.grpc, handlers) as target:
-    print(target, flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_server_that_dies():
-    folder = os.path.dirname(os.path.abspath(__file__))
-    with subprocess.Popen(
-            [sys.executable, "-B", "-c", DYING], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(
-                [run_pytest.PACKAGES, folder])}) as server:
-        target = server.stdout.readline().strip()
-        with penstock.grpc.insecure_channel(target) as channel:
-            fast_grpc.until_fast(channel)
-            future = channel.unary_unary("/test/die").future(b"x")
-            stream = channel.unary_stream("/test/die")(b"x")
-            assert future.code() is grpc.StatusCode.UNAVAILABLE
-            assert caught(next, stream).code() is grpc.StatusCode.UNAVAILABLE
-            assert caught(channel.unary_unary("/test/echo"), b"").code() is \
-                grpc.StatusCode.UNAVAILABLE
-            assert channel.describe()[1] == "grpcio"
-
-
 @pytest.mark.parametrize("method, head", [
     (b"/test/\xff", b"\x01"),      # not UTF-8
     (b"/test/echo", b""),          # no version
@@ -399,44 +368,6 @@ def test_the_module_links_no_grpc():
     # nm shows local symbols in lower case.
     assert [line.split()[-1] for line in exported
             if line and line.split()[-2].isupper()] == ["PyInit__rpc"]
-
-
-CHILD = """
-import concurrent.futures, os, sys
-import fast_grpc, penstock.grpc
-handlers = [fast_grpc.Handlers({"echo": lambda request, context: request})]
-with fast_grpc.serving(penstock.grpc, handlers) as target:
-    channel = penstock.grpc.insecure_channel(target)
-    fast_grpc.until_fast(channel)
-    echo = channel.unary_unary("/test/echo")
-    assert echo(b"x") == b"x"
-    %s
-print("end")
-"""
-
-
-@pytest.mark.parametrize("rest", [
-    "pass",
-    # A call under way at the exit.
-    "echo.future(b'x' * 3000000)",
-    # A fork: the child's channel stays with grpcio.
-    """
-    child = os.fork()
-    if not child:
-        os._exit(0 if channel.describe()[1] == "grpcio" else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert echo(b"y") == b"y"
-""",
-])
-def test_a_process_ends(rest):
-    folder = os.path.dirname(os.path.abspath(__file__))
-    ended = subprocess.run(
-        [sys.executable, "-B", "-c", CHILD % rest], text=True, timeout=60,
-        capture_output=True, cwd=os.getcwd(),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(
-            [run_pytest.PACKAGES, folder])})
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == "end\n"
 
 
 WRAPPED = """

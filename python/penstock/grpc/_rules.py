@@ -62,17 +62,18 @@ def _goes_by_proxy(host, options):
                    for entry in (exceptions or "").split(","))
 
 
-def _is_patched():
-    """Returns true if gevent has replaced threads, which would block its
-    loop."""
+def _uses_gevent():
+    """Returns true if the program runs on gevent's loop, which a wait for the
+    fast way would block."""
     monkey = sys.modules.get("gevent.monkey")
-    return monkey is not None and monkey.is_module_patched("threading")
+    return "grpc.experimental.gevent" in sys.modules or (
+        monkey is not None and monkey.is_module_patched("threading"))
 
 
 def host_of_target(target, options):
     """Returns the host that a channel's fast way connects to."""
-    if _is_patched():
-        return None, "gevent has replaced the threads"
+    if _uses_gevent():
+        return None, "the process uses gevent"
     for prefix in ("dns:///", "dns:", "ipv4:", "ipv6:"):
         if target.startswith(prefix):
             target = target[len(prefix):]
@@ -109,8 +110,8 @@ def host_identity():
 def address_of_server(address):
     """Returns the host at which a server's fast way listens. This is a loopback
     address, unless PENSTOCK_GRPC_HOSTS=1."""
-    if _is_patched():
-        return None, "gevent has replaced the threads"
+    if _uses_gevent():
+        return None, "the process uses gevent"
     try:
         host, _ = split(address)
         if host == "localhost":
