@@ -76,17 +76,30 @@ def test_an_identity_is_not_exchanged_for_a_token():
 
 
 def test_a_limit_of_concurrent_calls_is_for_grpcio():
-    pool = concurrent.futures.ThreadPoolExecutor(2)
-    server = penstock.grpc.server(pool, [fast_grpc.Handlers(
-        {"echo": lambda request, context: request})],
-        maximum_concurrent_rpcs=5)
+    begun, go = threading.Event(), threading.Event()
+
+    def wait(request, context):
+        begun.set()
+        go.wait(20)
+        return request
+
+    server = penstock.grpc.server(
+        concurrent.futures.ThreadPoolExecutor(2),
+        [fast_grpc.Handlers({"wait": wait})], maximum_concurrent_rpcs=1)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     with penstock.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        assert channel.unary_unary("/test/echo")(b"x") == b"x"
-        end = time.monotonic() + 20
-        while "maximum_concurrent_rpcs" not in channel.describe()[3]:
-            assert time.monotonic() < end, channel.describe()
+        call = channel.unary_unary("/test/wait")
+        future = call.future(b"x")
+        assert begun.wait(20)
+        error = caught(call, b"y")
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        # The question for the data plane takes no place.
+        assert caught(grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary(
+            "/penstock.Rpc/Offer"), b"").code() is grpc.StatusCode.UNIMPLEMENTED
+        go.set()
+        assert future.result() == b"x"
+        assert channel.describe()[1] == "grpcio"
     server.stop(None)
 
 

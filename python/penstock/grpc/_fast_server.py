@@ -31,16 +31,20 @@ class _Details(
 
 class Offers(grpc.ServerInterceptor):
     """Answers the clients that ask for the data plane. The first interceptor of
-    the real server, so that the program's do not see the question."""
+    the real server, so that the program's do not see the question.
 
-    def __init__(self):
+    A server that will never have a data plane has no such method: a handler for
+    the question would count as one of its concurrent calls."""
+
+    def __init__(self, is_for_ever):
+        self._is_for_ever = is_for_ever  # no data plane
         self.offer = None  # bytes, while there is a data plane
         self.reason = "the server has not started"
         self._handler = grpc.unary_unary_rpc_method_handler(self._answer)
 
     def intercept_service(self, continuation, handler_call_details):
         if handler_call_details.method == _wire.OFFER_METHOD:
-            return self._handler
+            return None if self._is_for_ever else self._handler
         return continuation(handler_call_details)
 
     def _answer(self, request, context):
@@ -413,7 +417,7 @@ class Server(grpc.Server):
     def __init__(self, make_real, pool, handlers, interceptors, options,
                  reason):
         self._plane = None
-        self._offers = Offers()
+        self._offers = Offers(is_for_ever=reason is not None)
         self._real, wrapped = make_real((self._offers, *(interceptors or ())))
         self._pool = pool
         self._handlers = _Handlers(handlers, interceptors)
