@@ -58,7 +58,7 @@ def main():
 if __name__ == "__main__":
     main()
 """
-OURS = "penstock.grpc._channel penstock.grpc._server\n"
+OURS = "penstock.grpc._fast_channel penstock.grpc._fast_server\n"
 STOCK = "grpc._channel grpc._server\n"
 
 
@@ -261,7 +261,7 @@ class PackageTest(unittest.TestCase):
 
     def test_a_package_that_fails_leaves_grpcio(self):
         shutil.copytree(PACKAGE, f"{self.folder}/penstock")
-        pathlib.Path(self.folder, "penstock/grpc/_server.py").unlink()
+        pathlib.Path(self.folder, "penstock/grpc/_fast_server.py").unlink()
         ended = self.run_it(PYTHON, "-c", BOTH, path=self.folder)
         self.assertEqual((0, STOCK), (ended.code, ended.said), ended)
         self.assertIn("Penstock is not used", ended.log)
