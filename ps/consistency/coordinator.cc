@@ -10,6 +10,28 @@ namespace penstock::ps {
 using Judgement = ConsistencyPolicy::Judgement;
 using Standing = Membership::Standing;
 
+namespace {
+
+using Verdict = Coordinator::Verdict;
+
+Verdict VerdictOf(Standing standing) {
+  switch (standing) {
+    case Standing::kMember:
+      return Verdict::kAccepted;
+    case Standing::kNotMember:
+      return Verdict::kNotMember;
+    case Standing::kSuperseded:
+      return Verdict::kSuperseded;
+    case Standing::kInvalid:
+      return Verdict::kInvalid;
+    case Standing::kDraining:
+      return Verdict::kDraining;
+  }
+  return Verdict::kInvalid;
+}
+
+}  // namespace
+
 absl::StatusOr<Coordinator> Coordinator::Create(Options options) {
   if (options.max_wait <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("max_wait is not positive");
@@ -69,6 +91,14 @@ Coordinator::Outcome Coordinator::Heartbeat(const WorkerId& worker,
   return outcome;
 }
 
+Coordinator::Outcome Coordinator::Start() {
+  Outcome outcome;
+  Membership::Changes changes;
+  membership_.Start(&changes);
+  Settle(std::move(changes), &outcome);
+  return outcome;
+}
+
 Coordinator::Outcome Coordinator::Leave(const WorkerId& worker) {
   Outcome outcome;
   Membership::Changes changes;
@@ -102,20 +132,26 @@ Coordinator::Outcome Coordinator::Push(uint64_t ticket, const WorkerId& worker,
 
 absl::optional<Coordinator::Answer> Coordinator::JudgePush(const HeldPush& push,
                                                            absl::Time now) {
-  const Verdict standing = VerdictOf(membership_.StandingOf(push.worker));
-  if (standing != Verdict::kAccepted) return Answer{push.ticket, standing};
-  if (push.clock >= kMaxClock) return Answer{push.ticket, Verdict::kInvalid};
+  const absl::optional<Verdict> refused = Refuses(push.worker, push.clock);
+  if (refused.has_value()) return Answer{push.ticket, *refused};
   if (push.clock < membership_.ClockOf(push.worker.rank)) {
     return Answer{push.ticket, Verdict::kDuplicate};
-  }
-  if (push.clock > Limit() || IsFarAhead(push.worker.rank, push.clock)) {
-    return Answer{push.ticket, Verdict::kAhead};
   }
   const PushId id{push.worker.rank, push.clock};
   for (const ConsistencyPolicy& policy : policies_) {
     if (policy.Judge(id, membership_) == Judgement::kBusy) return absl::nullopt;
   }
   return TakePush(push, now);
+}
+
+absl::optional<Coordinator::Verdict> Coordinator::Refuses(
+    const WorkerId& worker, uint64_t clock) const {
+  const Verdict standing = VerdictOf(membership_.StandingOf(worker));
+  if (standing != Verdict::kAccepted) return standing;
+  if (clock >= kMaxClock) return Verdict::kInvalid;
+  if (clock < membership_.ClockOf(worker.rank)) return absl::nullopt;
+  if (clock > Limit() || IsFarAhead(worker.rank, clock)) return Verdict::kAhead;
+  return absl::nullopt;
 }
 
 Coordinator::Answer Coordinator::TakePush(const HeldPush& push,
@@ -334,22 +370,6 @@ std::vector<RankClock> Coordinator::AppliedClocks() const {
     if (found != unapplied.end()) entry.clock = found->second;
   }
   return clocks;
-}
-
-Coordinator::Verdict Coordinator::VerdictOf(Standing standing) {
-  switch (standing) {
-    case Standing::kMember:
-      return Verdict::kAccepted;
-    case Standing::kNotMember:
-      return Verdict::kNotMember;
-    case Standing::kSuperseded:
-      return Verdict::kSuperseded;
-    case Standing::kInvalid:
-      return Verdict::kInvalid;
-    case Standing::kDraining:
-      return Verdict::kDraining;
-  }
-  return Verdict::kInvalid;
 }
 
 }  // namespace penstock::ps

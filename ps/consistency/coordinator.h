@@ -126,6 +126,8 @@ class Coordinator {
 
   Outcome Join(const WorkerId& worker, absl::Time now);
   Outcome Heartbeat(const WorkerId& worker, absl::Time now);
+  // Starts the run with the present members.
+  Outcome Start();
   Outcome Leave(const WorkerId& worker);
   Outcome Lost(const WorkerId& worker);
 
@@ -133,6 +135,9 @@ class Coordinator {
   // ticket.
   Outcome Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
                absl::Time now);
+  // Returns the verdict if Push() would refuse this push now: the worker is no
+  // member, or the clock is ahead or out of bounds. Changes nothing.
+  absl::optional<Verdict> Refuses(const WorkerId& worker, uint64_t clock) const;
   // `policies` are the wanted policies, as indices into the options; empty for
   // all. `worker` is nullopt for a reader that is no worker.
   Outcome Pull(uint64_t ticket, const absl::optional<WorkerId>& worker,
@@ -212,7 +217,6 @@ class Coordinator {
   // answers.
   void Settle(Membership::Changes changes, Outcome* outcome);
   void HandOut(Outcome* outcome);
-  static Verdict VerdictOf(Membership::Standing standing);
 
   const absl::Duration max_wait_;
   Membership membership_;

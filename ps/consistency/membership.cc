@@ -11,9 +11,9 @@ absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("membership: ", what));
 }
 
-absl::Status CheckClocks(const Membership::Options& options) {
+absl::Status CheckClocks(const std::vector<RankClock>& clocks) {
   std::set<uint32_t> ranks;
-  for (const RankClock& entry : options.clocks) {
+  for (const RankClock& entry : clocks) {
     const uint32_t rank = entry.worker.rank;
     if (rank >= kMaxRanks || entry.clock > kMaxClock) {
       return Invalid(absl::StrCat("rank ", rank, " with clock ", entry.clock,
@@ -24,6 +24,16 @@ absl::Status CheckClocks(const Membership::Options& options) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckImage(const MembershipImage& image) {
+  std::vector<RankClock> clocks;
+  for (const MembershipImage::Rank& rank : image.ranks) {
+    clocks.push_back({rank.worker, std::max({rank.clock, rank.pushed,
+                                             rank.required_from.value_or(0)})});
+  }
+  if (image.floor > kMaxClock) return Invalid("floor is out of bounds");
+  return CheckClocks(clocks);
 }
 
 }  // namespace
@@ -41,7 +51,10 @@ absl::StatusOr<Membership> Membership::Create(const Options& options) {
     return Invalid("assemble_timeout is negative");
   }
   if (options.floor > kMaxClock) return Invalid("floor is out of bounds");
-  absl::Status status = CheckClocks(options);
+  absl::Status status = CheckClocks(options.clocks);
+  if (status.ok() && options.image.has_value()) {
+    status = CheckImage(*options.image);
+  }
   if (!status.ok()) return status;
   return Membership(options);
 }
@@ -53,6 +66,48 @@ Membership::Membership(const Options& options)
                                     entry.clock, false, entry.clock};
   }
   options_.clocks.clear();
+  if (options_.image.has_value()) Take(*options_.image);
+  options_.image.reset();
+}
+
+void Membership::Take(const MembershipImage& image) {
+  if (image.assembled) state_ = State::kRunning;
+  floor_ = std::max(floor_, image.floor);
+  lost_ = image.lost;
+  for (const MembershipImage::Rank& each : image.ranks) {
+    const uint32_t rank = each.worker.rank;
+    const uint64_t clock = std::max(each.clock, ClockOf(rank));
+    past_[rank] = Past{each.worker.incarnation, each.previous, clock,
+                       each.has_left, std::max(each.pushed, ClockOf(rank))};
+    if (!each.required_from.has_value()) continue;
+    const Member member{each.worker.incarnation, absl::InfiniteFuture(), clock,
+                        *each.required_from, absl::InfinitePast()};
+    members_[rank] = member;
+    by_progress_.insert({ProgressOf(member), rank});
+    by_expiry_.insert({member.expires, rank});
+  }
+  RaiseFloor();
+}
+
+MembershipImage Membership::Image() const {
+  MembershipImage image;
+  image.assembled = assembled();
+  image.floor = floor_;
+  image.lost = lost_;
+  for (const auto& [rank, past] : past_) {
+    MembershipImage::Rank each;
+    each.worker = {rank, past.incarnation};
+    each.previous = past.previous;
+    each.clock = past.clock;
+    each.pushed = past.pushed;
+    each.has_left = past.has_left;
+    const auto member = members_.find(rank);
+    if (member != members_.end()) {
+      each.required_from = member->second.required_from;
+    }
+    image.ranks.push_back(each);
+  }
+  return image;
 }
 
 Membership::Standing Membership::Join(const WorkerId& worker, absl::Time now,
@@ -121,6 +176,12 @@ void Membership::Tick(absl::Time now, Changes* changes) {
   }
   Settle(now, changes);
   RaiseFloor();
+}
+
+void Membership::Start(Changes* changes) {
+  if (state_ != State::kAssembling || members_.empty()) return;
+  assemble_deadline_ = absl::InfinitePast();
+  Settle(absl::InfinitePast(), changes);
 }
 
 void Membership::Advance(uint32_t rank, uint64_t clock, absl::Time now) {

@@ -36,11 +36,31 @@ struct RankClock {
   uint64_t clock = 0;
 };
 
+// Everything that a Membership knows, except times. Two servers with equal
+// images treat the same later events alike.
+struct MembershipImage {
+  struct Rank {
+    WorkerId worker;                    // the last one of the rank
+    absl::optional<uint64_t> previous;  // incarnation before
+    uint64_t clock = 0;
+    uint64_t pushed = 0;  // see Membership::PushedClockOf()
+    bool has_left = false;
+    // The first step that waits for the worker; nullopt: it is no member.
+    absl::optional<uint64_t> required_from;
+  };
+
+  bool assembled = false;
+  uint64_t floor = 0;
+  uint64_t lost = 0;
+  std::vector<Rank> ranks;  // ascending
+};
+
 // clang-format off
 //   state       event  guard                      next
 //   ----------  -----  -------------------------  --------
 //   assembling  join   all expected are there     running
 //   assembling  tick   assemble_timeout is over   running
+//   assembling  start  -                          running
 //   any         drain  -                          draining
 // clang-format on
 //
@@ -90,6 +110,9 @@ class Membership {
     // in a new training.
     uint64_t floor = 0;
     std::vector<RankClock> clocks;
+    // The members of another server, to continue with. Of two clocks of
+    // a rank, here and above, the larger one counts.
+    absl::optional<MembershipImage> image;
   };
 
   // The relation of a worker, by its id, to the members.
@@ -133,6 +156,8 @@ class Membership {
   void Lost(const WorkerId& worker, Changes* changes);
   // Ends expired leases. Starts the run once assemble_timeout is over.
   void Tick(absl::Time now, Changes* changes);
+  // Starts the run with the present members.
+  void Start(Changes* changes);
   void Drain() { state_ = State::kDraining; }
 
   // Return the standing of `worker`. Check() also renews a member's lease,
@@ -183,6 +208,9 @@ class Membership {
   };
   absl::optional<Laggard> Slowest() const;
 
+  // Returns the members and clocks, for Options::image.
+  MembershipImage Image() const;
+
   // Returns the latest time for the next Tick().
   absl::Time NextDeadline() const;
 
@@ -207,6 +235,7 @@ class Membership {
 
   explicit Membership(const Options& options);
 
+  void Take(const MembershipImage& image);
   void Add(const WorkerId& worker, absl::Time now,
            const absl::optional<Steps>& steps, Changes* changes);
   void Remove(uint32_t rank, Changes* changes);

@@ -38,7 +38,10 @@ ConsistencyPolicy::Judgement ConsistencyPolicy::Judge(
   if (synchronous()) {
     // Only a batch that is still gathered takes a push: the caller may be
     // averaging a batch being applied.
-    const bool is_open = push.clock == version_ && state_ == State::kGathering;
+    // A step that is complete and waits at a cut takes no push either: whether
+    // a push is late must not depend on the cut.
+    const bool is_open = push.clock == version_ &&
+                         state_ == State::kGathering && !IsComplete(members);
     return is_open ? Judgement::kTake : Judgement::kLate;
   }
   return busy_.contains(push.rank) ? Judgement::kBusy : Judgement::kTake;

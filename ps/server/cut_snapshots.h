@@ -23,6 +23,11 @@ namespace penstock::ps {
 // Returns a text that describes a cut, for errors.
 std::string Describe(const CutPoint& cut);
 
+// Runs callbacks that a lock has prevented. Call without the lock.
+inline void Run(const std::vector<std::function<void()>>& due) {
+  for (const auto& callback : due) callback();
+}
+
 // A queue of snapshots. Takes the coordinator to the cut of the first snapshot,
 // and lets Steps take the snapshot there. Also holds the coordinator while a
 // client chooses a cut for all servers.

@@ -16,6 +16,30 @@ bool HasSynchronousTable(const Model& model) {
       [](const TableSpec& table) { return table.staleness == 0; });
 }
 
+// Returns true while a step of synchronous tables is being applied. Until then,
+// later events may be judged by the version before that step.
+bool IsApplyingStep(const Coordinator& coordinator) {
+  for (size_t at = 0; at < coordinator.policies(); ++at) {
+    const ConsistencyPolicy& policy = coordinator.policy(at);
+    if (policy.synchronous() &&
+        policy.state() == ConsistencyPolicy::State::kApplying) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Returns the oldest version of the synchronous tables; 0: there are none.
+uint64_t VersionOf(const Coordinator& coordinator) {
+  absl::optional<uint64_t> version;
+  for (size_t at = 0; at < coordinator.policies(); ++at) {
+    const ConsistencyPolicy& policy = coordinator.policy(at);
+    if (!policy.synchronous()) continue;
+    version = std::min(version.value_or(kMaxClock), policy.version());
+  }
+  return version.value_or(0);
+}
+
 }  // namespace
 
 using base::SteadyNow;
@@ -29,11 +53,21 @@ absl::StatusOr<std::shared_ptr<Exchange>> Exchange::Create(
   calls.membership = options.membership;
   calls.membership.floor = from_checkpoint.floor;
   calls.membership.clocks = from_checkpoint.clocks;
+  if (restored.members.has_value()) {
+    calls.membership.image = restored.members->membership;
+  }
   calls.max_wait = options.max_wait;
   auto coordinator = Coordinator::Create(std::move(calls));
   if (!coordinator.ok()) return coordinator.status();
-  return std::shared_ptr<Exchange>(new Exchange(
+  std::shared_ptr<Exchange> exchange(new Exchange(
       options, std::move(training), *std::move(coordinator), clock, steps));
+  if (!restored.members.has_value()) return exchange;
+  absl::MutexLock lock(&exchange->mu_);
+  for (const RankClock& each : restored.members->counted) {
+    exchange->last_counted_[each.worker.rank] = each;
+  }
+  exchange->counts_ = restored.members->counts;
+  return exchange;
 }
 
 Exchange::Exchange(const Options& options,
@@ -51,6 +85,42 @@ Exchange::Exchange(const Options& options,
           [this](uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot) {
             OnSnapshot(ticket, std::move(snapshot));
           }) {}
+
+MembersImage Exchange::Members() const {
+  absl::MutexLock lock(&mu_);
+  MembersImage members;
+  members.membership = coordinator_.membership().Image();
+  for (const auto& [rank, last] : last_counted_) {
+    members.counted.push_back(last);
+  }
+  members.counts = counts_;
+  return members;
+}
+
+void Exchange::Start() {
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    HandleLocked(coordinator_.Start(), &due);
+  }
+  Run(due);
+}
+
+bool Exchange::AwaitStep(absl::Duration timeout) const {
+  absl::MutexLock lock(&mu_);
+  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !failure_.ok() || is_draining_ || !IsApplyingStep(coordinator_);
+  };
+  return mu_.AwaitWithTimeout(absl::Condition(&is_over), timeout);
+}
+
+absl::Status Exchange::CheckMember(const WorkerId& worker,
+                                   absl::string_view call) const {
+  absl::MutexLock lock(&mu_);
+  if (!failure_.ok()) return failure_;
+  const auto refused = coordinator_.Refuses(worker, 0);
+  return Refusal(refused.value_or(Verdict::kAccepted), worker, call);
+}
 
 absl::StatusOr<Exchange::Joined> Exchange::Join(const WorkerId& worker) {
   Due due;
@@ -96,12 +166,6 @@ void Exchange::Lost(const WorkerId& worker) {
     HandleLocked(coordinator_.Lost(worker), &due);
   }
   Run(due);
-}
-
-bool Exchange::IsSuperseded(const WorkerId& worker) const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.membership().StandingOf(worker) ==
-         Membership::Standing::kSuperseded;
 }
 
 std::vector<Gradients*> Exchange::GradientsOf(const Coordinator::Apply& apply) {
@@ -161,10 +225,6 @@ void Exchange::Drain() {
   Run(due);
 }
 
-void Exchange::Run(const Due& due) {
-  for (const auto& callback : due) callback();
-}
-
 absl::Status Exchange::failure() const {
   absl::MutexLock lock(&mu_);
   return failure_;
@@ -175,23 +235,13 @@ PushCounts Exchange::push_counts() const {
   return counts_;
 }
 
-absl::optional<uint64_t> Exchange::VersionLocked() const {
-  absl::optional<uint64_t> version;
-  for (size_t at = 0; at < coordinator_.policies(); ++at) {
-    const ConsistencyPolicy& policy = coordinator_.policy(at);
-    if (!policy.synchronous()) continue;
-    version = std::min(version.value_or(kMaxClock), policy.version());
-  }
-  return version;
-}
-
 void Exchange::Report(ServerReport* report) const {
   {
     absl::MutexLock lock(&mu_);
     report->pushes = counts_;
     report->held_bytes = held_.bytes() + pending_bytes_;
     report->failure = std::string(failure_.message());
-    report->version = VersionLocked().value_or(0);
+    report->version = VersionOf(coordinator_);
     const Membership& members = coordinator_.membership();
     report->live_workers = static_cast<uint32_t>(members.size());
     report->workers_lost = members.lost();

@@ -77,6 +77,18 @@ class Exchange final : public StepSource {
     tensor::Bundle bundle;
     uint64_t clock = 0;
   };
+  // A push whose gradients were checked.
+  struct CheckedPush {
+    WorkerId worker;
+    uint64_t clock = 0;
+    Gradients gradients;
+    size_t held_bytes = 0;
+  };
+  struct Checked {
+    // The verdict if the clock alone shows that the step of the push is over.
+    absl::optional<PushVerdict> repeated;
+    CheckedPush push;
+  };
   using PushCallback = std::function<void(absl::StatusOr<PushVerdict>)>;
   using PullCallback = std::function<void(absl::StatusOr<Pulled>)>;
 
@@ -91,12 +103,26 @@ class Exchange final : public StepSource {
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
-  // Returns true if another incarnation has joined with the rank after
-  // `worker`.
-  bool IsSuperseded(const WorkerId& worker) const;
+  // Starts the run with the present members; see Membership.
+  void Start();
+  // Blocks until no synchronous step is being applied, at most for `timeout`.
+  // Returns false if one still is. Servers that get the same calls, each at
+  // such a time, give the same answers.
+  bool AwaitStep(absl::Duration timeout) const;
+  // Returns the error of a call by `worker`, or OK if it is a member.
+  absl::Status CheckMember(const WorkerId& worker,
+                           absl::string_view call) const;
+  MembersImage Members() const;
 
-  void Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
-            const tensor::Bundle& gradients, PushCallback callback,
+  // Server::Push() in three parts. Check() checks the gradients. CheckTakes()
+  // returns the error of a push that would be refused now: its worker is no
+  // member, its clock is ahead, or there is no room next to `pending_bytes` of
+  // other checked pushes. If a step is being applied, waits for its end before
+  // it finds that a clock is ahead. Take() takes the push.
+  absl::StatusOr<Checked> Check(const WorkerId& worker, uint64_t clock,
+                                const tensor::Bundle& gradients);
+  absl::Status CheckTakes(const CheckedPush& push, size_t pending_bytes);
+  void Take(uint64_t ticket, CheckedPush push, PushCallback callback,
             bool will_help);
   void Pull(uint64_t ticket, const PullSpec& spec, PullCallback callback);
   void Cancel(uint64_t ticket);
@@ -148,16 +174,14 @@ class Exchange final : public StepSource {
   absl::optional<PushVerdict> VerdictOnRepeatedLocked(const WorkerId& worker,
                                                       uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns an error if there is no room for a push. Ends the training if there
-  // can never be room.
-  absl::Status CheckRoomLocked(const PendingPush& push, Due* due)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns an error if there is no room for a push next to `pending_bytes` of
+  // pushes that are not held yet. Ends the training if there can never be room.
+  absl::Status CheckRoomLocked(const CheckedPush& push, size_t pending_bytes,
+                               Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& why, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakePushLocked(uint64_t ticket, PendingPush* push, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RefusePush(const PendingPush& push, const absl::Status& why)
-      ABSL_LOCKS_EXCLUDED(mu_);
   // Carries out the outcome of an event. `will_help` is true if the caller
   // calls Help() soon.
   void HandleLocked(Outcome outcome, Due* due, bool will_help = false)
@@ -176,17 +200,14 @@ class Exchange final : public StepSource {
                               absl::string_view call,
                               const Coordinator::Answer& answer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::optional<uint64_t> VersionLocked() const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnSnapshot(uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot)
       ABSL_LOCKS_EXCLUDED(mu_);
   void RemoveSnapshot(uint64_t ticket, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns true if a snapshot waits for a push before its cut, and there will
   // be no room for that push.
-  bool NeverReachesCutLocked(const PendingPush& push) const
+  bool NeverReachesCutLocked(const CheckedPush& push) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static void Run(const Due& due);
 
   const Options options_;
   const std::shared_ptr<const Training> training_;

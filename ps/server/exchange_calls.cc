@@ -1,4 +1,4 @@
-// The calls Push(), Pull() and Cancel() of Exchange.
+// The pushes and pulls of Exchange.
 
 #include <algorithm>
 #include <utility>
@@ -14,12 +14,25 @@ using Verdict = Coordinator::Verdict;
 
 namespace {
 
+// Limits the wait for a step, after which a clock may no longer be ahead.
+constexpr absl::Duration kStepTimeout = absl::Seconds(1);
+
 size_t SizeOf(const Selection& selection) {
   size_t bytes = selection.parts.size() * sizeof(size_t);
   for (const Selection::Rows& rows : selection.rows) {
     bytes += sizeof(rows) + rows.ids.size() * sizeof(uint64_t);
   }
   return bytes;
+}
+
+// Logs why a push is refused, and returns the error for its caller.
+absl::Status Refused(const Exchange::Options& options, const WorkerId& worker,
+                     uint64_t clock, const absl::Status& why) {
+  const std::string refusal =
+      absl::StrCat("push of worker ", worker.rank, " for step ", clock,
+                   " refused: ", why.message());
+  LogLines(options.log, {refusal});
+  return absl::Status(why.code(), refusal);
 }
 
 }  // namespace
@@ -41,17 +54,18 @@ absl::optional<Exchange::PushVerdict> Exchange::VerdictOnRepeatedLocked(
   return has_counted ? PushVerdict::kDuplicate : PushVerdict::kLate;
 }
 
-absl::Status Exchange::CheckRoomLocked(const PendingPush& push, Due* due) {
+absl::Status Exchange::CheckRoomLocked(const CheckedPush& push,
+                                       size_t pending_bytes, Due* due) {
   if (is_draining_ || !failure_.ok()) return failure_;
-  absl::Status status = room_.Check(push.worker, push.id.clock, push.held_bytes,
-                                    pending_bytes_, held_, coordinator_);
+  absl::Status status = room_.Check(push.worker, push.clock, push.held_bytes,
+                                    pending_bytes, held_, coordinator_);
   if (absl::IsAborted(status)) FailLocked(status, due);
   // End the snapshots if their cut waits for this push. The pushes behind the
   // cut may fill the room that this push needs.
   if (absl::IsResourceExhausted(status) && NeverReachesCutLocked(push)) {
     const absl::Status why = absl::ResourceExhaustedError(absl::StrCat(
-        "checkpoint: worker ", push.id.rank, " has to push step ",
-        push.id.clock,
+        "checkpoint: worker ", push.worker.rank, " has to push step ",
+        push.clock,
         " first, and there is no room next to the pushes that wait for the "
         "checkpoint: raise --held-gradients"));
     HandleLocked(snapshots_.RemoveAll(why, due), due);
@@ -69,49 +83,89 @@ void Exchange::TakePushLocked(uint64_t ticket, PendingPush* push, Due* due) {
                will_help);
 }
 
-void Exchange::RefusePush(const PendingPush& push, const absl::Status& why) {
-  const std::string refusal =
-      absl::StrCat("push of worker ", push.worker.rank, " for step ",
-                   push.id.clock, " refused: ", why.message());
-  LogLines(options_.log, {refusal});
-  push.callback(absl::Status(why.code(), refusal));
-}
-
-void Exchange::Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
-                    const tensor::Bundle& bundle, PushCallback callback,
-                    bool will_help) {
-  absl::Status status;
-  absl::optional<PushVerdict> repeated;
+absl::StatusOr<Exchange::Checked> Exchange::Check(
+    const WorkerId& worker, uint64_t clock, const tensor::Bundle& bundle) {
+  Checked checked;
   {
     absl::MutexLock lock(&mu_);
-    status = failure_;
-    if (status.ok()) repeated = VerdictOnRepeatedLocked(worker, clock);
-    if (repeated.has_value()) ++counts_.not_counted;
+    if (!failure_.ok()) return failure_;
+    checked.repeated = VerdictOnRepeatedLocked(worker, clock);
+    if (checked.repeated.has_value()) ++counts_.not_counted;
   }
-  if (!status.ok()) return callback(status);
-  if (repeated.has_value()) return callback(*repeated);
-  PendingPush push;
-  push.worker = worker;
-  push.id = {worker.rank, clock};
-  push.callback = std::move(callback);
-  push.will_help = will_help;
+  if (checked.repeated.has_value()) return checked;
   auto gradients = training_->tables->Check(bundle, clock_->Now());
-  status = gradients.status();
-  if (status.ok()) {
-    push.held_bytes = gradients->held_bytes();
-    push.gradients = *std::move(gradients);
+  if (!gradients.ok()) {
+    {
+      absl::MutexLock lock(&mu_);
+      ++counts_.refused;
+    }
+    return Refused(options_, worker, clock, gradients.status());
   }
+  checked.push.worker = worker;
+  checked.push.clock = clock;
+  checked.push.held_bytes = gradients->held_bytes();
+  checked.push.gradients = *std::move(gradients);
+  return checked;
+}
+
+absl::Status Exchange::CheckTakes(const CheckedPush& push,
+                                  size_t pending_bytes) {
+  absl::Status status;
+  absl::optional<Verdict> refused;
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    if (status.ok()) status = CheckRoomLocked(push, &due);
-    if (status.ok()) {
-      TakePushLocked(ticket, &push, &due);
+    if (!failure_.ok()) return failure_;
+    refused = coordinator_.Refuses(push.worker, push.clock);
+  }
+  if (refused == Verdict::kAhead) AwaitStep(kStepTimeout);
+  {
+    absl::MutexLock lock(&mu_);
+    refused = coordinator_.Refuses(push.worker, push.clock);
+    if (!refused.has_value()) {
+      status = CheckRoomLocked(push, pending_bytes_ + pending_bytes, &due);
+    }
+    if (refused.has_value() || !status.ok()) ++counts_.refused;
+  }
+  Run(due);
+  if (refused.has_value()) {
+    return Refusal(*refused, push.worker,
+                   absl::StrCat("push for step ", push.clock));
+  }
+  return status.ok() ? status
+                     : Refused(options_, push.worker, push.clock, status);
+}
+
+void Exchange::Take(uint64_t ticket, CheckedPush push, PushCallback callback,
+                    bool will_help) {
+  absl::Status status;
+  absl::optional<PushVerdict> repeated;
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    repeated = VerdictOnRepeatedLocked(push.worker, push.clock);
+    if (repeated.has_value()) {
+      ++counts_.not_counted;
     } else {
-      ++counts_.refused;
+      status = CheckRoomLocked(push, pending_bytes_, &due);
+      if (!status.ok()) ++counts_.refused;
+    }
+    if (!repeated.has_value() && status.ok()) {
+      PendingPush pending;
+      pending.worker = push.worker;
+      pending.id = {push.worker.rank, push.clock};
+      pending.gradients = std::move(push.gradients);
+      pending.held_bytes = push.held_bytes;
+      pending.callback = std::move(callback);
+      pending.will_help = will_help;
+      TakePushLocked(ticket, &pending, &due);
     }
   }
-  if (!status.ok()) RefusePush(push, status);
+  if (repeated.has_value()) {
+    callback(*repeated);
+  } else if (!status.ok()) {
+    callback(Refused(options_, push.worker, push.clock, status));
+  }
   Run(due);
 }
 

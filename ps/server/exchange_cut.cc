@@ -60,7 +60,7 @@ void Exchange::RemoveSnapshot(uint64_t ticket, const absl::Status& why) {
   Run(due);
 }
 
-bool Exchange::NeverReachesCutLocked(const PendingPush& push) const {
+bool Exchange::NeverReachesCutLocked(const CheckedPush& push) const {
   if (!snapshots_.is_on_the_way()) return false;
   const CutPoint& cut = *snapshots_.cut();
   size_t behind = 0;
@@ -68,8 +68,8 @@ bool Exchange::NeverReachesCutLocked(const PendingPush& push) const {
     const bool is_behind = each.id.clock >= cut.ClockOf(each.id.rank);
     if (is_behind) behind += each.held_bytes;
   }
-  return room_.NeverReaches(cut, push.id, push.held_bytes, behind, held_,
-                            is_synchronous_);
+  return room_.NeverReaches(cut, {push.worker.rank, push.clock},
+                            push.held_bytes, behind, held_, is_synchronous_);
 }
 
 absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(

@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "ps/consistency/membership.h"
 #include "ps/dense/dense_part.h"
+#include "ps/server/report.h"
 #include "ps/server/tables.h"
 #include "ps/sparse/snapshot.h"
 
@@ -55,6 +56,14 @@ inline bool operator==(const CutId& a, const CutId& b) {
 }
 inline bool operator!=(const CutId& a, const CutId& b) { return !(a == b); }
 
+// The members of a server, and what it remembers of their pushes.
+struct MembersImage {
+  MembershipImage membership;
+  // The last counted push of each rank.
+  std::vector<RankClock> counted;
+  PushCounts counts;
+};
+
 // The state that a server begins with, except the values of its tables.
 struct RestoredModel {
   std::vector<RankClock> clocks;
@@ -62,6 +71,8 @@ struct RestoredModel {
   // release wrote the checkpoint.
   absl::optional<uint64_t> version;
   absl::optional<uint64_t> floor;
+  // The members to continue with; nullopt: all workers have to join.
+  absl::optional<MembersImage> members;
 };
 
 }  // namespace penstock::ps

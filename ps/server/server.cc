@@ -28,11 +28,6 @@ Server::~Server() {
   steps_.Stop();
 }
 
-void Server::BecomeReadyLocked(Due* due) {
-  state_ = State::kServing;
-  EndReadyLocked(absl::OkStatus(), due);
-}
-
 void Server::EndReadyLocked(const absl::Status& status, Due* due) {
   for (auto& [ticket, ready] : pending_ready_) {
     due->push_back(
@@ -96,11 +91,6 @@ absl::StatusOr<Server::ExchangePtr> Server::Serving(const View& view) const {
   absl::Status status = CheckViewLocked(view);
   if (status.ok()) status = CheckHasValuesLocked();
   if (!status.ok()) return status;
-  return exchange_;
-}
-
-Server::ExchangePtr Server::exchange() const {
-  absl::MutexLock lock(&mu_);
   return exchange_;
 }
 
@@ -179,6 +169,12 @@ absl::StatusOr<Server::Joined> Server::Join(const View& view,
   return exchange->Join(worker);
 }
 
+uint64_t Server::StartJoin(const View& view, const WorkerId& worker,
+                           JoinCallback callback) {
+  callback(Join(view, worker));
+  return 0;  // nothing waits
+}
+
 absl::Status Server::Heartbeat(uint64_t run, const WorkerId& worker) {
   ExchangePtr exchange;
   {
@@ -203,11 +199,18 @@ uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
                       bool will_help) {
   const uint64_t ticket = next_ticket_++;
   const auto serving = Serving(view);
-  if (serving.ok()) {
-    (*serving)->Push(ticket, worker, clock, gradients, std::move(callback),
-                     will_help);
-  } else {
+  if (!serving.ok()) {
     callback(serving.status());
+    return ticket;
+  }
+  auto checked = (*serving)->Check(worker, clock, gradients);
+  if (!checked.ok()) {
+    callback(checked.status());
+  } else if (checked->repeated.has_value()) {
+    callback(*checked->repeated);
+  } else {
+    (*serving)->Take(ticket, std::move(checked->push), std::move(callback),
+                     will_help);
   }
   return ticket;
 }
@@ -279,7 +282,7 @@ void Server::Drain() {
 }
 
 PushCounts Server::push_counts() const {
-  const ExchangePtr serving = exchange();
+  const ExchangePtr serving = ExchangeOf(0);
   return serving == nullptr ? PushCounts() : serving->push_counts();
 }
 

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "ps/server/calls.h"
 #include "ps/server/exchange.h"
 #include "ps/server/model_snapshot.h"
 #include "ps/server/report.h"
@@ -27,12 +28,6 @@
 #include "tensor_service/tensor.h"
 
 namespace penstock::ps {
-
-// The training that a request is for; see ps.proto.
-struct View {
-  uint64_t run = 0;
-  uint64_t epoch = 0;
-};
 
 //   state     event        guard                     action       next
 //   --------  -----------  ------------------------  -----------  --------
@@ -56,7 +51,7 @@ struct View {
 //   - for a snapshot: TakeSnapshot()
 // Each callback runs exactly once, without locks, on the server's own thread or
 // within any thread's call.
-class Server {
+class Server final : public Calls {
  public:
   struct Options : Exchange::Options {
     Tables::Options tables;
@@ -67,11 +62,10 @@ class Server {
   using Definition = ServerDefinition;
   using Training = ps::Training;
   using Joined = Exchange::Joined;
+  using ExchangePtr = std::shared_ptr<Exchange>;
   using PushVerdict = Exchange::PushVerdict;
   using PullSpec = Exchange::PullSpec;
   using Pulled = Exchange::Pulled;
-  using PushCallback = Exchange::PushCallback;
-  using PullCallback = Exchange::PullCallback;
   using ReadyCallback = std::function<void(absl::Status)>;
   struct Defined {
     bool taken = false;
@@ -87,7 +81,7 @@ class Server {
   explicit Server(const Options& options);
   // Calls Drain() and joins the thread. No other call may run during or after
   // the destructor.
-  ~Server();
+  ~Server() override;
 
   // Returns the cut and the run for all servers. The run is `run`, unless the
   // server has answered before. The first answer stays until a Define() with
@@ -110,6 +104,15 @@ class Server {
   //   ABORTED              the server has another instance: define again
   //   or the error of a restore
   absl::StatusOr<Defined> Define(const Definition& definition);
+  // Defines the training with the values and the members of another server,
+  // which `values` restores. Only for a server without a training. Returns the
+  // errors of Define().
+  struct CopyOf {
+    uint64_t instance = 0;   // of the other server
+    uint64_t hash_seed = 0;  // of its tables: the copy has room for the same
+  };
+  absl::Status DefineCopy(const Definition& definition, const CopyOf& of,
+                          RestoreSource* values);
 
   // Returns the clocks of all ranks, without the pushes that are not applied.
   // Fails as a pull does if the server is not serving `view`.
@@ -135,15 +138,18 @@ class Server {
 
   // Makes `worker` a member, in place of an older incarnation of its rank.
   absl::StatusOr<Joined> Join(const View& view, const WorkerId& worker);
+  // Join(), with the answer by a callback.
+  uint64_t StartJoin(const View& view, const WorkerId& worker,
+                     JoinCallback callback) override;
   // Renews the worker's lease. Makes the worker a member first if its rank is
   // free.
-  absl::Status Heartbeat(uint64_t run, const WorkerId& worker);
+  absl::Status Heartbeat(uint64_t run, const WorkerId& worker) override;
   // End the membership. Lost() also counts and logs the worker as lost. Both
   // ignore a worker that is no member. Both ignore a `run` that the server does
   // not have: the worker may be a member of the present run, too. 0: the
   // present run.
-  void Leave(const WorkerId& worker, uint64_t run = 0);
-  void Lost(const WorkerId& worker, uint64_t run = 0);
+  void Leave(const WorkerId& worker, uint64_t run = 0) override;
+  void Lost(const WorkerId& worker, uint64_t run = 0) override;
 
   // Sets the first values of parts. Returns false, and changes nothing, if the
   // server has all values already. Returns FAILED_PRECONDITION unless the rank
@@ -156,12 +162,13 @@ class Server {
   // caller calls Help() as soon as the answer to the push is sent.
   uint64_t Push(const View& view, const WorkerId& worker, uint64_t clock,
                 const tensor::Bundle& gradients, PushCallback callback,
-                bool will_help = false);
-  uint64_t Pull(const View& view, const PullSpec& spec, PullCallback callback);
+                bool will_help = false) override;
+  uint64_t Pull(const View& view, const PullSpec& spec,
+                PullCallback callback) override;
   // Applies steps on the caller's thread; see Steps::Help().
-  void Help();
+  void Help() override;
   // Ends the call's wait with CANCELLED. Does nothing if the wait is over.
-  void Cancel(uint64_t ticket);
+  void Cancel(uint64_t ticket) override;
 
   // Prevents new steps, so that a cut of all servers can be chosen. The hold
   // ends with TakeSnapshot(), ReleaseSteps(), or after
@@ -183,6 +190,10 @@ class Server {
       const SparseSnapshotOptions& options, absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait = nullptr);
 
+  // Returns the exchange that serves `view`, for the calls that replicas make.
+  absl::StatusOr<ExchangePtr> Serving(const View& view) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
   // Ends every wait, and refuses later calls. Still finishes a step that is
   // being applied. May be called again.
   void Drain();
@@ -198,7 +209,6 @@ class Server {
     absl::Time deadline;  // by SteadyNow()
   };
   using Due = std::vector<std::function<void()>>;
-  using ExchangePtr = std::shared_ptr<Exchange>;
 
   absl::StatusOr<Choice> ChooseAgain(uint64_t run, uint64_t replaces)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
@@ -208,7 +218,6 @@ class Server {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Begin(std::shared_ptr<Training> training,
                      const RestoredModel& restored) ABSL_LOCKS_EXCLUDED(mu_);
-  void BecomeReadyLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndReadyLocked(const absl::Status& status, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExpireReady() ABSL_LOCKS_EXCLUDED(mu_);
@@ -217,11 +226,6 @@ class Server {
   absl::Status CheckViewLocked(const View& view) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckHasValuesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the exchange that serves `view`.
-  absl::StatusOr<ExchangePtr> Serving(const View& view) const
-      ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the exchange, or null before Define().
-  ExchangePtr exchange() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the exchange of `run`, or null if the server has another run. 0:
   // the present run.
   ExchangePtr ExchangeOf(uint64_t run) const ABSL_LOCKS_EXCLUDED(mu_);

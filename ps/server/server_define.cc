@@ -127,6 +127,24 @@ absl::StatusOr<Server::Defined> Server::DefineAnew(
   return Defined{true, definition.run, !has_values(), definition.cut};
 }
 
+absl::Status Server::DefineCopy(const Definition& definition, const CopyOf& of,
+                                RestoreSource* values) {
+  absl::MutexLock one_at_a_time(&define_mu_);
+  if (training() != nullptr) {
+    return absl::FailedPreconditionError("define: the server has a training");
+  }
+  TrainingLimits limits{options_.tables, options_.membership.expected_workers,
+                        options_.max_held_bytes};
+  limits.tables.hash_seed = of.hash_seed;
+  auto training = MakeTraining(definition, limits);
+  if (!training.ok()) return training.status();
+  auto restored = values->Restore(definition.cut.value_or(CutId()),
+                                  (*training)->tables.get());
+  if (!restored.ok()) return restored.status();
+  instance_ = of.instance;
+  return Begin(*std::move(training), *restored);
+}
+
 // Drops the values first, so that the memory is not needed twice. Afterwards
 // the server is as after a start.
 absl::Status Server::Abandon() {
@@ -157,7 +175,7 @@ absl::Status Server::Begin(std::shared_ptr<Training> training,
       Exchange::Create(options_, training, restored, &clock_, &steps_);
   if (!exchange.ok()) return exchange.status();
   // Ends the waits of the training that is replaced.
-  if (const ExchangePtr before = this->exchange()) before->Drain();
+  if (const ExchangePtr before = ExchangeOf(0)) before->Drain();
   Due due;
   {
     absl::MutexLock lock(&mu_);
@@ -166,7 +184,10 @@ absl::Status Server::Begin(std::shared_ptr<Training> training,
     training_ = std::move(training);
     steps_.Begin(exchange_, training_->tables);
     state_ = State::kDefined;
-    if (training_->tables->dense().has_values()) BecomeReadyLocked(&due);
+    if (training_->tables->dense().has_values()) {
+      state_ = State::kServing;
+      EndReadyLocked(absl::OkStatus(), &due);
+    }
   }
   for (const auto& callback : due) callback();
   return absl::OkStatus();
@@ -186,8 +207,9 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
     absl::Status status = CheckViewLocked(view);
     // Allows a worker that has not joined, unless another one has superseded
     // it.
-    if (status.ok() && exchange_->IsSuperseded(worker)) {
-      status = Refusal(Coordinator::Verdict::kSuperseded, worker, "initialize");
+    if (status.ok()) {
+      const absl::Status member = exchange_->CheckMember(worker, "initialize");
+      if (absl::IsAborted(member)) status = member;
     }
     if (!status.ok()) return status;
     if (state_ != State::kDefined) return false;
@@ -207,7 +229,8 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
     absl::Status status = CheckViewLocked(view);
     if (!status.ok()) return status;
     if (state_ == State::kDefined && training->tables->dense().has_values()) {
-      BecomeReadyLocked(&due);
+      state_ = State::kServing;
+      EndReadyLocked(absl::OkStatus(), &due);
     }
   }
   for (const auto& callback : due) callback();

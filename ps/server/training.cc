@@ -68,6 +68,7 @@ absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
   training->run = definition.run;
   training->server = definition.server;
   training->cut = definition.cut;
+  training->hash_seed = limits.tables.hash_seed;
   training->tables = *std::move(tables);
   return training;
 }

@@ -24,6 +24,7 @@ struct Training {
   uint64_t run = 0;
   uint32_t server = 0;
   absl::optional<CutId> cut;  // restored; nullopt: none
+  uint64_t hash_seed = 0;     // of the tables
   std::shared_ptr<Tables> tables;
 };
 
