@@ -324,6 +324,18 @@ LAYERS = {
         "ps/placement",
         "ps/model",
     ],
+    # Replicas of shards at a server: their messages, threads and values.
+    "ps/shards": [
+        "transport/base",
+        "tensor_service",
+        "ps/consistency",
+        "ps/replication",
+        "ps/checkpoint",
+        "ps/placement",
+        "ps/model",
+        "ps/wire",
+        "ps/server",
+    ],
     "ps/service": [
         "penstock/metrics.h",
         "transport/base",
@@ -335,6 +347,7 @@ LAYERS = {
         "ps/access",
         "ps/wire",
         "ps/server",
+        "ps/shards",
     ],
     "ps/client": [
         "transport/base",

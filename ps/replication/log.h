@@ -30,9 +30,10 @@ class Payload {
 
 // One change of a shard, which all replicas make in the same order:
 //
-//   asynchronous, bounded   one push, with its gradients
-//   synchronous             the pushes of a step, with their aggregate
-//   join                    a worker takes a rank; no payload
+//   push    one push, with its gradients; or the pushes of a step, with their
+//           aggregate, which ps/shards does not use
+//   join    a worker takes a rank; no payload
+//   other   a payload without a push, which changes the members
 struct Entry {
   uint64_t seq = 0;   // from 1 on, without gaps
   uint64_t view = 0;  // in which the entry was accepted

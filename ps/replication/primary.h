@@ -36,12 +36,11 @@ namespace penstock::ps::replication {
 // A primary begins when it is bound by no promise to another primary. Until
 // then it accepts pushes and sends entries, and commits nothing.
 //
-// Synchronous tables: the caller keeps the gradients of a step, and so does
-// each worker. Once the step is complete, its aggregate is one entry, with all
-// pushes of the step. These are acknowledged together, when the entry is
-// committed. If the primary dies before, the workers push to its successor,
-// which recognises the pushes if it holds the entry, and else makes the step
-// anew.
+// Synchronous tables: the caller may accept each push as an entry, as ps/shards
+// does, or keep the gradients of a step and accept their aggregate as one entry
+// with all pushes of the step. These are then acknowledged together. If the
+// primary dies before, the workers push to its successor, which recognises the
+// pushes if it holds the entry, and else makes the step anew.
 //
 // Memory: the log has at most Options::max_log_bytes. Above that pushes are
 // refused and come again. Joiners that are behind lose their place first, and

@@ -1,0 +1,22 @@
+// Time for leases.
+
+#ifndef PENSTOCK_PS_SHARDS_BOOT_TIME_H_
+#define PENSTOCK_PS_SHARDS_BOOT_TIME_H_
+
+#include <ctime>
+
+#include "absl/time/time.h"
+
+namespace penstock::ps {
+
+// Returns the time since the machine's start, with the time that it slept: a
+// lease also ends during a suspend. Never goes back.
+inline absl::Time BootNow() {
+  timespec now = {};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return absl::TimeFromTimespec(now);
+}
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SHARDS_BOOT_TIME_H_

@@ -1,0 +1,125 @@
+// The replicas of one process.
+
+#ifndef PENSTOCK_PS_SHARDS_SHARDS_H_
+#define PENSTOCK_PS_SHARDS_SHARDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "ps/model/model.h"
+#include "ps/replication/view_follower.h"
+#include "ps/server/calls.h"
+#include "ps/server/server.h"
+#include "ps/shards/shard.h"
+
+namespace penstock::ps {
+
+// Returns the options of a Server whose calls come from a log. Nothing in it
+// depends on time: its members have endless leases, and it waits for the
+// missing workers for ever. Shards keeps the times of `options`.
+Server::Options ForReplica(Server::Options options);
+
+// Checks that replicas of the model keep the same rows. Returns
+// INVALID_ARGUMENT, with the table, if servers drop rows of a table on their
+// own: by time, by use, or until a row was used often enough.
+absl::Status CheckReplicable(const Model& model);
+
+// The shards that a process holds, in the newest view that it knows. Finds the
+// shard of a call. Before the first view, the process's own Server takes the
+// calls that begin a training, and no pushes.
+//
+// Thread-safe. Construct and destroy on one thread.
+class Shards final : public replication::ViewFollower {
+ public:
+  // `own` has options from ForReplica(), and outlives this object; so do the
+  // peers.
+  Shards(ShardOptions options, replication::ReplicaId self, Server* own);
+  // Calls Stop().
+  ~Shards() override;
+
+  replication::ReplicaId self() const override { return self_; }
+  absl::optional<uint64_t> run() const override;
+  // Returns UNAVAILABLE while this process leads a shard in `view` whose first
+  // values it does not have. Also returns the errors of ViewFollower.
+  absl::Status OnView(const replication::View& view) override
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<Wish> Wishes() override ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns the number of the process's own shard; nullopt before Define().
+  absl::optional<uint32_t> own_shard() const;
+  // Returns the replica of a shard that this process holds, in any role, or
+  // null.
+  std::shared_ptr<Shard> Find(uint32_t shard) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the object that takes the calls for a shard; nullopt: the process's
+  // own. Returns UNAVAILABLE, with kNotPrimary, for a shard that this process
+  // does not hold. Another object may take later calls.
+  absl::StatusOr<std::shared_ptr<Calls>> CallsOf(absl::optional<uint32_t> shard)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the server that has the values of a shard, if this process leads
+  // it.
+  absl::StatusOr<std::shared_ptr<Server>> ServerOf(
+      absl::optional<uint32_t> shard) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns OK if this process may define its own shard: it leads the shard, no
+  // server has the shard any more, or the definition replaces the run of the
+  // view. Otherwise returns UNAVAILABLE, with kNotPrimary.
+  absl::Status CheckMayDefine(uint64_t replaces) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Handles Replicate() of a peer. `callback` gets the reply, on any thread.
+  using ReplyCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
+  void Replicate(const grpc::ByteBuffer& request, ReplyCallback callback)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Ends all waiting calls, and the shards' threads. Call before the gRPC
+  // server ends.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  class BeforeView;
+  using ShardPtr = std::shared_ptr<Shard>;
+
+  absl::Status CheckViewLocked(const replication::View& view) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns the shards that the process no longer holds.
+  std::vector<ShardPtr> HoldLocked(const replication::View& view)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasOwnValuesLocked(uint64_t run, size_t shard) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns true if a call for a shard is for the process's own Server: there
+  // is no view yet, or the view is of another run.
+  bool IsBeforeViewLocked(absl::optional<uint32_t> shard) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns why the process does not hold a shard. DATA_LOSS: nobody does.
+  absl::Status NotHereLocked(absl::optional<uint32_t> shard) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsLostLocked(absl::optional<uint32_t> shard) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<ShardPtr> HolderOf(const ReplicateMessage& message)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<ShardPtr> all() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  const ShardOptions options_;
+  const replication::ReplicaId self_;
+  Server* const own_;
+  const std::shared_ptr<Calls> before_view_;
+
+  mutable absl::Mutex mu_;
+  replication::View view_ ABSL_GUARDED_BY(mu_);
+  std::map<uint32_t, ShardPtr> shards_ ABSL_GUARDED_BY(mu_);
+  bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
+  // Each stops shards that a view has taken away, which may take long.
+  std::vector<std::thread> stopping_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SHARDS_SHARDS_H_
