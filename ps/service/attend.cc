@@ -1,5 +1,7 @@
 #include "ps/service/attend.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "ps/service/convert.h"
@@ -10,9 +12,9 @@ namespace {
 
 class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
  public:
-  AttendReactor(Server* server, Attendance* attendance,
+  AttendReactor(FindServer find, Attendance* attendance,
                 const absl::Status& allowed)
-      : server_(server), attendance_(attendance) {
+      : find_(std::move(find)), attendance_(attendance) {
     if (allowed.ok()) {
       StartRead(&heartbeat_);
     } else {
@@ -29,11 +31,13 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
                        " in the stream of worker ", member_->rank,
                        ": open a stream for each")));
     }
+    const auto server = find_();
+    if (!server.ok()) return End(server.status());
     if (heartbeat_.leaving()) {
-      server_->Leave(worker, heartbeat_.run());
+      (*server)->Leave(worker, heartbeat_.run());
       return End(absl::OkStatus());
     }
-    absl::Status alive = server_->Heartbeat(heartbeat_.run(), worker);
+    absl::Status alive = (*server)->Heartbeat(heartbeat_.run(), worker);
     if (!alive.ok()) return End(alive);
     if (!member_.has_value()) attendance_->Begin(worker, this);
     member_ = worker;
@@ -53,12 +57,13 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
     // Report the worker as lost: its newest stream has ended. Lost() ignores a
     // worker that has left.
     if (member_.has_value() && attendance_->End(*member_, this)) {
-      server_->Lost(*member_, run_);
+      const auto server = find_();
+      if (server.ok()) (*server)->Lost(*member_, run_);
     }
     Finish(tensor::ToGrpc(status));
   }
 
-  Server* const server_;
+  const FindServer find_;
   Attendance* const attendance_;
   v1::Heartbeat heartbeat_;
   absl::optional<WorkerId> member_;
@@ -81,8 +86,8 @@ bool Attendance::End(const WorkerId& worker, const void* stream) {
 }
 
 grpc::ServerReadReactor<v1::Heartbeat>* ServeAttend(
-    Server* server, Attendance* attendance, const absl::Status& allowed) {
-  return new AttendReactor(server, attendance, allowed);
+    FindServer find, Attendance* attendance, const absl::Status& allowed) {
+  return new AttendReactor(std::move(find), attendance, allowed);
 }
 
 }  // namespace penstock::ps

@@ -4,14 +4,17 @@
 #define PENSTOCK_PS_SERVICE_ATTEND_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/support/server_callback.h"
-#include "ps/server/server.h"
+#include "ps/server/calls.h"
 #include "ps/wire/ps.pb.h"
 
 namespace penstock::ps {
@@ -33,10 +36,14 @@ class Attendance {
   std::map<Key, const void*> streams_ ABSL_GUARDED_BY(mu_);
 };
 
+// Finds the server of a heartbeat. With replicas, that may change while the
+// stream goes on.
+using FindServer = std::function<absl::StatusOr<std::shared_ptr<Calls>>()>;
+
 // Serves one Attend() call. Ends the call at once if `allowed` is an error. The
-// reactor deletes itself. `server` and `attendance` outlive the reactor.
+// reactor deletes itself. `attendance` outlives the reactor.
 grpc::ServerReadReactor<v1::Heartbeat>* ServeAttend(
-    Server* server, Attendance* attendance, const absl::Status& allowed);
+    FindServer find, Attendance* attendance, const absl::Status& allowed);
 
 }  // namespace penstock::ps
 

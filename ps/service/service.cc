@@ -10,6 +10,7 @@
 #include "ps/service/attend.h"
 #include "ps/service/checkpoint_calls.h"
 #include "ps/service/convert.h"
+#include "ps/service/routes.h"
 #include "ps/service/ticket_reactor.h"
 #include "ps/wire/ps.grpc.pb.h"
 #include "tensor_service/calls.h"
@@ -34,25 +35,27 @@ using CheckpointBase = ParameterServer::WithCallbackMethod_ChooseCut<
                         ParameterServer::Service>>>>>>;
 // The generated service, in which methods that carry tensors are raw: they
 // bypass protobuf's parser.
+using TypedBase = ParameterServer::WithCallbackMethod_Define<
+    ParameterServer::WithCallbackMethod_GetModel<
+        ParameterServer::WithCallbackMethod_Join<
+            ParameterServer::WithCallbackMethod_Attend<
+                ParameterServer::WithCallbackMethod_Describe<
+                    CheckpointBase>>>>>;
 using Base = ParameterServer::WithRawCallbackMethod_Initialize<
     ParameterServer::WithRawCallbackMethod_Push<
         ParameterServer::WithRawCallbackMethod_Pull<
-            ParameterServer::WithCallbackMethod_Define<
-                ParameterServer::WithCallbackMethod_GetModel<
-                    ParameterServer::WithCallbackMethod_Join<
-                        ParameterServer::WithCallbackMethod_Attend<
-                            ParameterServer::WithCallbackMethod_Describe<
-                                CheckpointBase>>>>>>>>;
+            ParameterServer::WithRawCallbackMethod_Replicate<TypedBase>>>>;
 
 class ServiceImpl final : public Base {
  public:
   ServiceImpl(Server* server, ServiceOptions options)
-      : server_(server), options_(options) {}
+      : server_(server), options_(options), routes_(server, options.shards) {}
 
   ServerUnaryReactor* Define(CallbackServerContext* context,
                              const v1::DefineRequest* request,
                              v1::DefineReply* reply) override {
-    const absl::Status status = Check(*context, Permission::kTrain);
+    absl::Status status = Check(*context, Permission::kTrain);
+    if (status.ok()) status = routes_.CheckMayDefine(request->replaces());
     if (!status.ok()) return Finish(context, status);
     return define_calls_.Start(
         [=](Cancellation*) { return HandleDefine(*request, reply); });
@@ -61,7 +64,8 @@ class ServiceImpl final : public Base {
   ServerUnaryReactor* ChooseCut(CallbackServerContext* context,
                                 const v1::ChooseCutRequest* request,
                                 v1::ChooseCutReply* reply) override {
-    const absl::Status status = Check(*context, Permission::kTrain);
+    absl::Status status = Check(*context, Permission::kTrain);
+    if (status.ok()) status = routes_.CheckMayDefine(request->replaces());
     if (!status.ok()) return Finish(context, status);
     return define_calls_.Start([=](Cancellation*) {
       absl::Status claimed;
@@ -85,29 +89,45 @@ class ServiceImpl final : public Base {
   ServerUnaryReactor* Join(CallbackServerContext* context,
                            const v1::JoinRequest* request,
                            v1::JoinReply* reply) override {
-    absl::Status status = Check(*context, Permission::kTrain);
-    if (!status.ok()) return Finish(context, status);
-    auto joined =
-        server_->Join(ViewIn(request->view()), WorkerIn(request->worker()));
-    if (joined.ok()) {
-      reply->set_lease_us(absl::ToInt64Microseconds(joined->lease));
-      reply->set_clock(joined->clock);
-    }
-    return Finish(context, joined.status());
+    auto server = Route(context, Permission::kTrain);
+    if (!server.ok()) return Finish(context, server.status());
+    return new TicketReactor(*server, [&](TicketReactor* reactor) {
+      return (*server)->StartJoin(
+          ViewIn(request->view()), WorkerIn(request->worker()),
+          [reactor, reply](const absl::StatusOr<Server::Joined>& joined) {
+            if (joined.ok()) {
+              reply->set_lease_us(absl::ToInt64Microseconds(joined->lease));
+              reply->set_clock(joined->clock);
+            }
+            reactor->Finish(tensor::ToGrpc(joined.status()));
+          });
+    });
   }
 
   grpc::ServerReadReactor<v1::Heartbeat>* Attend(
       CallbackServerContext* context, v1::AttendReply* reply) override {
-    return ServeAttend(server_, &attendance_,
-                       Check(*context, Permission::kTrain));
+    const absl::Status allowed = Check(*context, Permission::kTrain);
+    if (!allowed.ok()) return ServeAttend(nullptr, &attendance_, allowed);
+    return ServeAttend(routes_.FinderOf(*context), &attendance_, allowed);
   }
 
   ServerUnaryReactor* Initialize(CallbackServerContext* context,
                                  const ByteBuffer* request,
                                  ByteBuffer* reply) override {
     absl::Status status = Check(*context, Permission::kTrain);
+    if (status.ok()) status = routes_.CheckMayDefine(0);
     if (status.ok()) status = HandleInitialize(*request, reply);
     return Finish(context, status);
+  }
+
+  // Only servers call Replicate(). The holder checks that the sender leads the
+  // shard.
+  ServerUnaryReactor* Replicate(CallbackServerContext* context,
+                                const ByteBuffer* request,
+                                ByteBuffer* reply) override {
+    absl::Status status = Check(*context, Permission::kAdminister);
+    if (!status.ok()) return Finish(context, status);
+    return routes_.Replicate(context, *request, reply);
   }
 
   ServerUnaryReactor* Push(CallbackServerContext* context,
@@ -121,10 +141,13 @@ class ServiceImpl final : public Base {
                                const v1::DescribeRequest* request,
                                v1::ServerReport* reply) override {
     absl::Status status = Check(*context, Permission::kRead);
-    if (status.ok()) {
-      *reply = ToMessage(ReportOf(*server_, options_.checkpoints));
-    }
-    return Finish(context, status);
+    if (!status.ok()) return Finish(context, status);
+    const auto server = routes_.ServerOf(*context);
+    const bool is_own = !server.ok() || server->get() == server_;
+    // A server that leads no shard still reports about itself.
+    *reply = is_own ? ToMessage(ReportOf(*server_, options_.checkpoints))
+                    : ToMessage((*server)->report());
+    return Finish(context, absl::OkStatus());
   }
 
   ServerUnaryReactor* BeginCheckpoint(CallbackServerContext* context,
@@ -202,7 +225,18 @@ class ServiceImpl final : public Base {
   }
 
   absl::Status CheckView(const v1::View& view) const {
+    absl::Status status = routes_.CheckHasOwnShard();
+    if (!status.ok()) return status;
     return server_->TrainingOf(ViewIn(view)).status();
+  }
+
+  // Returns the object that takes the calls for the shard of `context`, once
+  // the peer's permission was checked.
+  absl::StatusOr<std::shared_ptr<Calls>> Route(
+      const CallbackServerContext* context, Permission permission) const {
+    absl::Status status = Check(*context, permission);
+    if (!status.ok()) return status;
+    return routes_.CallsOf(*context);
   }
 
   // Refuses calls of other trainings early. The work checks the view again,
@@ -222,6 +256,7 @@ class ServiceImpl final : public Base {
 
   Server* const server_;
   const ServiceOptions options_;
+  const Routes routes_;
   Attendance attendance_;
   CheckpointCalls checkpoint_calls_;
   CheckpointCalls define_calls_;  // these calls read checkpoints
@@ -231,6 +266,8 @@ absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,
                                        v1::DefineReply* reply) {
   auto model = FromMessage(request.model());
   if (!model.ok()) return model.status();
+  absl::Status can_define = routes_.CheckModel(*model);
+  if (!can_define.ok()) return can_define;
   Server::Definition definition;
   definition.model = *std::move(model);
   definition.servers.assign(request.servers().begin(), request.servers().end());
@@ -258,7 +295,9 @@ ServerUnaryReactor* ServiceImpl::GetModel(CallbackServerContext* context,
                                           v1::GetModelReply* reply) {
   absl::Status status = Check(*context, Permission::kRead);
   if (!status.ok()) return Finish(context, status);
-  const auto describe = [server = server_, reply] {
+  auto found = routes_.ServerOf(*context);
+  if (!found.ok()) return Finish(context, found.status());
+  const auto describe = [server = *found, reply] {
     const uint64_t instance = server->instance();  // first, as it may change
     const auto training = server->training();
     if (training != nullptr) *reply = ToMessage(*training);
@@ -272,8 +311,8 @@ ServerUnaryReactor* ServiceImpl::GetModel(CallbackServerContext* context,
     describe();
     return Finish(context, absl::OkStatus());
   }
-  return new TicketReactor(server_, [this, describe](TicketReactor* reactor) {
-    return server_->AwaitValues([reactor, describe](absl::Status ready) {
+  return new TicketReactor(*found, [&](TicketReactor* reactor) {
+    return (*found)->AwaitValues([reactor, describe](absl::Status ready) {
       if (ready.ok()) describe();
       reactor->Finish(tensor::ToGrpc(ready));
     });
@@ -298,12 +337,13 @@ absl::Status ServiceImpl::HandleInitialize(const ByteBuffer& request,
 ServerUnaryReactor* ServiceImpl::Push(CallbackServerContext* context,
                                       const ByteBuffer* request,
                                       ByteBuffer* reply) {
-  absl::Status status = Check(*context, Permission::kTrain);
+  const auto server = Route(context, Permission::kTrain);
+  absl::Status status = server.status();
   tensor::Message<v1::PushHeader> message;
   if (status.ok()) status = tensor::Decode(*request, &message);
   if (!status.ok()) return Finish(context, status);
-  return new PushReactor(server_, [&](TicketReactor* reactor) {
-    return server_->Push(
+  return new PushReactor(*server, [&](TicketReactor* reactor) {
+    return (*server)->Push(
         ViewIn(message.header.view()), WorkerIn(message.header.worker()),
         message.header.clock(), message.bundle,
         [reactor, reply](absl::StatusOr<Server::PushVerdict> verdict) {
@@ -321,14 +361,15 @@ ServerUnaryReactor* ServiceImpl::Push(CallbackServerContext* context,
 ServerUnaryReactor* ServiceImpl::Pull(CallbackServerContext* context,
                                       const ByteBuffer* request,
                                       ByteBuffer* reply) {
-  absl::Status status = Check(*context, Permission::kRead);
+  const auto server = Route(context, Permission::kRead);
+  absl::Status status = server.status();
   tensor::Message<v1::PullHeader> message;
   if (status.ok()) status = tensor::Decode(*request, &message);
   if (!status.ok()) return Finish(context, status);
   auto spec = PullIn(message.header, std::move(message.bundle));
   if (!spec.ok()) return Finish(context, spec.status());
-  return new TicketReactor(server_, [&](TicketReactor* reactor) {
-    return server_->Pull(
+  return new TicketReactor(*server, [&](TicketReactor* reactor) {
+    return (*server)->Pull(
         ViewIn(message.header.view()), *spec,
         [reactor, reply,
          start = base::SteadyNow()](absl::StatusOr<Server::Pulled> pulled) {

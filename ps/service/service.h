@@ -9,6 +9,7 @@
 #include "ps/access/access.h"
 #include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
+#include "ps/shards/shards.h"
 
 namespace penstock::ps {
 
@@ -19,6 +20,9 @@ struct ServiceOptions {
   // Writes checkpoints. Outlives the service. Null if the server has no folder
   // for checkpoints.
   CheckpointWriter* checkpoints = nullptr;
+  // Replicas of shards, this server's own among them. Outlives the service.
+  // Null: the server has no replicas, and takes the calls itself.
+  Shards* shards = nullptr;
 };
 
 // Creates a service. Pass the ServerBuilder to
@@ -26,7 +30,8 @@ struct ServiceOptions {
 // must outlive the gRPC server. Waiting pushes and pulls hold no thread.
 //
 // To stop:
-//   1. Call server->Drain(), which ends every wait.
+//   1. Call server->Drain(), which ends every wait. With replicas, call
+//      shards->Stop() before.
 //   2. Call grpc::Server::Shutdown() with a deadline, which cancels the streams
 //      of workers that have not left.
 std::unique_ptr<grpc::Service> MakeService(Server* server,

@@ -4,14 +4,16 @@
 #define PENSTOCK_PS_SERVICE_TICKET_REACTOR_H_
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "grpcpp/support/server_callback.h"
-#include "ps/server/server.h"
+#include "ps/server/calls.h"
 
 namespace penstock::ps {
 
-// A reactor for a call that Server identifies by a ticket. `start` makes the
+// A reactor for a call that a server identifies by a ticket. `start` makes the
 // server's call and returns the ticket. The call's callback must finish the
 // reactor, which then deletes itself.
 class TicketReactor : public grpc::ServerUnaryReactor {
@@ -19,9 +21,9 @@ class TicketReactor : public grpc::ServerUnaryReactor {
   // Starts the call. gRPC gets this object after the constructor has returned,
   // so OnCancel() finds the ticket. The callback may run earlier, on another
   // thread: gRPC then keeps the Finish() until it has the object.
-  TicketReactor(Server* server,
+  TicketReactor(std::shared_ptr<Calls> server,
                 absl::FunctionRef<uint64_t(TicketReactor*)> start)
-      : server_(server), ticket_(start(this)) {}
+      : server_(std::move(server)), ticket_(start(this)) {}
 
   void OnCancel() override { server_->Cancel(ticket_); }
   void OnDone() override { delete this; }
@@ -31,10 +33,10 @@ class TicketReactor : public grpc::ServerUnaryReactor {
   bool InternalInlineable() override { return true; }
 
  protected:
-  Server* server() const { return server_; }
+  const std::shared_ptr<Calls>& server() const { return server_; }
 
  private:
-  Server* const server_;
+  const std::shared_ptr<Calls> server_;
   const uint64_t ticket_;
 };
 
@@ -44,7 +46,7 @@ class PushReactor final : public TicketReactor {
   using TicketReactor::TicketReactor;
 
   void OnDone() override {
-    Server* const to_help = server();
+    const std::shared_ptr<Calls> to_help = server();
     TicketReactor::OnDone();
     to_help->Help();
   }

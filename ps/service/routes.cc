@@ -1,0 +1,104 @@
+#include "ps/service/routes.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "ps/wire/shard_key.h"
+#include "tensor_service/status.h"
+
+namespace penstock::ps {
+namespace {
+
+using grpc::CallbackServerContext;
+
+// Returns the number of the shard that the call names; nullopt: the server's
+// own.
+absl::StatusOr<absl::optional<uint32_t>> ShardIn(
+    const CallbackServerContext& context) {
+  const auto found = context.client_metadata().find(kShardKey);
+  if (found == context.client_metadata().end()) {
+    return absl::optional<uint32_t>();
+  }
+  uint32_t shard = 0;
+  const absl::string_view text(found->second.data(), found->second.size());
+  if (!absl::SimpleAtoi(text, &shard)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the metadata ", kShardKey, " is no number"));
+  }
+  return absl::make_optional(shard);
+}
+
+}  // namespace
+
+Routes::Routes(Server* server, Shards* shards)
+    : direct_(std::shared_ptr<Server>(), server), shards_(shards) {}
+
+absl::StatusOr<std::shared_ptr<Calls>> Routes::CallsOf(
+    const CallbackServerContext& context) const {
+  if (shards_ == nullptr) return direct_;
+  const auto shard = ShardIn(context);
+  if (!shard.ok()) return shard.status();
+  return shards_->CallsOf(*shard);
+}
+
+absl::StatusOr<std::shared_ptr<Server>> Routes::ServerOf(
+    const CallbackServerContext& context) const {
+  if (shards_ == nullptr) return direct_;
+  const auto shard = ShardIn(context);
+  if (!shard.ok()) return shard.status();
+  return shards_->ServerOf(*shard);
+}
+
+FindServer Routes::FinderOf(const CallbackServerContext& context) const {
+  if (shards_ == nullptr) {
+    return [direct = std::shared_ptr<Calls>(direct_)] { return direct; };
+  }
+  return
+      [shards = shards_,
+       shard = ShardIn(context)]() -> absl::StatusOr<std::shared_ptr<Calls>> {
+        if (!shard.ok()) return shard.status();
+        return shards->CallsOf(*shard);
+      };
+}
+
+absl::Status Routes::CheckMayDefine(uint64_t replaces) const {
+  return shards_ == nullptr ? absl::OkStatus()
+                            : shards_->CheckMayDefine(replaces);
+}
+
+absl::Status Routes::CheckModel(const Model& model) const {
+  return shards_ == nullptr ? absl::OkStatus() : CheckReplicable(model);
+}
+
+absl::Status Routes::CheckHasOwnShard() const {
+  if (shards_ == nullptr) return absl::OkStatus();
+  const auto server = shards_->ServerOf(absl::nullopt);
+  if (!server.ok()) return server.status();
+  if (*server == direct_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "checkpoint: the shard has moved since its servers were started, and its "
+      "new primary writes no checkpoints; restart the servers to write them "
+      "again");
+}
+
+grpc::ServerUnaryReactor* Routes::Replicate(CallbackServerContext* context,
+                                            const grpc::ByteBuffer& request,
+                                            grpc::ByteBuffer* reply) const {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (shards_ == nullptr) {
+    reactor->Finish(tensor::ToGrpc(absl::FailedPreconditionError(
+        "replicate: this server was started without --replicas")));
+    return reactor;
+  }
+  // The holder of the shard checks that the sender leads it.
+  shards_->Replicate(request,
+                     [reactor, reply](absl::StatusOr<grpc::ByteBuffer> answer) {
+                       if (answer.ok()) *reply = *std::move(answer);
+                       reactor->Finish(tensor::ToGrpc(answer.status()));
+                     });
+  return reactor;
+}
+
+}  // namespace penstock::ps

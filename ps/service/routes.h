@@ -1,0 +1,58 @@
+// Finds the server of a call, if the process has replicas of several shards.
+
+#ifndef PENSTOCK_PS_SERVICE_ROUTES_H_
+#define PENSTOCK_PS_SERVICE_ROUTES_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "ps/model/model.h"
+#include "ps/server/calls.h"
+#include "ps/server/server.h"
+#include "ps/service/attend.h"
+#include "ps/shards/shards.h"
+
+namespace penstock::ps {
+
+// The servers of a process. A call names its shard in its metadata; see
+// shard_key.h. Without replicas, one server takes all calls. Thread-safe.
+class Routes {
+ public:
+  // `shards` is null without replicas. Both pointers outlive this object.
+  Routes(Server* server, Shards* shards);
+
+  // Return what takes the calls, and what has the values, for the shard of a
+  // call. Return INVALID_ARGUMENT for metadata that is no number, and the
+  // errors of Shards.
+  absl::StatusOr<std::shared_ptr<Calls>> CallsOf(
+      const grpc::CallbackServerContext& context) const;
+  absl::StatusOr<std::shared_ptr<Server>> ServerOf(
+      const grpc::CallbackServerContext& context) const;
+  // Returns a function that returns CallsOf() of this call, whenever called.
+  FindServer FinderOf(const grpc::CallbackServerContext& context) const;
+
+  absl::Status CheckMayDefine(uint64_t replaces) const;
+  // Returns INVALID_ARGUMENT for a model that cannot have replicas.
+  absl::Status CheckModel(const Model& model) const;
+  // Returns OK if the server itself has the values of its shard. Otherwise it
+  // cannot write them to a checkpoint.
+  absl::Status CheckHasOwnShard() const;
+
+  // Returns the reactor of a message from another server.
+  grpc::ServerUnaryReactor* Replicate(grpc::CallbackServerContext* context,
+                                      const grpc::ByteBuffer& request,
+                                      grpc::ByteBuffer* reply) const;
+
+ private:
+  // The server itself, for calls without replicas. Owns nothing.
+  const std::shared_ptr<Server> direct_;
+  Shards* const shards_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVICE_ROUTES_H_
