@@ -37,13 +37,14 @@ void Shard::CollectSendsLocked(absl::Time now, Due* due) {
   for (const ReplicaId& peer : leads->Peers()) {
     Link& link = links_[peer];
     if (link.is_busy || now < link.retry) continue;
-    // A heartbeat has entries, too. Only heartbeats find a silent peer.
-    absl::optional<Append> message = now >= link.heartbeat
-                                         ? leads->Heartbeat(peer, now)
-                                         : leads->Next(peer, now);
+    // A heartbeat has entries, too. Only heartbeats find a silent peer, so news
+    // do not replace them.
+    const bool is_heartbeat = now >= link.heartbeat;
+    if (is_heartbeat) link.heartbeat = now + options_.lease.duration / 4;
+    absl::optional<Append> message =
+        is_heartbeat ? leads->Heartbeat(peer, now) : leads->Next(peer, now);
     if (!message.has_value()) continue;
     link.is_busy = true;
-    link.heartbeat = now + options_.lease.duration / 4;
     ++tracked_;
     due->push_back(
         [self = shared_from_this(), peer, message = *std::move(message),

@@ -137,6 +137,8 @@ void Train(Cluster* cluster, uint32_t rank, uint64_t steps,
         0, worker, step, GradientOf(ValuesOf(pulled), rank, step));
     ASSERT_TRUE(verdict.ok()) << verdict.status();
     *progress = step;
+    // Leaves time for a joiner, which then catches up during the training.
+    absl::SleepFor(absl::Milliseconds(2));
   }
 }
 
@@ -161,7 +163,7 @@ std::vector<float> TrainAll(Cluster* cluster, uint64_t steps, int kills) {
 }
 
 TEST(ShardsTest, SynchronousTrainingThroughFailoversIsBitEqual) {
-  constexpr uint64_t kSteps = 60;
+  constexpr uint64_t kSteps = 400;
   Cluster quiet({1, 1, 0, 2}, ModelOf({MomentumTable()}));
   const std::vector<float> expected = TrainAll(&quiet, kSteps, 0);
   Cluster cluster({3, 1, 1, 2}, ModelOf({MomentumTable()}));
@@ -242,6 +244,19 @@ TEST(ShardsTest, JoinerCatchesUpWhilePushesGoOn) {
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_EQ(ValuesAt(ServerAt(backup).get()), expected);
+}
+
+TEST(ShardsTest, SilentBackupIsDroppedWhileAPushWaits) {
+  Cluster cluster({2, 1, 1, 1}, ModelOf({DenseTable("w", {1}, kAsynchronous)}));
+  cluster.AwaitBackups();
+  const WorkerId worker{0, 100};
+  ASSERT_TRUE(cluster.Join(0, worker).ok());
+  const auto primary = cluster.PrimaryOf(0);
+  primary->peers().Cut(true);
+  const auto verdict = cluster.Push(0, worker, 0, AddOneAt(0, 1));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_TRUE(cluster.view().shards[0].backups.empty());
+  EXPECT_EQ(cluster.PrimaryOf(0), primary);
 }
 
 TEST(ShardsTest, DeposedPrimaryAnswersNothing) {
