@@ -1,0 +1,167 @@
+#include "ps/replication/view_keeper.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace penstock::ps::replication {
+namespace {
+
+using Replicas = std::vector<ReplicaId>;
+
+bool Has(const Replicas& replicas, const ReplicaId& replica) {
+  return std::find(replicas.begin(), replicas.end(), replica) != replicas.end();
+}
+
+void Remove(const ReplicaId& replica, Replicas* replicas) {
+  replicas->erase(std::remove(replicas->begin(), replicas->end(), replica),
+                  replicas->end());
+}
+
+// A server that lives in another incarnation was restarted.
+bool IsDead(const ViewKeeper::Knowledge& known, const ReplicaId& replica) {
+  if (Has(known.live, replica)) return false;
+  return known.sees_deaths ||
+         std::any_of(
+             known.live.begin(), known.live.end(),
+             [&](const ReplicaId& id) { return id.server == replica.server; });
+}
+
+bool IsInShard(const ShardReplicas& shard, const ReplicaId& replica) {
+  return shard.primary == replica || Has(shard.backups, replica) ||
+         Has(shard.joiners, replica);
+}
+
+// Returns the number of shards that `replica` has a part in.
+size_t PartsOf(const View& view, const ReplicaId& replica) {
+  return static_cast<size_t>(std::count_if(
+      view.shards.begin(), view.shards.end(),
+      [&](const ShardReplicas& shard) { return IsInShard(shard, replica); }));
+}
+
+// Returns true if the view has another incarnation of the replica's server.
+// CheckView() permits only one.
+bool HasOtherIncarnation(const View& view, const ReplicaId& replica) {
+  const auto is_other = [&](const ReplicaId& id) {
+    return id.server == replica.server && id != replica;
+  };
+  return std::any_of(
+      view.shards.begin(), view.shards.end(), [&](const ShardReplicas& shard) {
+        return is_other(shard.primary) ||
+               std::any_of(shard.backups.begin(), shard.backups.end(),
+                           is_other) ||
+               std::any_of(shard.joiners.begin(), shard.joiners.end(),
+                           is_other);
+      });
+}
+
+}  // namespace
+
+absl::optional<View> ViewKeeper::First(const Knowledge& known) const {
+  const bool is_server_0 =
+      known.are_all_live && known.live.front() == options_.self;
+  if (!is_server_0 || !known.run) return absl::nullopt;
+  auto first = FirstView(*known.run, known.live, options_.backups);
+  if (!first.ok()) return absl::nullopt;
+  if (known.view) first->number = known.view->number + 1;
+  return *std::move(first);
+}
+
+void ViewKeeper::DropDead(const Knowledge& known, ShardReplicas* shard) const {
+  const auto is_dead = [&](const ReplicaId& id) { return IsDead(known, id); };
+  const auto drop = [&](Replicas* replicas) {
+    replicas->erase(std::remove_if(replicas->begin(), replicas->end(), is_dead),
+                    replicas->end());
+  };
+  drop(&shard->joiners);
+  const bool is_lost =
+      is_dead(shard->primary) &&
+      std::all_of(shard->backups.begin(), shard->backups.end(), is_dead);
+  // A backup that was taken for dead may come back, and then lead.
+  if (is_lost) return;
+  drop(&shard->backups);
+  if (!is_dead(shard->primary)) return;
+  shard->primary = shard->backups.front();
+  shard->backups.erase(shard->backups.begin());
+}
+
+void ViewKeeper::Grant(const ViewFollower::Wish& wish, ShardReplicas* shard,
+                       absl::Time now) {
+  for (const Primary::Complaint& complaint : wish.overdue) {
+    if (complaint.replica == shard->primary) continue;
+    Remove(complaint.replica, &shard->backups);
+    Remove(complaint.replica, &shard->joiners);
+    may_rejoin_[{wish.shard, complaint.replica}] = now + options_.rejoin_after;
+  }
+  for (const ReplicaId& complete : wish.complete) {
+    if (!Has(shard->joiners, complete)) continue;
+    Remove(complete, &shard->joiners);
+    shard->backups.push_back(complete);
+  }
+}
+
+// Takes the server with the fewest parts. Of equal ones, takes the next one
+// after the shard's own server.
+void ViewKeeper::AddJoiner(const Knowledge& known, uint32_t shard,
+                           View* next) const {
+  ShardReplicas& replicas = next->shards[shard];
+  if (replicas.backups.size() + replicas.joiners.size() >= options_.backups) {
+    return;
+  }
+  const ReplicaId* best = nullptr;
+  for (size_t i = 0; i < known.live.size(); ++i) {
+    const ReplicaId& server = known.live[(shard + 1 + i) % known.live.size()];
+    if (IsInShard(replicas, server) || HasOtherIncarnation(*next, server) ||
+        may_rejoin_.count({shard, server}) > 0) {
+      continue;
+    }
+    if (best == nullptr || PartsOf(*next, server) < PartsOf(*next, *best)) {
+      best = &server;
+    }
+  }
+  if (best != nullptr) replicas.joiners.push_back(*best);
+}
+
+absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
+  // Who is not in the list itself was away, and knows too little.
+  if (!Has(known.live, options_.self)) return absl::nullopt;
+  if (!known.view || (known.run && *known.run != known.view->run)) {
+    return First(known);
+  }
+  for (auto it = may_rejoin_.begin(); it != may_rejoin_.end();) {
+    it = it->second <= now ? may_rejoin_.erase(it) : std::next(it);
+  }
+  const View& view = *known.view;
+  View next = view;
+  for (ShardReplicas& shard : next.shards) DropDead(known, &shard);
+  for (const ViewFollower::Wish& wish : known.wishes) {
+    const bool is_current =
+        wish.view == view.number && wish.shard < view.shards.size() &&
+        view.shards[wish.shard].primary == options_.self;
+    if (is_current) Grant(wish, &next.shards[wish.shard], now);
+  }
+  for (uint32_t shard = 0; shard < next.shards.size(); ++shard) {
+    if (next.shards[shard].primary != options_.self) continue;
+    AddJoiner(known, shard, &next);
+  }
+  if (next == view) return absl::nullopt;
+  ++next.number;
+  if (!CheckSuccessor(view, next).ok()) return absl::nullopt;
+  return next;
+}
+
+std::vector<std::pair<size_t, ReplicaId>> LostShards(
+    const ViewKeeper::Knowledge& known) {
+  std::vector<std::pair<size_t, ReplicaId>> lost;
+  if (!known.view) return lost;
+  for (size_t i = 0; i < known.view->shards.size(); ++i) {
+    const ShardReplicas& shard = known.view->shards[i];
+    const bool is_lost =
+        IsDead(known, shard.primary) &&
+        std::all_of(shard.backups.begin(), shard.backups.end(),
+                    [&](const ReplicaId& id) { return IsDead(known, id); });
+    if (is_lost) lost.emplace_back(i, shard.primary);
+  }
+  return lost;
+}
+
+}  // namespace penstock::ps::replication
