@@ -71,8 +71,12 @@ absl::Status ServerRegistration::Register() {
       membership::Membership::Open(target, membership::Registry::kTimeout,
                                    [this] { return cancel_.is_cancelled(); });
   if (!member.ok()) return member.status();
+  membership::v1::Server server;
+  server.set_name(flags_.name.empty() ? address_ : flags_.name);
+  server.set_address(address_);
+  server.set_servers(flags_.servers);
   absl::Status status = (*member)->RegisterServer(
-      flags_.name.empty() ? address_ : flags_.name, address_, flags_.servers,
+      server, membership::Registration::Options().time_to_live,
       [](const std::string& line) { base::LogWarning("ps: " + line); },
       &cancel_);
   if (!status.ok()) return status;

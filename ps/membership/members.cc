@@ -43,8 +43,8 @@ absl::Status Disagree(const v1::Server& a, const v1::Server& b,
                       absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat(
       "servers ", Describe(a), " and ", Describe(b), " ", what,
-      ": give all servers of a training the same --servers, and each training "
-      "its own prefix"));
+      ": give all servers of a training the same --servers and --replicas, and "
+      "each training its own prefix"));
 }
 
 absl::Status CheckServer(const v1::Server& server) {
@@ -63,9 +63,10 @@ absl::Status CheckServer(const v1::Server& server) {
   return absl::OkStatus();
 }
 
-// Returns the registered servers, in order.
-absl::StatusOr<std::vector<v1::Server>> ServersOf(const etcd::Values& values,
-                                                  const std::string& prefix) {
+}  // namespace
+
+absl::StatusOr<std::vector<v1::Server>> RegisteredServers(
+    const etcd::Values& values, const std::string& prefix) {
   std::vector<v1::Server> servers;
   for (const auto& [key, value] : values) {
     if (!absl::StartsWith(key, prefix + kServers)) continue;
@@ -86,11 +87,6 @@ absl::StatusOr<std::vector<v1::Server>> ServersOf(const etcd::Values& values,
   return servers;
 }
 
-// Returns true if no server is missing. Expects servers that agree.
-bool AreAll(const std::vector<v1::Server>& servers) {
-  return !servers.empty() && servers.size() == servers.front().servers();
-}
-
 absl::Status CheckAgreement(const std::vector<v1::Server>& servers) {
   std::map<std::string, const v1::Server*> by_address;
   for (const v1::Server& server : servers) {
@@ -99,6 +95,11 @@ absl::Status CheckAgreement(const std::vector<v1::Server>& servers) {
           servers.front(), server,
           absl::StrCat("say that there are ", servers.front().servers(),
                        " and ", server.servers(), " servers"));
+    }
+    if (server.replicas() != servers.front().replicas()) {
+      return Disagree(servers.front(), server,
+                      absl::StrCat("want ", servers.front().replicas(), " and ",
+                                   server.replicas(), " replicas"));
     }
     const auto [other, is_new] = by_address.insert({server.address(), &server});
     if (!is_new) return Disagree(*other->second, server, "have one address");
@@ -111,6 +112,13 @@ absl::Status CheckAgreement(const std::vector<v1::Server>& servers) {
                                  servers.front().servers()));
   }
   return absl::OkStatus();
+}
+
+namespace {
+
+// Returns true if no server is missing. Expects servers that agree.
+bool AreAll(const std::vector<v1::Server>& servers) {
+  return !servers.empty() && servers.size() == servers.front().servers();
 }
 
 // Returns true if waiting does not help.
@@ -127,7 +135,7 @@ absl::StatusOr<std::vector<v1::Server>> ReadServers(const Registry& registry) {
   if (!read.ok()) return read.status();
   etcd::Copy copy;
   copy.Read(*read);
-  return ServersOf(copy.values(), prefix);
+  return RegisteredServers(copy.values(), prefix);
 }
 
 // Returns the servers if all of them are registered now, or else an error that
@@ -152,6 +160,36 @@ absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
                       absl::StrAppend(out, Describe(server));
                     }),
       ". Start the others"));
+}
+
+// Returns the servers of the newest view, in order, or nothing if there is no
+// view, or if a server is registered that the view lacks. Servers with replicas
+// serve without those that are gone, which have only an address here.
+absl::optional<std::vector<v1::Server>> ServersOfView(
+    const etcd::Values& values, const std::string& prefix) {
+  const auto registered = RegisteredServers(values, prefix);
+  const auto found = values.find(prefix + kView);
+  v1::View view;
+  if (!registered.ok() || registered->empty() || found == values.end() ||
+      !CheckAgreement(*registered).ok() ||
+      !view.ParseFromString(found->second.value()) ||
+      static_cast<uint32_t>(view.servers().size()) !=
+          registered->front().servers()) {
+    return absl::nullopt;
+  }
+  std::map<std::string, v1::Server> by_address;
+  for (const v1::Server& server : *registered) {
+    by_address[server.address()] = server;
+  }
+  size_t known = 0;
+  std::vector<v1::Server> servers;
+  for (const std::string& address : view.servers()) {
+    known += by_address.count(address);
+    servers.push_back(by_address[address]);
+    servers.back().set_address(address);
+  }
+  if (known != registered->size()) return absl::nullopt;
+  return servers;
 }
 
 }  // namespace
@@ -212,7 +250,7 @@ bool IsBefore(absl::string_view a, absl::string_view b) {
 
 absl::StatusOr<absl::optional<std::vector<v1::Server>>> CompleteServers(
     const etcd::Values& values, const std::string& prefix) {
-  auto servers = ServersOf(values, prefix);
+  auto servers = RegisteredServers(values, prefix);
   if (!servers.ok()) return servers.status();
   absl::Status status = CheckAgreement(*servers);
   if (!status.ok()) return status;
@@ -226,11 +264,12 @@ absl::StatusOr<std::vector<v1::Server>> AwaitServers(
     const std::function<bool()>& interrupted) {
   const absl::Time limit = base::SteadyNow() + timeout;
   const std::string& prefix = registry->prefix();
-  etcd::Mirror mirror(registry->client(), prefix + kServers);
+  etcd::Mirror mirror(registry->client(), prefix);
   absl::optional<std::vector<v1::Server>> servers;
   const auto are_complete = [&](const etcd::Values& values) {
     auto complete = CompleteServers(values, prefix);
     if (complete.ok()) servers = *std::move(complete);
+    if (!servers) servers = ServersOfView(values, prefix);
     return servers.has_value();
   };
   do {

@@ -33,13 +33,24 @@ Registration::Options WorkerOptions(Registry* registry,
 // order, which decides which server has which part of a table.
 bool IsBefore(absl::string_view a, absl::string_view b);
 
+// Returns the registered servers, in order. Returns FAILED_PRECONDITION, which
+// names the key, if a key is of no server.
+absl::StatusOr<std::vector<v1::Server>> RegisteredServers(
+    const etcd::Values& values, const std::string& prefix);
+
+// Returns FAILED_PRECONDITION, which names two servers and the remedy, if they
+// disagree on the number of servers or replicas, if there are more servers, or
+// if two have one address.
+absl::Status CheckAgreement(const std::vector<v1::Server>& servers);
+
 // Returns the servers in order, or nothing if some are still missing. Returns
-// FAILED_PRECONDITION, which names two servers, if they disagree on how many
-// there are, if there are more, or if two have one address.
+// the errors of RegisteredServers() and CheckAgreement().
 absl::StatusOr<absl::optional<std::vector<v1::Server>>> CompleteServers(
     const etcd::Values& values, const std::string& prefix);
 
-// Waits until all servers are registered, and returns them in order. Calls
+// Waits until all servers are registered, or, once there is a view, until one
+// is. Returns all servers in order. Servers that are gone have only an address.
+// Calls
 // `interrupted`, unless it is empty, about every 100 ms, and returns CANCELLED
 // once it returns true. Errors name the remedy:
 //

@@ -82,15 +82,12 @@ absl::Status Membership::Register(Registration::Options options,
 }
 
 absl::Status Membership::RegisterServer(
-    const std::string& name, const std::string& address, uint32_t servers,
+    v1::Server server, absl::Duration time_to_live,
     std::function<void(const std::string&)> log, etcd::Cancel* cancel) {
-  v1::Server server;
-  server.set_name(name);
-  server.set_address(address);
-  server.set_incarnation(RandomIncarnation());
-  server.set_servers(servers);
+  if (server.incarnation() == 0) server.set_incarnation(RandomIncarnation());
   auto options = ServerOptions(registry_.get(), server);
   if (!options.ok()) return options.status();
+  options->time_to_live = time_to_live;
   return Register(*std::move(options), std::move(log), cancel);
 }
 

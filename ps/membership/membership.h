@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "ps/etcd/cancel.h"
 #include "ps/etcd/client.h"
+#include "ps/membership/membership.pb.h"
 #include "ps/membership/registration.h"
 #include "ps/membership/registry.h"
 
@@ -35,8 +36,9 @@ class Membership {
   // Registers a server or a worker until the destructor, or fails as
   // Registration::Register() does. `log` gets a line when etcd is away or is
   // back.
-  absl::Status RegisterServer(const std::string& name,
-                              const std::string& address, uint32_t servers,
+  // A server without an incarnation gets a random one. `time_to_live` is how
+  // long the others hold a silent server for alive.
+  absl::Status RegisterServer(v1::Server server, absl::Duration time_to_live,
                               std::function<void(const std::string&)> log,
                               etcd::Cancel* cancel = nullptr);
   absl::Status RegisterWorker(uint32_t rank,

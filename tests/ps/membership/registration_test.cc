@@ -315,6 +315,48 @@ TEST_F(MembershipTest, ServersAreWaitedForAndNamedIfTheyAreMissing) {
   EXPECT_EQ(servers->size(), 2u);
 }
 
+TEST_F(MembershipTest, ServersOfAViewAreFoundWithoutThoseThatAreGone) {
+  v1::Server server;
+  server.set_name("b");
+  server.set_address("b:1");
+  server.set_servers(2);
+  server.set_replicas(1);
+  etcd_.Put("t/servers/b", server.SerializeAsString());
+  v1::View view;
+  view.set_number(1);
+  view.add_servers("a:1");
+  view.add_servers("b:1");
+  etcd_.Put("t/view", view.SerializeAsString());
+  const auto servers = AwaitServers(registry_.get(), absl::Seconds(20));
+  ASSERT_TRUE(servers.ok()) << servers.status();
+  ASSERT_EQ(servers->size(), 2u);
+  EXPECT_EQ((*servers)[0].address(), "a:1");
+  EXPECT_EQ((*servers)[1].name(), "b");
+  // A view of other addresses is of a training that is over.
+  view.set_servers(1, "c:1");
+  etcd_.Put("t/view", view.SerializeAsString());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      AwaitServers(registry_.get(), absl::Milliseconds(200)).status()));
+}
+
+TEST_F(MembershipTest, ServersThatWantOtherReplicasDisagree) {
+  v1::Server server;
+  server.set_name("a");
+  server.set_address("a:1");
+  server.set_servers(2);
+  server.set_replicas(1);
+  etcd_.Put("t/servers/a", server.SerializeAsString());
+  server.set_name("b");
+  server.set_address("b:1");
+  server.set_replicas(2);
+  etcd_.Put("t/servers/b", server.SerializeAsString());
+  const absl::Status status =
+      AwaitServers(registry_.get(), absl::Milliseconds(200)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(Text(status), AllOf(HasSubstr("want 1 and 2 replicas"),
+                                  HasSubstr("--replicas")));
+}
+
 TEST_F(MembershipTest, AWaitForServersEndsIfEtcdRefusesTheUser) {
   etcd_.RequireUser("me", "secret");
   EXPECT_TRUE(absl::IsUnauthenticated(
