@@ -311,7 +311,19 @@ LAYERS = {
     "ps/etcd": ["transport/base", "tensor_service"],
     # The members of a training, and what they agree on, in etcd.
     "ps/membership": ["transport/base", "ps/access", "ps/etcd"],
-    "ps/wire": ["tensor_service", "ps/placement", "ps/model"],
+    # The views of a training, which its servers keep by etcd.
+    "ps/views": [
+        "transport/base",
+        "ps/replication",
+        "ps/etcd",
+        "ps/membership",
+    ],
+    "ps/wire": [
+        "tensor_service",
+        "ps/replication",
+        "ps/placement",
+        "ps/model",
+    ],
     "ps/server": [
         "transport/base",
         "tensor_service",
@@ -353,6 +365,7 @@ LAYERS = {
         "transport/base",
         "tensor_service",
         "ps/consistency/cut.h",
+        "ps/replication",
         "ps/optim",
         "ps/compression",
         "ps/sparse",
@@ -366,8 +379,10 @@ LAYERS = {
         "tensor_service",
         "ps/checkpoint",
         "ps/access",
+        "ps/replication",
         "ps/etcd/cancel.h",
         "ps/membership",
+        "ps/views",
         "ps/server",
         "ps/service",
         "ps/client",

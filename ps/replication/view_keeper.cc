@@ -20,10 +20,10 @@ void Remove(const ReplicaId& replica, Replicas* replicas) {
 // A server that lives in another incarnation was restarted.
 bool IsDead(const ViewKeeper::Knowledge& known, const ReplicaId& replica) {
   if (Has(known.live, replica)) return false;
-  return known.sees_deaths ||
-         std::any_of(
-             known.live.begin(), known.live.end(),
-             [&](const ReplicaId& id) { return id.server == replica.server; });
+  return known.sees_deaths || std::any_of(known.live.begin(), known.live.end(),
+                                          [&](const ReplicaId& id) {
+                                            return id.server == replica.server;
+                                          });
 }
 
 bool IsInShard(const ShardReplicas& shard, const ReplicaId& replica) {
@@ -44,14 +44,14 @@ bool HasOtherIncarnation(const View& view, const ReplicaId& replica) {
   const auto is_other = [&](const ReplicaId& id) {
     return id.server == replica.server && id != replica;
   };
-  return std::any_of(
-      view.shards.begin(), view.shards.end(), [&](const ShardReplicas& shard) {
-        return is_other(shard.primary) ||
-               std::any_of(shard.backups.begin(), shard.backups.end(),
-                           is_other) ||
-               std::any_of(shard.joiners.begin(), shard.joiners.end(),
-                           is_other);
-      });
+  return std::any_of(view.shards.begin(), view.shards.end(),
+                     [&](const ShardReplicas& shard) {
+                       return is_other(shard.primary) ||
+                              std::any_of(shard.backups.begin(),
+                                          shard.backups.end(), is_other) ||
+                              std::any_of(shard.joiners.begin(),
+                                          shard.joiners.end(), is_other);
+                     });
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ void ViewKeeper::AddJoiner(const Knowledge& known, uint32_t shard,
 }
 
 absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
-  // Who is not in the list itself was away, and knows too little.
+  // A process that is missing in the list was away, and knows too little.
   if (!Has(known.live, options_.self)) return absl::nullopt;
   if (!known.view || (known.run && *known.run != known.view->run)) {
     return First(known);
@@ -134,9 +134,9 @@ absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
   View next = view;
   for (ShardReplicas& shard : next.shards) DropDead(known, &shard);
   for (const ViewFollower::Wish& wish : known.wishes) {
-    const bool is_current =
-        wish.view == view.number && wish.shard < view.shards.size() &&
-        view.shards[wish.shard].primary == options_.self;
+    const bool is_current = wish.view == view.number &&
+                            wish.shard < view.shards.size() &&
+                            view.shards[wish.shard].primary == options_.self;
     if (is_current) Grant(wish, &next.shards[wish.shard], now);
   }
   for (uint32_t shard = 0; shard < next.shards.size(); ++shard) {

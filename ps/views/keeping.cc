@@ -1,0 +1,198 @@
+#include "ps/views/keeping.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ps/membership/agreements.h"
+#include "ps/membership/registration.h"
+#include "ps/replication/view_wire.h"
+
+namespace penstock::ps::views {
+namespace {
+
+using replication::ReplicaId;
+using replication::ShardReplicas;
+using replication::View;
+using replication::ViewKeeper;
+
+std::string Listed(absl::string_view role,
+                   const std::vector<ReplicaId>& replicas) {
+  if (replicas.empty()) return "";
+  return absl::StrCat(
+      ", ", role, " ",
+      absl::StrJoin(replicas, " ", [](std::string* out, const ReplicaId& id) {
+        absl::StrAppend(out, id.server);
+      }));
+}
+
+}  // namespace
+
+std::string TextOf(const View& view, size_t shards) {
+  std::string text = absl::StrCat("view ", view.number, ":");
+  for (size_t i = 0; i < view.shards.size() && i < shards; ++i) {
+    const ShardReplicas& shard = view.shards[i];
+    absl::StrAppend(&text, i == 0 ? " " : "; ", "shard ", i, " at ",
+                    shard.primary.server, Listed("backup", shard.backups),
+                    Listed("joins", shard.joiners));
+  }
+  if (view.shards.size() > shards) {
+    absl::StrAppend(&text, "; ", view.shards.size() - shards, " more shards");
+  }
+  return text;
+}
+
+Keeping::Keeping(const Options& options)
+    : options_(options),
+      keeper_({options.follower->self(), options.backups}),
+      mirror_(
+          std::make_unique<etcd::Mirror>(options.member->registry()->client(),
+                                         options.member->registry()->prefix(),
+                                         [this] {
+                                           absl::MutexLock lock(&mu_);
+                                           is_changed_ = true;
+                                           changed_.Signal();
+                                         })),
+      thread_([this] { ThreadLoop(); }) {}
+
+Keeping::~Keeping() {
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+    changed_.Signal();
+  }
+  thread_.join();
+  mirror_ = nullptr;  // calls `changed_`
+}
+
+void Keeping::ThreadLoop() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      const absl::Time next = base::SteadyNow() + options_.round;
+      while (!stop_ && !is_changed_ && base::SteadyNow() < next) {
+        changed_.WaitUntil(&mu_, next);
+      }
+      if (stop_) return;
+      is_changed_ = false;
+    }
+    Round();
+  }
+}
+
+void Keeping::Warn(absl::string_view what, const absl::Status& status) {
+  const std::string line = absl::StrCat(what, ": ", status.message());
+  if (line == last_warning_) return;
+  last_warning_ = line;
+  if (options_.log) options_.log(line);
+}
+
+void Keeping::Round() {
+  const etcd::Values values = mirror_->values();
+  const bool is_connected = mirror_->status().ok();
+  Follow(values);
+  MoveReplicas();
+  const auto registered =
+      ReadRegistered(values, options_.member->registry()->prefix());
+  if (!registered.ok()) return Warn("views", registered.status());
+  const absl::Time now = base::SteadyNow();
+  ViewKeeper::Knowledge knowledge;
+  knowledge.view = newest_.view();
+  knowledge.live = KnownTo(registered->live);
+  knowledge.are_all_live = registered->are_all;
+  knowledge.sees_deaths = is_connected && SeesDeaths(registered->live, now);
+  knowledge.run = options_.follower->run();
+  knowledge.wishes = options_.follower->Wishes();
+  Publish(knowledge);
+  if (!is_connected || !options_.member->registration()->status().ok()) return;
+  const auto next = keeper_.Next(knowledge, now);
+  if (next) Propose(*next, knowledge.live);
+}
+
+// Clients know the servers of the first view only. Leaves out a server at
+// another address, unless a new run is about to begin.
+std::vector<ReplicaId> Keeping::KnownTo(const std::vector<ReplicaId>& live) {
+  const auto& view = newest_.view();
+  const auto run = options_.follower->run();
+  if (!view || (run && *run != view->run)) return live;
+  std::vector<ReplicaId> known;
+  for (const ReplicaId& server : live) {
+    const auto& servers = newest_.servers();
+    if (std::find(servers.begin(), servers.end(), server.server) !=
+        servers.end()) {
+      known.push_back(server);
+      continue;
+    }
+    Warn(TextOf(server),
+         absl::FailedPreconditionError(
+             "is at another address than the servers with which the training "
+             "began, and gets no shard: start it at its former address"));
+  }
+  return known;
+}
+
+void Keeping::Follow(const etcd::Values& values) {
+  absl::Status status =
+      newest_.Take(values, options_.member->registry()->prefix());
+  if (!status.ok()) Warn("views", status);
+}
+
+void Keeping::MoveReplicas() {
+  const auto& view = newest_.view();
+  if (!view || view->number == followed_) return;
+  absl::Status status = options_.follower->OnView(*view);
+  if (!status.ok()) return Warn(TextOf(*view), status);
+  followed_ = view->number;
+  if (options_.log) options_.log(TextOf(*view));
+}
+
+bool Keeping::SeesDeaths(const std::vector<ReplicaId>& live, absl::Time now) {
+  const bool is_registered = options_.member->registration()->status().ok() &&
+                             std::find(live.begin(), live.end(),
+                                       options_.follower->self()) != live.end();
+  if (!is_registered) {
+    registered_since_ = absl::nullopt;
+    return false;
+  }
+  if (!registered_since_) registered_since_ = now;
+  return now - *registered_since_ >= options_.settle;
+}
+
+void Keeping::Propose(const View& next, const std::vector<ReplicaId>& live) {
+  membership::v1::View proposal;
+  proposal.set_number(next.number);
+  proposal.set_decision(replication::ToBytes(next));
+  const bool is_first = !newest_.view() || newest_.view()->run != next.run;
+  if (is_first) {
+    for (const ReplicaId& server : live) proposal.add_servers(server.server);
+  } else {
+    proposal.mutable_servers()->Assign(newest_.servers().begin(),
+                                       newest_.servers().end());
+  }
+  const absl::Status status =
+      membership::AdvanceView(options_.member->registry(), proposal,
+                              options_.member->registration()->guard());
+  // Another process's view has come first, or etcd has just gone away: a later
+  // round decides anew.
+  if (status.ok() || absl::IsAborted(status) || absl::IsUnavailable(status)) {
+    return;
+  }
+  Warn(absl::StrCat("view ", next.number, " was not taken"), status);
+}
+
+void Keeping::Publish(const ViewKeeper::Knowledge& knowledge) {
+  Known known;
+  known.view = newest_.view();
+  known.servers = newest_.servers();
+  for (const auto& [shard, primary] : replication::LostShards(knowledge)) {
+    known.lost.push_back(shard);
+    Warn(absl::StrCat("shard ", shard),
+         absl::DataLossError(absl::StrCat(
+             TextOf(primary),
+             " is gone, and all its backups are: start all servers anew from a "
+             "checkpoint, unless that server comes back as it was")));
+  }
+  options_.board->Set(std::move(known));
+}
+
+}  // namespace penstock::ps::views

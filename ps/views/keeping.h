@@ -1,0 +1,109 @@
+// Keeps the views of a training, by etcd.
+
+#ifndef PENSTOCK_PS_VIEWS_KEEPING_H_
+#define PENSTOCK_PS_VIEWS_KEEPING_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/etcd/cancel.h"
+#include "ps/etcd/mirror.h"
+#include "ps/membership/membership.h"
+#include "ps/replication/view.h"
+#include "ps/replication/view_follower.h"
+#include "ps/replication/view_keeper.h"
+#include "ps/views/board.h"
+#include "ps/views/view_watch.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps::views {
+
+// Limits how long the others take a silent server for alive. etcd's shortest
+// lease; a shard goes on after this time and its primary's own lease, which run
+// at the same time.
+constexpr absl::Duration kTimeToLive = absl::Seconds(2);
+
+// The part of one server process in the views. A thread follows etcd, moves the
+// process's replicas to each new view, and proposes the next one where
+// ViewKeeper says so.
+//
+// | Event                       | What happens                                |
+// |-----------------------------|---------------------------------------------|
+// | etcd is away                | views stay as they are; log                 |
+// | this server registers       | others count as dead only after `settle`:   |
+// |                             | they may be about to register too           |
+// | the follower refuses a view | is asked again each round; log              |
+// | etcd's view goes back       | the newest one stays in force; log          |
+// | another process proposes    | one of the proposals is taken, and both     |
+// | a view at the same time     | processes follow that one                   |
+class Keeping {
+ public:
+  struct Options {
+    // The registered server. Must outlive this object.
+    membership::Membership* member = nullptr;
+    // The server's replicas. Must outlive this object. Called by the thread.
+    replication::ViewFollower* follower = nullptr;
+    // Gets the newest view. Must outlive this object.
+    Board* board = nullptr;
+    size_t backups = 1;  // wanted for each shard
+    absl::Duration settle = 2 * kTimeToLive;
+    absl::Duration round = absl::Milliseconds(100);
+    // Gets a line for each new view, and for each new error. May be
+    // empty.
+    std::function<void(const std::string& line)> log;
+  };
+
+  explicit Keeping(const Options& options);
+  // May block while etcd takes a proposal, for seconds at most.
+  ~Keeping();
+  Keeping(const Keeping&) = delete;
+  Keeping& operator=(const Keeping&) = delete;
+
+ private:
+  void ThreadLoop();
+  // Follows etcd, and proposes a view if one is due.
+  void Round();
+  void Follow(const etcd::Values& values);
+  std::vector<replication::ReplicaId> KnownTo(
+      const std::vector<replication::ReplicaId>& live);
+  void MoveReplicas();
+  // Returns true once this server was registered for long enough to know who is
+  // dead.
+  bool SeesDeaths(const std::vector<replication::ReplicaId>& live,
+                  absl::Time now);
+  void Propose(const replication::View& next,
+               const std::vector<replication::ReplicaId>& live);
+  void Publish(const replication::ViewKeeper::Knowledge& knowledge);
+  void Warn(absl::string_view what, const absl::Status& status);
+
+  const Options options_;
+  // The rest, down to `mu_`, belongs to the thread.
+  replication::ViewKeeper keeper_;
+  NewestView newest_;
+  uint64_t followed_ = 0;  // the number of the view that the follower has
+  absl::optional<absl::Time> registered_since_;
+  std::string last_warning_;
+  absl::Mutex mu_;
+  base::SteadyCondVar changed_;
+  bool is_changed_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<etcd::Mirror> mirror_;
+  std::thread thread_;  // starts last
+};
+
+// Returns a text for the log: "view 7: shard 0 at ps0:1, backup ps1:1; ...".
+// Names at most `shards` shards.
+std::string TextOf(const replication::View& view, size_t shards = 8);
+
+}  // namespace penstock::ps::views
+
+#endif  // PENSTOCK_PS_VIEWS_KEEPING_H_

@@ -1,0 +1,53 @@
+// Reads from etcd's keys what a keeper of the views has to know.
+
+#ifndef PENSTOCK_PS_VIEWS_VIEW_WATCH_H_
+#define PENSTOCK_PS_VIEWS_VIEW_WATCH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "ps/etcd/copy.h"
+#include "ps/membership/agreements.h"
+#include "ps/replication/view.h"
+
+namespace penstock::ps::views {
+
+// The servers that are registered, in order.
+struct Registered {
+  std::vector<replication::ReplicaId> live;
+  bool are_all = false;  // no server of the training is missing
+};
+
+// Returns the registered servers. Returns FAILED_PRECONDITION, which names the
+// remedy, if the servers disagree on a flag, or a key is of no server.
+absl::StatusOr<Registered> ReadRegistered(const etcd::Values& values,
+                                          const std::string& prefix);
+
+// The newest view of a training. Not thread-safe.
+class NewestView {
+ public:
+  // Takes the view that etcd has, if there is one. Returns an error, which
+  // names the remedy, and keeps the former view:
+  //
+  //   DATA_LOSS         the view goes back, or has changed
+  //   INVALID_ARGUMENT  the bytes are no view
+  absl::Status Take(const etcd::Values& values, const std::string& prefix);
+
+  const absl::optional<replication::View>& view() const { return view_; }
+  // Returns the addresses of all servers, in the order of the shards; empty
+  // before the first view.
+  const std::vector<std::string>& servers() const { return servers_; }
+
+ private:
+  membership::NewestView newest_;
+  absl::optional<replication::View> view_;
+  std::vector<std::string> servers_;
+};
+
+}  // namespace penstock::ps::views
+
+#endif  // PENSTOCK_PS_VIEWS_VIEW_WATCH_H_
