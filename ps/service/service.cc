@@ -40,7 +40,8 @@ using TypedBase = ParameterServer::WithCallbackMethod_Define<
         ParameterServer::WithCallbackMethod_Join<
             ParameterServer::WithCallbackMethod_Attend<
                 ParameterServer::WithCallbackMethod_Describe<
-                    CheckpointBase>>>>>;
+                    ParameterServer::WithCallbackMethod_GetView<
+                        CheckpointBase>>>>>>;
 using Base = ParameterServer::WithRawCallbackMethod_Initialize<
     ParameterServer::WithRawCallbackMethod_Push<
         ParameterServer::WithRawCallbackMethod_Pull<
@@ -49,7 +50,9 @@ using Base = ParameterServer::WithRawCallbackMethod_Initialize<
 class ServiceImpl final : public Base {
  public:
   ServiceImpl(Server* server, ServiceOptions options)
-      : server_(server), options_(options), routes_(server, options.shards) {}
+      : server_(server),
+        options_(std::move(options)),
+        routes_(server, options_.shards) {}
 
   ServerUnaryReactor* Define(CallbackServerContext* context,
                              const v1::DefineRequest* request,
@@ -147,7 +150,16 @@ class ServiceImpl final : public Base {
     // A server that leads no shard still reports about itself.
     *reply = is_own ? ToMessage(ReportOf(*server_, options_.checkpoints))
                     : ToMessage((*server)->report());
+    if (options_.view) *reply->mutable_view() = options_.view();
     return Finish(context, absl::OkStatus());
+  }
+
+  ServerUnaryReactor* GetView(CallbackServerContext* context,
+                              const v1::GetViewRequest* request,
+                              v1::GetViewReply* reply) override {
+    const absl::Status status = Check(*context, Permission::kRead);
+    if (status.ok() && options_.view) *reply = options_.view();
+    return Finish(context, status);
   }
 
   ServerUnaryReactor* BeginCheckpoint(CallbackServerContext* context,
@@ -387,7 +399,7 @@ ServerUnaryReactor* ServiceImpl::Pull(CallbackServerContext* context,
 
 std::unique_ptr<grpc::Service> MakeService(Server* server,
                                            ServiceOptions options) {
-  return std::make_unique<ServiceImpl>(server, options);
+  return std::make_unique<ServiceImpl>(server, std::move(options));
 }
 
 }  // namespace penstock::ps

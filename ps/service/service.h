@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_PS_SERVICE_SERVICE_H_
 #define PENSTOCK_PS_SERVICE_SERVICE_H_
 
+#include <functional>
 #include <memory>
 
 #include "grpcpp/impl/codegen/service_type.h"
@@ -10,6 +11,7 @@
 #include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
 #include "ps/shards/shards.h"
+#include "ps/wire/ps.pb.h"
 
 namespace penstock::ps {
 
@@ -23,6 +25,9 @@ struct ServiceOptions {
   // Replicas of shards, this server's own among them. Outlives the service.
   // Null: the server has no replicas, and takes the calls itself.
   Shards* shards = nullptr;
+  // Returns the newest view, for GetView(). Thread-safe; does not block. Empty
+  // if shards are not replicated.
+  std::function<v1::GetViewReply()> view = nullptr;
 };
 
 // Creates a service. Pass the ServerBuilder to
