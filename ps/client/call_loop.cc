@@ -18,9 +18,15 @@ struct CallLoop::UnaryCall final : Event {
   grpc::Status status;
   std::function<void(Reply)> done;
   bool is_late = false;  // set by the timer
+  Route* route = nullptr;
 
   void Cancel() override { context.TryCancel(); }
   void Happen() override {
+    const bool has_moved = route != nullptr && route->End(&context);
+    if (has_moved && status.error_code() == grpc::StatusCode::CANCELLED) {
+      status = {grpc::StatusCode::UNAVAILABLE,
+                "another server leads the shard now"};
+    }
     if (is_late && status.error_code() == grpc::StatusCode::CANCELLED) {
       status = {grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"};
     }
@@ -74,9 +80,12 @@ void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
   call->done = std::move(done);
   call->context.set_deadline(
       tensor::DeadlineAfter(request.deadline - base::SteadyNow()));
-  call->context.set_wait_for_ready(true);
+  call->context.set_wait_for_ready(request.waits_for_server);
+  call->route = request.route;
   // Start the call before Add(), because Stop() may cancel only started calls.
-  call->reader = grpc::GenericStub(request.channel)
+  call->reader = grpc::GenericStub(request.route == nullptr
+                                       ? request.channel
+                                       : request.route->Begin(&call->context))
                      .PrepareUnaryCall(&call->context, request.path,
                                        request.bytes, &queue_);
   if (request.posted != nullptr) request.posted->AttachTo(&call->context);

@@ -17,6 +17,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "ps/client/route.h"
 #include "ps/client/steady_timer.h"
 #include "tensor_service/direct_receive.h"
 
@@ -51,11 +52,17 @@ class CallLoop {
     absl::Time deadline;  // by base::SteadyNow()
     // The memory that may receive the reply. May be null.
     std::shared_ptr<const tensor::PostedRanges> posted;
+    // The way to a shard, instead of `channel`. Must live until the callback.
+    // Null: the call goes to `channel`.
+    Route* route = nullptr;
+    // True to wait for a connection that is not up yet. If false, a call
+    // without a connection fails.
+    bool waits_for_server = true;
   };
   using Reply = absl::StatusOr<grpc::ByteBuffer>;
 
-  // Starts a call. Waits for a connection that is not up yet. Errors have
-  // gRPC's message.
+  // Starts a call. Errors have gRPC's message. Returns UNAVAILABLE if the shard
+  // of `request.route` has moved to another server during the call.
   void Call(const Request& request, std::function<void(Reply)> done);
 
   // Calls back at `time`, by base::SteadyNow(), or immediately if the loop

@@ -36,6 +36,14 @@ constexpr absl::Duration kWatchInterval = absl::Milliseconds(250);
 // Limits how long the end of a checkpoint waits for a server's progress.
 constexpr absl::Duration kWatchTimeout = absl::Seconds(1);
 
+// Returns the route to the primary of shard 0, or nothing if shards are not
+// replicated.
+std::vector<Route*> ToFirst(const TrainingConnection& connection) {
+  std::vector<Route*> routes = connection.routes();
+  if (!routes.empty()) routes.resize(1);
+  return routes;
+}
+
 // Returns an object that renews the turn of `attempt` at server 0 while the
 // object lives. Ignores errors: the commit of an attempt that has lost its turn
 // fails.
@@ -47,7 +55,7 @@ std::unique_ptr<RepeatedCall> KeepTurn(const TrainingConnection& connection,
   *renewal.mutable_attempt() = attempt;
   auto server = std::make_shared<Fanout>(
       std::vector<std::shared_ptr<grpc::Channel>>{connection.channels()[0]},
-      std::vector<std::string>(), std::move(interrupted));
+      std::vector<std::string>(), std::move(interrupted), ToFirst(connection));
   return std::make_unique<RepeatedCall>(kRenewInterval, [server, renewal] {
     server->Call("AttendCheckpoint", renewal, kRenewTimeout)
         .status()
@@ -84,10 +92,12 @@ class Attempts {
         options_(options),
         limit_(base::SteadyNow() + options.timeout),
         incremental_(options.incremental),
-        all_(connection.channels(), connection.names(), options.interrupted),
-        watched_(connection.channels(), {}, options.interrupted),
+        all_(connection.channels(), connection.names(), options.interrupted,
+             connection.routes()),
+        watched_(connection.channels(), {}, options.interrupted,
+                 connection.routes()),
         coordinator_({connection.channels()[0]}, {connection.NameOf(0)},
-                     options.interrupted) {}
+                     options.interrupted, ToFirst(connection)) {}
 
   absl::StatusOr<CheckpointResult> Run() {
     absl::StatusOr<CheckpointResult> result = TryUntilInTime();
@@ -187,7 +197,8 @@ class Attempts {
     *give_up.mutable_attempt() = attempt;
     give_up.set_give_up(true);
     give_up.set_failure(std::string(failure));
-    Fanout server({connection_.channels()[0]});  // cannot be interrupted
+    Fanout server({connection_.channels()[0]}, {}, /*interrupted=*/nullptr,
+                  ToFirst(connection_));
     server.Call("AttendCheckpoint", give_up, kGiveUpTimeout)
         .status()
         .IgnoreError();
@@ -267,7 +278,8 @@ class Attempts {
     v1::HoldStepsRequest release;
     *release.mutable_view() = connection_.view();
     release.set_release(true);
-    Fanout servers(connection_.channels());  // cannot be interrupted
+    Fanout servers(connection_.channels(), {}, /*interrupted=*/nullptr,
+                   connection_.routes());
     servers.Call("HoldSteps", release, kGiveUpTimeout).status().IgnoreError();
   }
 
@@ -300,7 +312,8 @@ class Attempts {
       result.bytes += shard.bytes();
     }
     // Use no interruption here: the caller must learn if there is a checkpoint.
-    Fanout server({connection_.channels()[0]}, {connection_.NameOf(0)});
+    Fanout server({connection_.channels()[0]}, {connection_.NameOf(0)},
+                  /*interrupted=*/nullptr, ToFirst(connection_));
     auto replies =
         Ask<v1::CommitCheckpointReply>(&server, "CommitCheckpoint", commit);
     if (!replies.ok()) return replies.status();

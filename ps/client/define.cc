@@ -19,6 +19,10 @@
 namespace penstock::ps {
 namespace {
 
+// Limits how long a view is followed before it is looked for again. Longer than
+// a failover.
+constexpr absl::Duration kLookAgainEvery = absl::Seconds(10);
+
 using Replies = std::vector<v1::GetModelReply>;
 
 absl::Duration Until(absl::Time limit) { return limit - base::SteadyNow(); }
@@ -121,11 +125,13 @@ bool AreOfOneRun(const Replies& replies) {
 // Asks all servers for their models. Unless all have the same run, asks server
 // 0 again at the end. If all servers have counted a push before one of them
 // lost its values, that answer shows it: server 0 has begun.
-absl::StatusOr<Replies> AskAll(const Definition& definition, absl::Time limit) {
-  auto replies = GetModels(definition.servers, /*wait=*/false, Until(limit));
+absl::StatusOr<Replies> AskAll(const Definition& definition,
+                               const Router* router, absl::Time limit) {
+  auto replies =
+      GetModels(definition.servers, router, /*wait=*/false, Until(limit));
   if (!replies.ok() || AreOfOneRun(*replies)) return replies;
   const auto last =
-      GetModels({definition.servers[0]}, /*wait=*/false, Until(limit));
+      GetModels({definition.servers[0]}, router, /*wait=*/false, Until(limit));
   if (!last.ok()) return last.status();
   replies->front() = last->front();
   return replies;
@@ -263,7 +269,8 @@ absl::StatusOr<bool> DefineUnbegun(const Definition& definition,
   const auto verified = ChooseCut(definition, choice->run(), limit);
   if (!verified.ok()) return verified.status();
   if (SameCut(*verified, *choice)) return is_taken;
-  const auto now = GetModels(definition.servers, /*wait=*/false, Until(limit));
+  const auto now = GetModels(definition.servers, /*router=*/nullptr,
+                             /*wait=*/false, Until(limit));
   if (!now.ok()) return now.status();
   return DefineAll(definition, *now, *verified, /*is_lost=*/false, limit);
 }
@@ -278,14 +285,34 @@ absl::StatusOr<bool> DefineAgain(const Definition& definition,
   return DefineAll(definition, before, *choice, /*is_lost=*/true, limit);
 }
 
+// Returns the servers' models, and the router to them. Looks for the view again
+// if it leads nowhere: a training that is over may have left it.
+absl::StatusOr<Replies> FindModels(const Definition& definition,
+                                   absl::Time limit,
+                                   std::shared_ptr<Router>* router) {
+  while (true) {
+    auto found = ReachServers(definition.servers, Until(limit));
+    if (!found.ok()) return found.status();
+    *router = *std::move(found);
+    const absl::Time soon =
+        *router == nullptr
+            ? limit
+            : std::min(limit, base::SteadyNow() + kLookAgainEvery);
+    auto replies = AskAll(definition, router->get(), soon);
+    const bool may_pass = absl::IsUnavailable(replies.status()) ||
+                          absl::IsDeadlineExceeded(replies.status());
+    if (!may_pass || soon >= limit) return replies;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Defined> Define(const Definition& definition) {
   const absl::Time limit = base::SteadyNow() + definition.timeout;
   absl::Status status = Check(definition);
-  if (status.ok()) status = AwaitServers(definition.servers, Until(limit));
   if (!status.ok()) return status;
-  auto replies = AskAll(definition, limit);
+  std::shared_ptr<Router> router;
+  auto replies = FindModels(definition, limit, &router);
   if (!replies.ok()) return replies.status();
   status = CheckSameModels(definition, *replies);
   if (!status.ok()) return status;
@@ -298,14 +325,15 @@ absl::StatusOr<Defined> Define(const Definition& definition) {
                               : DefineUnbegun(definition, *replies, limit);
     if (!is_taken.ok()) return is_taken.status();
     defined.is_adopted = !*is_taken;
-    replies = GetModels(definition.servers, /*wait=*/false, Until(limit));
+    replies = GetModels(definition.servers, router.get(), /*wait=*/false,
+                        Until(limit));
     if (!replies.ok()) return replies.status();
   }
   status = CheckContinues(definition, replies->front());
   if (!status.ok()) return status;
   defined.restored_step = replies->front().cut().step();
-  auto connection =
-      TrainingConnection::FromReplies(definition.servers, *replies);
+  auto connection = TrainingConnection::FromReplies(
+      definition.servers, *replies, std::move(router));
   if (!connection.ok()) return connection.status();
   for (size_t i = 0; i < replies->size(); ++i) {
     if (!(*connection)->had_values(i)) defined.wants_values = true;

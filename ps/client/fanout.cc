@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ps/wire/shard_key.h"
 
 namespace penstock::ps {
 namespace {
@@ -31,15 +32,40 @@ absl::Status Fanout::Explain(size_t server, const absl::Status& error) const {
                       absl::StrCat("server ", server, ": ", error.message()));
 }
 
-absl::StatusOr<std::vector<grpc::ByteBuffer>> Fanout::Call(
+std::vector<tensor::CallQueue::Result> Fanout::Ask(
     const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
     absl::Duration timeout) {
   for (size_t i = 0; i < requests.size(); ++i) {
-    calls_.Start(servers_[i], absl::StrCat(kService, method), requests[i],
-                 timeout);
+    calls_.Start(servers_[i], method, requests[i], timeout);
   }
+  return calls_.Wait();
+}
+
+std::vector<tensor::CallQueue::Result> Fanout::AskByRoutes(
+    const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
+    absl::Duration timeout) const {
+  std::vector<std::unique_ptr<tensor::CallQueue>> queues;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    queues.push_back(std::make_unique<tensor::CallQueue>(interrupted_));
+    const std::string shard = routes_[i]->shard();
+    if (!shard.empty()) queues.back()->AddMetadata(kShardKey, shard);
+    queues.back()->Start(routes_[i]->channel(), method, requests[i], timeout);
+  }
+  std::vector<tensor::CallQueue::Result> results;
+  for (const auto& queue : queues) {
+    results.push_back(std::move(queue->Wait().front()));
+  }
+  return results;
+}
+
+absl::StatusOr<std::vector<grpc::ByteBuffer>> Fanout::Call(
+    const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
+    absl::Duration timeout) {
+  const std::string path = absl::StrCat(kService, method);
   std::vector<grpc::ByteBuffer> replies;
-  for (tensor::CallQueue::Result& result : calls_.Wait()) {
+  for (tensor::CallQueue::Result& result :
+       routes_.empty() ? Ask(path, requests, timeout)
+                       : AskByRoutes(path, requests, timeout)) {
     if (!result.status.ok()) return Explain(replies.size(), result.status);
     replies.push_back(std::move(result.reply));
   }

@@ -16,6 +16,7 @@
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "ps/client/route.h"
 #include "tensor_service/calls.h"
 
 namespace penstock::ps {
@@ -26,13 +27,17 @@ class Fanout {
   // Makes a fanout to `servers`. Errors begin with the server's name. Without
   // names, errors have the server's index if there are several servers, and
   // gRPC's description of the call. Call() cancels its calls once `interrupted`
-  // returns true; see tensor::CallQueue.
+  // returns true; see tensor::CallQueue. With `routes`, which must live as long
+  // as the fanout, calls go to the present primaries of the shards.
   explicit Fanout(std::vector<std::shared_ptr<grpc::Channel>> servers,
                   std::vector<std::string> names = {},
-                  std::function<bool()> interrupted = nullptr)
+                  std::function<bool()> interrupted = nullptr,
+                  std::vector<Route*> routes = {})
       : servers_(std::move(servers)),
         names_(std::move(names)),
-        calls_(std::move(interrupted)) {}
+        routes_(std::move(routes)),
+        interrupted_(std::move(interrupted)),
+        calls_(interrupted_) {}
 
   // Sends requests[i] to server i. Takes one request for each server. Returns
   // the replies in the order of the servers, or the first error in that order.
@@ -53,9 +58,19 @@ class Fanout {
 
  private:
   absl::Status Explain(size_t server, const absl::Status& error) const;
+  std::vector<tensor::CallQueue::Result> Ask(
+      const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
+      absl::Duration timeout);
+  // The same by `routes_`: each call has a queue of its own, since metadata
+  // belongs to a queue.
+  std::vector<tensor::CallQueue::Result> AskByRoutes(
+      const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
+      absl::Duration timeout) const;
 
   const std::vector<std::shared_ptr<grpc::Channel>> servers_;
   const std::vector<std::string> names_;
+  const std::vector<Route*> routes_;  // empty: none
+  const std::function<bool()> interrupted_;
   tensor::CallQueue calls_;
 };
 

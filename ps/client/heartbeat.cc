@@ -14,10 +14,12 @@ namespace penstock::ps {
 // of the operation's event.
 class HeartbeatSender::Stream {
  public:
-  Stream(const std::shared_ptr<grpc::Channel>& server, uint64_t run,
-         const v1::WorkerId& worker, absl::Duration patience,
+  // Sends to `server`, or by `route`, unless that is null.
+  Stream(const std::shared_ptr<grpc::Channel>& server, Route* route,
+         uint64_t run, const v1::WorkerId& worker, absl::Duration patience,
          grpc::CompletionQueue* queue)
       : stub_(v1::ParameterServer::NewStub(server)),
+        route_(route),
         patience_(patience),
         queue_(queue) {
     beat_.set_run(run);
@@ -89,6 +91,9 @@ class HeartbeatSender::Stream {
 
   void Open() {
     context_ = std::make_unique<grpc::ClientContext>();
+    if (route_ != nullptr) {
+      stub_ = v1::ParameterServer::NewStub(route_->Begin(context_.get()));
+    }
     writer_ = stub_->PrepareAsyncAttend(context_.get(), &reply_, queue_);
     Enter(State::kOpening);
     writer_->StartCall(this);
@@ -109,6 +114,7 @@ class HeartbeatSender::Stream {
 
   void OnFinished() {
     writer_ = nullptr;
+    if (route_ != nullptr) route_->End(context_.get());
     context_ = nullptr;
     const grpc::StatusCode code = status_.error_code();
     const bool is_last = code == grpc::StatusCode::ABORTED ||
@@ -121,7 +127,8 @@ class HeartbeatSender::Stream {
     if (context_ != nullptr) context_->TryCancel();
   }
 
-  const std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  std::unique_ptr<v1::ParameterServer::Stub> stub_;  // of the last stream
+  Route* const route_;
   const absl::Duration patience_;
   grpc::CompletionQueue* const queue_;
   State state_ = State::kClosed;
@@ -137,12 +144,14 @@ class HeartbeatSender::Stream {
 
 HeartbeatSender::HeartbeatSender(
     const std::vector<std::shared_ptr<grpc::Channel>>& servers, uint64_t run,
-    const v1::WorkerId& worker, absl::Duration lease)
+    const v1::WorkerId& worker, absl::Duration lease,
+    const std::vector<Route*>& routes)
     : lease_(lease) {
   streams_.reserve(servers.size());
-  for (const std::shared_ptr<grpc::Channel>& server : servers) {
-    streams_.push_back(
-        std::make_unique<Stream>(server, run, worker, lease, &queue_));
+  for (size_t i = 0; i < servers.size(); ++i) {
+    streams_.push_back(std::make_unique<Stream>(
+        servers[i], routes.empty() ? nullptr : routes[i], run, worker, lease,
+        &queue_));
   }
   sender_ = std::thread([this] { SendLoop(); });
   receiver_ = std::thread([this] { EventLoop(); });

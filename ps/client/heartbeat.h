@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
+#include "ps/client/route.h"
 #include "ps/wire/ps.pb.h"
 #include "transport/base/steady_time.h"
 
@@ -37,13 +38,18 @@ namespace penstock::ps {
 //   training;
 // - DATA_LOSS: the server was restarted.
 //
+// With routes, the streams go to the shards' primaries. The stream of a shard
+// that has moved is opened again, at the new primary, at the next heartbeat.
+//
 // Call SayGoodBye() and the destructor from one thread.
 class HeartbeatSender {
  public:
   // Starts the threads. `lease` is the shortest of the servers' leases.
+  // `routes` is empty, or has a route for each server, which must live as long
+  // as the sender.
   HeartbeatSender(const std::vector<std::shared_ptr<grpc::Channel>>& servers,
                   uint64_t run, const v1::WorkerId& worker,
-                  absl::Duration lease);
+                  absl::Duration lease, const std::vector<Route*>& routes = {});
   // Cancels the streams, so that the servers count the worker as lost, unless
   // SayGoodBye() was called. Joins the threads.
   ~HeartbeatSender();

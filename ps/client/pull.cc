@@ -159,8 +159,11 @@ absl::StatusOr<PullCall::State::AtServer> PullCall::State::Prepare(
   at.destinations = result.dense_.DestinationsOf(static_cast<uint32_t>(server));
   at.posted = tensor::Post(at.destinations, /*often=*/false);
   at.request = {connection.channels()[server],
-                absl::StrCat(kServicePath, "Pull"), *std::move(bytes), deadline,
-                at.posted};
+                absl::StrCat(kServicePath, "Pull"),
+                *std::move(bytes),
+                deadline,
+                at.posted,
+                connection.route(server)};
   return at;
 }
 

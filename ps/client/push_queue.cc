@@ -144,20 +144,20 @@ void PushQueue::Wait(Pending* push, uint64_t clock) {
   message.header.set_clock(clock);
   auto bytes = tensor::Encode(message);
   if (!bytes.ok()) return Fail(*push, bytes.status());
-  PatientCall::Start(puller_.loop,
-                     {puller_.connection->channels()[server_],
-                      absl::StrCat(kServicePath, "Pull"), *std::move(bytes),
-                      push->deadline, nullptr},
-                     puller_.rejoin(server_),
-                     [this, push, clock](const CallLoop::Reply& reply, int) {
-                       tensor::Message<v1::PullReplyHeader> answer;
-                       absl::Status status = reply.status();
-                       if (status.ok())
-                         status = tensor::Decode(*reply, &answer);
-                       if (!status.ok()) return End(Explain(*push, status));
-                       OnWaited(push, clock, answer.header.clock());
-                     },
-                     {[this, push] { return Named(*push); }});
+  PatientCall::Start(
+      puller_.loop,
+      {puller_.connection->channels()[server_],
+       absl::StrCat(kServicePath, "Pull"), *std::move(bytes), push->deadline,
+       nullptr, puller_.connection->route(server_)},
+      puller_.rejoin(server_),
+      [this, push, clock](const CallLoop::Reply& reply, int) {
+        tensor::Message<v1::PullReplyHeader> answer;
+        absl::Status status = reply.status();
+        if (status.ok()) status = tensor::Decode(*reply, &answer);
+        if (!status.ok()) return End(Explain(*push, status));
+        OnWaited(push, clock, answer.header.clock());
+      },
+      {[this, push] { return Named(*push); }});
 }
 
 // Handles the answer to a pull without values. Steps below the answered clock
@@ -197,7 +197,7 @@ void PushQueue::Send(Pending* push, uint64_t clock) {
       puller_.loop,
       {puller_.connection->channels()[server_],
        absl::StrCat(kServicePath, "Push"), *std::move(bytes), push->deadline,
-       nullptr},
+       nullptr, puller_.connection->route(server_)},
       puller_.rejoin(server_),
       [this, push, clock](const CallLoop::Reply& reply, int attempts) {
         absl::StatusOr<PushVerdict> verdict = Read(reply, attempts);

@@ -15,6 +15,9 @@ namespace penstock::ps {
 namespace {
 
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
+// Limits the wait for one answer if other servers may know more. A stopped
+// process keeps its connections.
+constexpr absl::Duration kPatience = absl::Seconds(2);
 
 // A permanent reason why the TLS handshake fails at this side. gRPC names the
 // reason only in the text of its message.
@@ -70,13 +73,23 @@ bool IsAnswer(const grpc::Status& status) {
          status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
 }
 
+// Asks a server. Puts its view into `view` if shards are replicated.
 grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
-                 absl::Duration limit) {
+                 absl::Duration limit, v1::GetViewReply* view) {
   grpc::ClientContext context;  // fails without a connection
   context.set_deadline(tensor::DeadlineAfter(limit));
   v1::ServerReport report;
-  return v1::ParameterServer::NewStub(server)->Describe(
+  grpc::Status status = v1::ParameterServer::NewStub(server)->Describe(
       &context, v1::DescribeRequest(), &report);
+  if (status.ok() && report.view().replicas() > 0)
+    view->Swap(report.mutable_view());
+  return status;
+}
+
+// Returns true if `view` says where the shards are, so that no other server
+// needs to answer.
+bool IsEnough(const v1::GetViewReply& view) {
+  return view.has_view() && view.lost_shards().empty();
 }
 
 // Lets gRPC reconnect at the next call. Otherwise gRPC's backoff grows to two
@@ -85,13 +98,26 @@ void TryAgainSoon(const std::shared_ptr<grpc::Channel>& server) {
   grpc::experimental::ChannelResetConnectionBackoff(server.get());
 }
 
-absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
-                         const std::string& name, absl::Time limit) {
+// Waits for server `at`. While that one does not answer, asks the others for
+// the view, one after another.
+absl::Status AwaitServer(
+    const std::vector<std::shared_ptr<grpc::Channel>>& servers, size_t at,
+    absl::Time limit, v1::GetViewReply* view) {
+  const std::shared_ptr<grpc::Channel>& server = servers[at];
+  const std::string name = absl::StrCat("server ", at);
+  size_t other = at;
   absl::Time not_closed = base::SteadyNow();  // last time without IsClosed()
   std::string last = "it has not answered";   // gRPC's last message
   while (true) {
-    const grpc::Status status = Try(server, limit - base::SteadyNow());
+    const absl::Duration left = limit - base::SteadyNow();
+    const grpc::Status status = Try(
+        server, servers.size() == 1 ? left : std::min(left, kPatience), view);
     if (IsAnswer(status)) return absl::OkStatus();
+    other = (other + 1) % servers.size();
+    if (other != at) {
+      Try(servers[other], std::min(kTryEvery, limit - base::SteadyNow()), view);
+      if (IsEnough(*view)) return absl::OkStatus();
+    }
     const absl::Time now = base::SteadyNow();
     const std::string& said = status.error_message();
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) last = said;
@@ -121,11 +147,12 @@ absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
 
 absl::Status AwaitServers(
     const std::vector<std::shared_ptr<grpc::Channel>>& servers,
-    absl::Duration timeout) {
+    absl::Duration timeout, v1::GetViewReply* view) {
+  v1::GetViewReply ignored;
+  if (view == nullptr) view = &ignored;
   const absl::Time limit = base::SteadyNow() + timeout;
-  for (size_t i = 0; i < servers.size(); ++i) {
-    absl::Status status =
-        AwaitServer(servers[i], absl::StrCat("server ", i), limit);
+  for (size_t i = 0; i < servers.size() && !IsEnough(*view); ++i) {
+    absl::Status status = AwaitServer(servers, i, limit, view);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "ps/wire/ps.pb.h"
 
 namespace penstock::ps {
 
@@ -18,8 +19,12 @@ namespace penstock::ps {
 constexpr absl::Duration kClosedLimit = absl::Seconds(5);
 
 // Blocks until each server has answered. Asks the servers one after another,
-// and waits for each before asking the next. Errors name the server by its
-// index, the cause, and the remedy:
+// and waits for each before asking the next.
+//
+// Servers that replicate their shards serve without those that are gone.
+// Returns OK as soon as one of them knows a view. Sets `view`, unless it is
+// null, to a server's answer to GetView(), without replicas if shards are not
+// replicated. Errors name the server by its index, the cause, and the remedy:
 //   UNAUTHENTICATED    the TLS handshake fails; returned at once
 //   UNAVAILABLE        the server has closed each connection for kClosedLimit:
 //                      a TLS server does so if the client's certificate is
@@ -27,7 +32,7 @@ constexpr absl::Duration kClosedLimit = absl::Seconds(5);
 //   DEADLINE_EXCEEDED  `timeout` is over
 absl::Status AwaitServers(
     const std::vector<std::shared_ptr<grpc::Channel>>& servers,
-    absl::Duration timeout);
+    absl::Duration timeout, v1::GetViewReply* view = nullptr);
 
 }  // namespace penstock::ps
 

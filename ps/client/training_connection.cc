@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ps/client/cut.h"
 #include "ps/client/fanout.h"
+#include "ps/client/patient_fanout.h"
 #include "ps/client/reach.h"
 #include "ps/model/wire.h"
 #include "ps/placement/wire.h"
@@ -122,29 +123,32 @@ int64_t LeastStaleness(const Model& model) {
 TrainingConnection::TrainingConnection(Channels channels, RunAndCut begun,
                                        Model model, PlacementMap placement,
                                        Layout layout,
-                                       std::vector<bool> had_values)
+                                       std::vector<bool> had_values,
+                                       std::shared_ptr<Router> router)
     : channels_(std::move(channels)),
       begun_(std::move(begun)),
       model_(std::move(model)),
       placement_(std::move(placement)),
       layout_(std::move(layout)),
       least_staleness_(LeastStaleness(model_)),
-      had_values_(std::move(had_values)) {}
+      had_values_(std::move(had_values)),
+      router_(std::move(router)) {}
 
 absl::StatusOr<std::shared_ptr<const TrainingConnection>>
 TrainingConnection::Open(const Options& options) {
   const absl::Time limit = base::SteadyNow() + options.timeout;
-  absl::Status reached = AwaitServers(options.servers, options.timeout);
-  if (!reached.ok()) return reached;
-  auto replies = GetModels(options.servers, options.wait_for_values,
-                           limit - base::SteadyNow());
+  auto router = ReachServers(options.servers, options.timeout);
+  if (!router.ok()) return router.status();
+  auto replies = GetModels(options.servers, router->get(),
+                           options.wait_for_values, limit - base::SteadyNow());
   if (!replies.ok()) return replies.status();
-  return FromReplies(options.servers, *replies);
+  return FromReplies(options.servers, *replies, *std::move(router));
 }
 
 absl::StatusOr<std::shared_ptr<const TrainingConnection>>
 TrainingConnection::FromReplies(Channels servers,
-                                const std::vector<v1::GetModelReply>& replies) {
+                                const std::vector<v1::GetModelReply>& replies,
+                                std::shared_ptr<Router> router) {
   if (replies.empty()) {
     return absl::InvalidArgumentError("connect: there are no servers");
   }
@@ -180,9 +184,11 @@ TrainingConnection::FromReplies(Channels servers,
   RunAndCut begun;
   begun.run = first->run();
   if (first->has_cut()) begun.cut = first->cut();
+  if (router != nullptr) router->Pin(begun.run);
   return std::shared_ptr<const TrainingConnection>(new TrainingConnection(
       std::move(servers), std::move(begun), *std::move(model),
-      *std::move(placement), *std::move(layout), std::move(had_values)));
+      *std::move(placement), *std::move(layout), std::move(had_values),
+      std::move(router)));
 }
 
 v1::View TrainingConnection::view() const {
@@ -218,12 +224,24 @@ absl::Status TrainingConnection::Explain(absl::string_view what, size_t server,
       absl::StrCat(what, ": ", NameOf(server), ": ", error.message(), remedy));
 }
 
+absl::StatusOr<std::shared_ptr<Router>> ReachServers(
+    const TrainingConnection::Channels& servers, absl::Duration timeout) {
+  v1::GetViewReply view;
+  absl::Status reached = AwaitServers(servers, timeout, &view);
+  if (!reached.ok()) return reached;
+  return view.replicas() == 0 ? nullptr
+                              : std::make_shared<Router>(servers, view);
+}
+
 absl::StatusOr<std::vector<v1::GetModelReply>> GetModels(
-    const TrainingConnection::Channels& servers, bool wait,
-    absl::Duration timeout) {
+    const TrainingConnection::Channels& servers, const Router* router,
+    bool wait, absl::Duration timeout) {
   v1::GetModelRequest request;
   request.set_wait(wait);
-  auto replies = Fanout(servers).Call("GetModel", request, timeout);
+  auto replies = router == nullptr
+                     ? Fanout(servers).Call("GetModel", request, timeout)
+                     : CallPatiently(RoutesOf(router, servers.size()), {},
+                                     "GetModel", request, timeout);
   if (!replies.ok()) return replies.status();
   std::vector<v1::GetModelReply> models(replies->size());
   for (size_t i = 0; i < models.size(); ++i) {

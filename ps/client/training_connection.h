@@ -16,6 +16,8 @@
 #include "grpcpp/channel.h"
 #include "ps/client/cut.h"
 #include "ps/client/layout.h"
+#include "ps/client/route.h"
+#include "ps/client/router.h"
 #include "ps/model/model.h"
 #include "ps/placement/placement_map.h"
 #include "ps/wire/ps.pb.h"
@@ -54,11 +56,24 @@ class TrainingConnection {
   static absl::StatusOr<std::shared_ptr<const TrainingConnection>> Open(
       const Options& options);
 
-  // Makes a connection from the servers' replies to GetModel().
+  // Makes a connection from the servers' replies to GetModel(). `router` is
+  // null unless the servers replicate their shards.
   static absl::StatusOr<std::shared_ptr<const TrainingConnection>> FromReplies(
-      Channels servers, const std::vector<v1::GetModelReply>& replies);
+      Channels servers, const std::vector<v1::GetModelReply>& replies,
+      std::shared_ptr<Router> router = nullptr);
 
+  // Returns the channels to the servers, in the order of the shards. A shard
+  // may be at another server now: see route().
   const Channels& channels() const { return channels_; }
+  // Returns the way to the primary of a shard, which has the number of its
+  // first server; null if shards are not replicated.
+  Route* route(size_t server) const {
+    return router_ == nullptr ? nullptr : router_->route(server);
+  }
+  // Returns all routes, or none.
+  std::vector<Route*> routes() const {
+    return RoutesOf(router_.get(), servers());
+  }
   size_t servers() const { return channels_.size(); }
   uint64_t run() const { return begun_.run; }
   // Returns the run, and the checkpoint with which the run began.
@@ -85,7 +100,8 @@ class TrainingConnection {
  private:
   TrainingConnection(Channels channels, RunAndCut begun, Model model,
                      PlacementMap placement, Layout layout,
-                     std::vector<bool> had_values);
+                     std::vector<bool> had_values,
+                     std::shared_ptr<Router> router);
 
   const Channels channels_;
   const RunAndCut begun_;
@@ -94,12 +110,21 @@ class TrainingConnection {
   const Layout layout_;
   const int64_t least_staleness_;
   const std::vector<bool> had_values_;
+  const std::shared_ptr<Router> router_;  // null: shards stay at their servers
 };
 
+// Waits until all servers answer, or, if they replicate their shards, until a
+// server names the shards' primaries. Returns the router, or null if shards are
+// not replicated. Returns the errors of AwaitServers().
+absl::StatusOr<std::shared_ptr<Router>> ReachServers(
+    const TrainingConnection::Channels& servers, absl::Duration timeout);
+
 // Returns all servers' replies to GetModel(). Limits the wait by the timeout.
+// With a router, asks the shards' primaries, and repeats questions that do not
+// reach them.
 absl::StatusOr<std::vector<v1::GetModelReply>> GetModels(
-    const TrainingConnection::Channels& servers, bool wait,
-    absl::Duration timeout);
+    const TrainingConnection::Channels& servers, const Router* router,
+    bool wait, absl::Duration timeout);
 
 // Asks one server for its report. Blocks until the reply is here. Returns
 // DEADLINE_EXCEEDED after `timeout`, even if the server is unreachable.

@@ -7,6 +7,7 @@
 #include "ps/client/awaited.h"
 #include "ps/client/dense_values.h"
 #include "ps/client/fanout.h"
+#include "ps/client/patient_fanout.h"
 #include "ps/client/random_id.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/message.h"
@@ -73,8 +74,12 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
   v1::JoinRequest request;
   *request.mutable_view() = connection_->view();
   *request.mutable_worker() = id_;
-  auto replies = Fanout(connection_->channels(), connection_->names())
-                     .Call("Join", request, timeout);
+  auto replies =
+      connection_->routes().empty()
+          ? Fanout(connection_->channels(), connection_->names())
+                .Call("Join", request, timeout)
+          : CallPatiently(connection_->routes(), connection_->names(), "Join",
+                          request, timeout);
   if (!replies.ok()) {
     return absl::Status(replies.status().code(),
                         absl::StrCat("join: ", replies.status().message()));
@@ -90,8 +95,9 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
     queues_.push_back(
         std::make_unique<PushQueue>(AsPuller(), server, reply.clock()));
   }
-  heartbeats_ = std::make_unique<HeartbeatSender>(
-      connection_->channels(), connection_->run(), id_, lease);
+  heartbeats_ = std::make_unique<HeartbeatSender>(connection_->channels(),
+                                                  connection_->run(), id_,
+                                                  lease, connection_->routes());
   return AlignClocks(clocks);
 }
 
@@ -118,16 +124,19 @@ PatientCall::Rejoin Worker::RejoinAt(size_t server) {
     v1::JoinRequest request;
     *request.mutable_view() = connection_->view();
     *request.mutable_worker() = id_;
-    loop_.Call({connection_->channels()[server],
-                absl::StrCat(kServicePath, "Join"), tensor::FromProto(request),
-                base::SteadyNow() + options_.join_timeout, nullptr},
-               [this, server, done](const CallLoop::Reply& reply) {
-                 v1::JoinReply joined;
-                 absl::Status status = reply.status();
-                 if (status.ok()) status = tensor::ToProto(*reply, &joined);
-                 if (status.ok()) queues_[server]->OnJoined(joined.clock());
-                 done(status);
-               });
+    PatientCall::Start(
+        &loop_,
+        {connection_->channels()[server], absl::StrCat(kServicePath, "Join"),
+         tensor::FromProto(request), base::SteadyNow() + options_.join_timeout,
+         nullptr, connection_->route(server)},
+        /*rejoin=*/nullptr,
+        [this, server, done](const CallLoop::Reply& reply, int) {
+          v1::JoinReply joined;
+          absl::Status status = reply.status();
+          if (status.ok()) status = tensor::ToProto(*reply, &joined);
+          if (status.ok()) queues_[server]->OnJoined(joined.clock());
+          done(status);
+        });
   };
 }
 
@@ -286,7 +295,7 @@ absl::Status Worker::InitializeAt(size_t server, tensor::Bundle values,
       &loop_,
       {connection_->channels()[server],
        absl::StrCat(kServicePath, "Initialize"), *std::move(bytes), deadline,
-       nullptr},
+       nullptr, connection_->route(server)},
       RejoinAt(server),
       [callback = answer.Callback()](CallLoop::Reply reply, int) {
         callback(std::move(reply));

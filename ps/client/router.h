@@ -1,0 +1,74 @@
+// Follows the views of servers that replicate their shards.
+
+#ifndef PENSTOCK_PS_CLIENT_ROUTER_H_
+#define PENSTOCK_PS_CLIENT_ROUTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "grpcpp/channel.h"
+#include "ps/client/call_loop.h"
+#include "ps/client/route.h"
+#include "ps/wire/ps.pb.h"
+
+namespace penstock::ps {
+
+// The routes to all shards. Asks one server after another for the newest view,
+// every kAskEvery, and passes over servers that do not answer. Thus a client
+// needs no etcd.
+//
+// Ignores views that are older than the newest one, of another run than
+// Pin()'s, or that name unknown servers. Thread-safe.
+class Router {
+ public:
+  using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
+
+  // Four small calls a second. A worker thus learns of a new primary within
+  // the time that the primary needs to begin.
+  static constexpr absl::Duration kAskEvery = absl::Milliseconds(250);
+  // Limits the wait for one server's answer.
+  static constexpr absl::Duration kPatience = absl::Seconds(1);
+
+  // Begins with `first`, an answer of any server. servers[i] is the server that
+  // shard i has at first.
+  Router(Channels servers, const v1::GetViewReply& first);
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
+
+  // Returns true if a view was taken. Before, shards are at their own servers.
+  bool has_view() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes only views of `run` from now on.
+  void Pin(uint64_t run) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns a route, which lives as long as the router.
+  Route* route(size_t shard) const { return routes_[shard].get(); }
+
+ private:
+  void Take(const v1::GetViewReply& reply) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the next server to ask.
+  size_t Next() ABSL_LOCKS_EXCLUDED(mu_);
+  void Ask();
+  void OnAnswer(size_t server, const CallLoop::Reply& answer);
+
+  const Channels servers_;
+  const std::vector<std::unique_ptr<Route>> routes_;
+  mutable absl::Mutex mu_;
+  uint64_t view_ ABSL_GUARDED_BY(mu_) = 0;  // number
+  absl::optional<uint64_t> run_ ABSL_GUARDED_BY(mu_);
+  size_t last_ ABSL_GUARDED_BY(mu_);  // the server that was asked last
+  // By server: no answer came to the last question.
+  std::vector<bool> is_silent_ ABSL_GUARDED_BY(mu_);
+  CallLoop loop_;  // ends first
+};
+
+// Returns the routes to `shards` shards, or none if `router` is null.
+std::vector<Route*> RoutesOf(const Router* router, size_t shards);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CLIENT_ROUTER_H_
