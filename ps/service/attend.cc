@@ -12,9 +12,9 @@ namespace {
 
 class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
  public:
-  AttendReactor(FindServer find, Attendance* attendance,
-                const absl::Status& allowed)
-      : find_(std::move(find)), attendance_(attendance) {
+  AttendReactor(FindServer find, const Attendance::Shard& shard,
+                Attendance* attendance, const absl::Status& allowed)
+      : find_(std::move(find)), shard_(shard), attendance_(attendance) {
     if (allowed.ok()) {
       StartRead(&heartbeat_);
     } else {
@@ -39,7 +39,7 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
     }
     absl::Status alive = (*server)->Heartbeat(heartbeat_.run(), worker);
     if (!alive.ok()) return End(alive);
-    if (!member_.has_value()) attendance_->Begin(worker, this);
+    if (!member_.has_value()) attendance_->Begin(shard_, worker, this);
     member_ = worker;
     run_ = heartbeat_.run();
     StartRead(&heartbeat_);
@@ -56,7 +56,7 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   void End(const absl::Status& status) {
     // Report the worker as lost: its newest stream has ended. Lost() ignores a
     // worker that has left.
-    if (member_.has_value() && attendance_->End(*member_, this)) {
+    if (member_.has_value() && attendance_->End(shard_, *member_, this)) {
       const auto server = find_();
       if (server.ok()) (*server)->Lost(*member_, run_);
     }
@@ -64,6 +64,7 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   }
 
   const FindServer find_;
+  const Attendance::Shard shard_;
   Attendance* const attendance_;
   v1::Heartbeat heartbeat_;
   absl::optional<WorkerId> member_;
@@ -72,22 +73,25 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
 
 }  // namespace
 
-void Attendance::Begin(const WorkerId& worker, const void* stream) {
+void Attendance::Begin(const Shard& shard, const WorkerId& worker,
+                       const void* stream) {
   absl::MutexLock lock(&mu_);
-  streams_[{worker.rank, worker.incarnation}] = stream;
+  streams_[{shard, worker.rank, worker.incarnation}] = stream;
 }
 
-bool Attendance::End(const WorkerId& worker, const void* stream) {
+bool Attendance::End(const Shard& shard, const WorkerId& worker,
+                     const void* stream) {
   absl::MutexLock lock(&mu_);
-  const auto newest = streams_.find({worker.rank, worker.incarnation});
+  const auto newest = streams_.find({shard, worker.rank, worker.incarnation});
   if (newest == streams_.end() || newest->second != stream) return false;
   streams_.erase(newest);
   return true;
 }
 
 grpc::ServerReadReactor<v1::Heartbeat>* ServeAttend(
-    FindServer find, Attendance* attendance, const absl::Status& allowed) {
-  return new AttendReactor(std::move(find), attendance, allowed);
+    FindServer find, const Attendance::Shard& shard, Attendance* attendance,
+    const absl::Status& allowed) {
+  return new AttendReactor(std::move(find), shard, attendance, allowed);
 }
 
 }  // namespace penstock::ps

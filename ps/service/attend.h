@@ -7,30 +7,37 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "grpcpp/support/server_callback.h"
 #include "ps/server/calls.h"
 #include "ps/wire/ps.pb.h"
 
 namespace penstock::ps {
 
-// The newest stream of each worker. Only the end of the newest stream means
-// that a worker is lost. A worker that has reconnected is not lost when the
-// server sees the old connection break. Thread-safe.
+// The newest stream of each worker at each shard. Only the end of the newest
+// stream means that a worker is lost. A worker that has reconnected is not lost
+// when the server sees the old connection break. Thread-safe.
 class Attendance {
  public:
-  void Begin(const WorkerId& worker, const void* stream)
+  // A shard, or nullopt for the server's own.
+  using Shard = absl::optional<uint32_t>;
+
+  void Begin(const Shard& shard, const WorkerId& worker, const void* stream)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends a stream. Returns true if the stream was the newest one of the worker.
-  bool End(const WorkerId& worker, const void* stream) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends a stream. Returns true if the stream was the newest one of the worker
+  // at that shard.
+  bool End(const Shard& shard, const WorkerId& worker, const void* stream)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  using Key = std::pair<uint32_t, uint64_t>;  // rank, incarnation
+  using Key = std::tuple<Shard, uint32_t, uint64_t>;  // rank, incarnation
 
   absl::Mutex mu_;
   std::map<Key, const void*> streams_ ABSL_GUARDED_BY(mu_);
@@ -43,7 +50,8 @@ using FindServer = std::function<absl::StatusOr<std::shared_ptr<Calls>>()>;
 // Serves one Attend() call. Ends the call at once if `allowed` is an error. The
 // reactor deletes itself. `attendance` outlives the reactor.
 grpc::ServerReadReactor<v1::Heartbeat>* ServeAttend(
-    FindServer find, Attendance* attendance, const absl::Status& allowed);
+    FindServer find, const Attendance::Shard& shard, Attendance* attendance,
+    const absl::Status& allowed);
 
 }  // namespace penstock::ps
 

@@ -63,6 +63,13 @@ FindServer Routes::FinderOf(const CallbackServerContext& context) const {
       };
 }
 
+absl::optional<uint32_t> Routes::ShardOf(
+    const CallbackServerContext& context) const {
+  if (shards_ == nullptr) return absl::nullopt;
+  const auto shard = ShardIn(context);
+  return shard.ok() && shard->has_value() ? *shard : shards_->own_shard();
+}
+
 absl::Status Routes::CheckMayDefine(uint64_t replaces) const {
   return shards_ == nullptr ? absl::OkStatus()
                             : shards_->CheckMayDefine(replaces);

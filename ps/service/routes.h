@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "ps/model/model.h"
@@ -34,6 +35,11 @@ class Routes {
       const grpc::CallbackServerContext& context) const;
   // Returns a function that returns CallsOf() of this call, whenever called.
   FindServer FinderOf(const grpc::CallbackServerContext& context) const;
+
+  // Returns the shard of a call, for the streams of its worker. The server's
+  // own shard is the same by number and without; nullopt without replicas.
+  absl::optional<uint32_t> ShardOf(
+      const grpc::CallbackServerContext& context) const;
 
   absl::Status CheckMayDefine(uint64_t replaces) const;
   // Returns INVALID_ARGUMENT for a model that cannot have replicas.

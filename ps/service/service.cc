@@ -110,8 +110,11 @@ class ServiceImpl final : public Base {
   grpc::ServerReadReactor<v1::Heartbeat>* Attend(
       CallbackServerContext* context, v1::AttendReply* reply) override {
     const absl::Status allowed = Check(*context, Permission::kTrain);
-    if (!allowed.ok()) return ServeAttend(nullptr, &attendance_, allowed);
-    return ServeAttend(routes_.FinderOf(*context), &attendance_, allowed);
+    if (!allowed.ok()) {
+      return ServeAttend(nullptr, absl::nullopt, &attendance_, allowed);
+    }
+    return ServeAttend(routes_.FinderOf(*context), routes_.ShardOf(*context),
+                       &attendance_, allowed);
   }
 
   ServerUnaryReactor* Initialize(CallbackServerContext* context,

@@ -29,11 +29,11 @@ absl::Status CheckReplicable(const Model& model) {
     const auto* rows = absl::get_if<SparseSpec>(&table.rows);
     if (rows == nullptr) continue;
     const char* const option =
-        rows->min_count > 1                                 ? "min_count"
-        : rows->time_to_live < absl::InfiniteDuration()     ? "time_to_live"
-        : rows->max_rows > 0                                ? "max_rows"
-        : rows->above_budget == sparse::AboveBudget::kEvict ? "above_budget"
-                                                            : nullptr;
+        rows->min_count > 1                                  ? "min_count"
+        : rows->time_to_live < absl::InfiniteDuration()      ? "time_to_live"
+        : rows->max_rows > 0                                 ? "max_rows"
+        : rows->above_budget != sparse::AboveBudget::kRefuse ? "above_budget"
+                                                             : nullptr;
     if (option == nullptr) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "define: table ", base::Printable(table.name, 100), " has ", option,
