@@ -1,5 +1,6 @@
 #include "cli/ps_servers.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "ps/membership/membership.h"
 #include "ps/membership/target.h"
 #include "ps/wire/ps.grpc.pb.h"
+#include "ps/wire/shard_key.h"
 #include "transport/base/printable.h"
 
 namespace penstock::cli {
@@ -50,6 +52,13 @@ gpr_timespec DeadlineAfter(absl::Duration timeout) {
       gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
 }
 
+// A server to ask, and the shard that is meant; empty: the server's own.
+struct Question {
+  std::string name;
+  std::shared_ptr<grpc::Channel> channel;
+  std::string shard;
+};
+
 // A call to one server. Must not move while in progress.
 struct Call {
   std::unique_ptr<ps::v1::ParameterServer::Stub> stub;
@@ -58,6 +67,56 @@ struct Call {
   ps::v1::ServerReport reply;
   grpc::Status status;
 };
+
+std::vector<ServerStatus> AskAll(const std::vector<Question>& questions,
+                                 const ClientOptions& client) {
+  std::vector<Call> calls(questions.size());
+  absl::BlockingCounter under_way(static_cast<int>(calls.size()));
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Call& call = calls[i];
+    call.stub = ps::v1::ParameterServer::NewStub(questions[i].channel);
+    call.context.set_deadline(DeadlineAfter(client.timeout()));
+    if (!questions[i].shard.empty()) {
+      call.context.AddMetadata(ps::kShardKey, questions[i].shard);
+    }
+    call.stub->async()->Describe(&call.context, &call.request, &call.reply,
+                                 [&call, &under_way](grpc::Status status) {
+                                   call.status = std::move(status);
+                                   under_way.DecrementCount();
+                                 });
+  }
+  under_way.Wait();
+  std::vector<ServerStatus> servers;
+  servers.reserve(calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    ServerStatus server = {questions[i].name, absl::OkStatus(), {}};
+    if (calls[i].status.ok()) {
+      server.report.Swap(&calls[i].reply);
+    } else {
+      server.status = absl::UnavailableError(base::Printable(
+          Explain(questions[i].name, calls[i].status, client), kMaxTextBytes));
+    }
+    servers.push_back(std::move(server));
+  }
+  return servers;
+}
+
+// Returns the questions for the shards' primaries. Leaves out a primary that is
+// none of the servers.
+std::vector<Question> PrimariesOf(const ps::v1::GetViewReply& view,
+                                  const PsServers::Channels& channels) {
+  std::vector<Question> questions;
+  const auto& names = view.servers();
+  for (int shard = 0; shard < view.view().shards().size(); ++shard) {
+    const std::string& primary = view.view().shards(shard).primary().server();
+    const auto at = static_cast<size_t>(
+        std::find(names.begin(), names.end(), primary) - names.begin());
+    if (at >= channels.size()) continue;
+    questions.push_back({absl::StrCat("shard ", shard, " at ", primary),
+                         channels[at], absl::StrCat(shard)});
+  }
+  return questions;
+}
 
 }  // namespace
 
@@ -104,32 +163,19 @@ absl::StatusOr<PsServers::Channels> PsServers::Open() {
 }
 
 std::vector<ServerStatus> PsServers::Describe(const Channels& channels) const {
-  std::vector<Call> calls(names_.size());
-  absl::BlockingCounter under_way(static_cast<int>(calls.size()));
-  for (size_t i = 0; i < calls.size(); ++i) {
-    Call& call = calls[i];
-    call.stub = ps::v1::ParameterServer::NewStub(channels[i]);
-    call.context.set_deadline(DeadlineAfter(client_.timeout()));
-    call.stub->async()->Describe(&call.context, &call.request, &call.reply,
-                                 [&call, &under_way](grpc::Status status) {
-                                   call.status = std::move(status);
-                                   under_way.DecrementCount();
-                                 });
+  std::vector<Question> questions;
+  for (size_t i = 0; i < channels.size(); ++i) {
+    questions.push_back({names_[i], channels[i], ""});
   }
-  under_way.Wait();
-  std::vector<ServerStatus> servers;
-  servers.reserve(calls.size());
-  for (size_t i = 0; i < calls.size(); ++i) {
-    ServerStatus server = {names_[i], absl::OkStatus(), {}};
-    if (calls[i].status.ok()) {
-      server.report.Swap(&calls[i].reply);
-    } else {
-      server.status = absl::UnavailableError(base::Printable(
-          Explain(names_[i], calls[i].status, client_), kMaxTextBytes));
-    }
-    servers.push_back(std::move(server));
+  std::vector<ServerStatus> servers = AskAll(questions, client_);
+  const ps::v1::GetViewReply* const newest = NewestView(servers);
+  if (newest == nullptr) return servers;
+  std::vector<ServerStatus> shards =
+      AskAll(PrimariesOf(*newest, channels), client_);
+  for (ServerStatus& server : servers) {
+    if (!server.status.ok()) shards.push_back(std::move(server));
   }
-  return servers;
+  return shards;
 }
 
 }  // namespace penstock::cli

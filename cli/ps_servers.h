@@ -33,7 +33,9 @@ class PsServers {
   // unusable, or if etcd or a registered server is missing.
   absl::StatusOr<Channels> Open();
   // Queries all servers in parallel, over the channels of Open(). Returns their
-  // reports in the order of the arguments.
+  // reports in the order of the arguments. If shards are replicated, returns
+  // the reports of the shards' primaries instead, in the order of the shards,
+  // and then the servers that do not answer.
   std::vector<ServerStatus> Describe(const Channels& channels) const;
 
   absl::Duration timeout() const { return client_.timeout(); }

@@ -85,6 +85,46 @@ std::vector<std::string> Problems(const std::vector<ServerStatus>& servers) {
   return problems;
 }
 
+const ps::v1::GetViewReply* NewestView(
+    const std::vector<ServerStatus>& servers) {
+  const ps::v1::GetViewReply* newest = nullptr;
+  for (const ServerStatus& each : servers) {
+    const ps::v1::GetViewReply& view = each.report.view();
+    if (!view.has_view()) continue;
+    if (newest == nullptr || newest->view().number() < view.view().number()) {
+      newest = &view;
+    }
+  }
+  return newest;
+}
+
+std::vector<std::string> ReplicaProblems(
+    const std::vector<ServerStatus>& servers) {
+  std::vector<std::string> problems;
+  const ps::v1::GetViewReply* const newest = NewestView(servers);
+  if (newest == nullptr) return problems;
+  for (const uint32_t shard : newest->lost_shards()) {
+    problems.push_back(absl::StrCat(
+        "shard ", shard,
+        " is lost: its primary and all its backups are gone. Start all servers "
+        "anew from a checkpoint"));
+  }
+  for (int i = 0; i < newest->view().shards().size(); ++i) {
+    const ps::v1::ShardReplicas& shard = newest->view().shards(i);
+    const auto backups = static_cast<uint32_t>(shard.backups().size());
+    if (backups >= newest->replicas()) continue;
+    problems.push_back(absl::StrCat(
+        "shard ", i, " has ", backups, " of ", newest->replicas(), " backups",
+        shard.joiners().empty()
+            ? ": start the server that is missing"
+            : absl::StrCat(
+                  "; ",
+                  base::Printable(shard.joiners(0).server(), kMaxTextBytes),
+                  " catches up")));
+  }
+  return problems;
+}
+
 std::vector<std::string> CheckpointProblems(
     const std::vector<ServerStatus>& servers) {
   std::vector<std::string> problems;
@@ -97,6 +137,9 @@ std::vector<std::string> CheckpointProblems(
 
 std::vector<std::string> AllProblems(const std::vector<ServerStatus>& servers) {
   std::vector<std::string> problems = Problems(servers);
+  for (std::string& each : ReplicaProblems(servers)) {
+    problems.push_back(std::move(each));
+  }
   for (std::string& each : CheckpointProblems(servers)) {
     problems.push_back(std::move(each));
   }

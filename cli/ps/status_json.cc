@@ -69,6 +69,26 @@ json ReportJson(const ps::v1::ServerReport& report) {
   return all;
 }
 
+json NamesOf(
+    const google::protobuf::RepeatedPtrField<ps::v1::Replica>& replicas) {
+  json names = json::array();
+  for (const ps::v1::Replica& each : replicas) names.push_back(each.server());
+  return names;
+}
+
+json ViewJson(const ps::v1::GetViewReply& newest) {
+  json all = {{"number", newest.view().number()},
+              {"replicas", newest.replicas()},
+              {"lost_shards", newest.lost_shards()},
+              {"shards", json::array()}};
+  for (const ps::v1::ShardReplicas& shard : newest.view().shards()) {
+    all["shards"].push_back({{"primary", shard.primary().server()},
+                             {"backups", NamesOf(shard.backups())},
+                             {"joiners", NamesOf(shard.joiners())}});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string StatusJson(const std::vector<ServerStatus>& servers) {
@@ -82,6 +102,8 @@ std::string StatusJson(const std::vector<ServerStatus>& servers) {
     }
     all["servers"].push_back(std::move(server));
   }
+  const ps::v1::GetViewReply* const newest = NewestView(servers);
+  if (newest != nullptr) all["view"] = ViewJson(*newest);
   return absl::StrCat(
       all.dump(2, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace),
       "\n");

@@ -248,15 +248,47 @@ std::string Tables(const std::vector<ServerStatus>& servers,
   return text + table.LeftOut() + NewTables(tables);
 }
 
+std::string NamesOf(
+    const google::protobuf::RepeatedPtrField<ps::v1::Replica>& replicas) {
+  if (replicas.empty()) return "-";
+  return absl::StrJoin(
+      replicas, " ", [](std::string* out, const ps::v1::Replica& replica) {
+        out->append(base::Printable(replica.server(), kNameColumns));
+      });
+}
+
+// Returns the section about replicas, or "".
+std::string Shards(const std::vector<ServerStatus>& servers,
+                   const Output& out) {
+  const ps::v1::GetViewReply* const newest = NewestView(servers);
+  if (newest == nullptr) return "";
+  const Table table({{"shard", 6},
+                     {"primary", -kNameColumns},
+                     {"backups", -kNameColumns},
+                     {"catching up", -kNameColumns, 1}},
+                    out.width());
+  std::string text = table.Header();
+  const auto& shards = newest->view().shards();
+  for (int i = 0; i < shards.size(); ++i) {
+    text +=
+        table.Row({absl::StrCat(i),
+                   base::Printable(shards[i].primary().server(), kNameColumns),
+                   NamesOf(shards[i].backups()), NamesOf(shards[i].joiners())});
+  }
+  return absl::StrCat(
+      Heading(out, absl::StrCat("Replicas, view ", newest->view().number())),
+      text, table.LeftOut(), "\n");
+}
+
 }  // namespace
 
 std::string StatusText(const std::vector<ServerStatus>& servers,
                        const Output& out) {
-  std::string text =
-      absl::StrCat(Heading(out, "Servers"), Servers(servers, out), "\n",
-                   Heading(out, "Workers"), Workers(servers), "\n",
-                   Heading(out, "Tables, on these servers together"),
-                   Tables(servers, out), "\n", Heading(out, "What is wrong"));
+  std::string text = absl::StrCat(
+      Heading(out, "Servers"), Servers(servers, out), "\n",
+      Shards(servers, out), Heading(out, "Workers"), Workers(servers), "\n",
+      Heading(out, "Tables, on these servers together"), Tables(servers, out),
+      "\n", Heading(out, "What is wrong"));
   const std::vector<std::string> problems = AllProblems(servers);
   for (const std::string& each : problems) {
     absl::StrAppend(&text, Wrapped(each, 0, out.columns()), "\n");

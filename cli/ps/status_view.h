@@ -18,6 +18,15 @@ struct ServerStatus {
   ps::v1::ServerReport report;
 };
 
+// Returns the newest view that a server has reported; null if shards are not
+// replicated, or there is no view yet.
+const ps::v1::GetViewReply* NewestView(
+    const std::vector<ServerStatus>& servers);
+
+// Returns a line for each shard that lacks backups or a live replica.
+std::vector<std::string> ReplicaProblems(
+    const std::vector<ServerStatus>& servers);
+
 // Returns a line for each problem that needs attention: a server that does not
 // answer, has ended its training, or belongs to another training. Slow, late or
 // still missing workers are no problems.
@@ -29,7 +38,7 @@ std::vector<std::string> Problems(const std::vector<ServerStatus>& servers);
 std::vector<std::string> CheckpointProblems(
     const std::vector<ServerStatus>& servers);
 
-// Returns the lines of Problems(), and then those of CheckpointProblems().
+// Returns the lines of Problems(), ReplicaProblems() and CheckpointProblems().
 std::vector<std::string> AllProblems(const std::vector<ServerStatus>& servers);
 
 // Returns tables of servers, workers and tables, and the problems. Lists the

@@ -52,5 +52,35 @@ TEST(StatusTextTest, CheckpointsThatWereSetAsideAreCounted) {
                     HasSubstr(":\n  rm -r DIR/aside-*\n")));
 }
 
+TEST(StatusTextTest, ReplicasAreShownAndMissingOnesAreProblems) {
+  std::vector<ServerStatus> servers = Servers(0);
+  EXPECT_THAT(StatusText(servers, Output(-1, Display())),
+              Not(HasSubstr("Replicas")));
+  ps::v1::GetViewReply* const old = servers[0].report.mutable_view();
+  old->set_replicas(1);
+  old->mutable_view()->set_number(4);
+  ps::v1::GetViewReply* const newest = servers[1].report.mutable_view();
+  newest->set_replicas(1);
+  newest->mutable_view()->set_number(5);
+  for (int i = 0; i < 3; ++i) {
+    ps::v1::ShardReplicas* const shard = newest->mutable_view()->add_shards();
+    shard->mutable_primary()->set_server("ps0:1");
+  }
+  newest->mutable_view()->mutable_shards(0)->add_backups()->set_server("ps1:1");
+  newest->mutable_view()->mutable_shards(1)->add_joiners()->set_server("ps2:1");
+  newest->add_lost_shards(2);
+  const std::string text = StatusText(servers, Output(-1, Display()));
+  EXPECT_THAT(text, HasSubstr("Replicas, view 5\n"));
+  EXPECT_THAT(text, HasSubstr("0 ps0:1                      ps1:1"));
+  EXPECT_THAT(
+      ReplicaProblems(servers),
+      testing::ElementsAre(
+          HasSubstr("shard 2 is lost"),
+          "shard 1 has 0 of 1 backups; ps2:1 catches up",
+          "shard 2 has 0 of 1 backups: start the server that is missing"));
+  EXPECT_THAT(StatusJson(servers),
+              AllOf(HasSubstr("\"number\": 5"), HasSubstr("\"ps2:1\"")));
+}
+
 }  // namespace
 }  // namespace penstock::cli
