@@ -32,15 +32,22 @@ absl::Status EtcdFlags::Check() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--advertise=", advertise, " is not HOST:PORT"));
   }
+  if (replicas > 0 && replicas >= servers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--replicas=", replicas, " needs --servers=", replicas + 1,
+                     " or more, and there are ", servers,
+                     ": each backup of a shard is on a server of its own"));
+  }
   return membership::CheckPrefix(prefix);
 }
 
 ServerRegistration::ServerRegistration(
     EtcdFlags flags, const std::string& address, bool quiet,
-    std::function<void(const absl::Status&)> ended)
+    const Replicas& replicas, std::function<void(const absl::Status&)> ended)
     : flags_(std::move(flags)),
       address_(flags_.advertise.empty() ? address : flags_.advertise),
       is_quiet_(quiet),
+      replicas_(replicas),
       ended_(std::move(ended)) {
   if (flags_.endpoints.empty()) {
     ended_(absl::OkStatus());
@@ -75,18 +82,38 @@ absl::Status ServerRegistration::Register() {
   server.set_name(flags_.name.empty() ? address_ : flags_.name);
   server.set_address(address_);
   server.set_servers(flags_.servers);
+  server.set_replicas(flags_.replicas);
+  absl::Duration time_to_live =
+      membership::Registration::Options().time_to_live;
+  if (replicas_.follower != nullptr) {
+    server.set_incarnation(replicas_.follower->self().incarnation);
+    time_to_live = views::kTimeToLive;
+  }
   absl::Status status = (*member)->RegisterServer(
-      server, membership::Registration::Options().time_to_live,
+      server, time_to_live,
       [](const std::string& line) { base::LogWarning("ps: " + line); },
       &cancel_);
   if (!status.ok()) return status;
   member_ = *std::move(member);
+  if (replicas_.follower != nullptr) KeepViews();
   if (!is_quiet_) {
     base::LogInfo(absl::StrCat("ps: registered in etcd, as one of ",
                                flags_.servers,
                                " servers: workers find them by ", target));
   }
   return status;
+}
+
+void ServerRegistration::KeepViews() {
+  views::Keeping::Options options;
+  options.member = member_.get();
+  options.follower = replicas_.follower;
+  options.board = replicas_.board;
+  options.backups = flags_.replicas;
+  options.log = [quiet = is_quiet_](const std::string& line) {
+    if (!quiet) base::LogInfo("ps: " + line);
+  };
+  views_ = std::make_unique<views::Keeping>(options);
 }
 
 void ServerRegistration::Warn(const absl::Status& status) {

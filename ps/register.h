@@ -12,6 +12,9 @@
 #include "absl/time/time.h"
 #include "ps/etcd/cancel.h"
 #include "ps/membership/membership.h"
+#include "ps/replication/view_follower.h"
+#include "ps/views/board.h"
+#include "ps/views/keeping.h"
 
 namespace penstock::ps {
 
@@ -22,21 +25,34 @@ struct EtcdFlags {
   unsigned servers = 1;   // of the training
   std::string name;       // empty: the address
   std::string advertise;  // the address for workers; empty: from --listen
+  unsigned replicas = 0;  // backups of each shard; 0: none
 
-  // Returns INVALID_ARGUMENT, which names the flag, if a flag is malformed.
+  // Returns INVALID_ARGUMENT, which names the flag, if a flag is malformed, or
+  // if there are more replicas than servers.
   absl::Status Check() const;
 };
 
 // The registration of a server that listens at `address`. A thread registers
 // the server, and tries again while etcd is away. Logs a line when etcd is away
 // and when it is back; unless `quiet`, also that the server is registered.
+//
+// A server with replicas then follows the views, and makes them together with
+// the other servers.
 class ServerRegistration {
  public:
+  // The replicas of this process, and the place for the newest view. Both must
+  // outlive the registration. Null without replicas.
+  struct Replicas {
+    replication::ViewFollower* follower = nullptr;
+    views::Board* board = nullptr;
+  };
+
   // Calls `ended` once, on the thread: with OK when the server is registered;
   // or with the errors of Membership::Open() and Membership::RegisterServer(),
   // other than UNAVAILABLE. Does not call `ended` if the destructor runs first.
   // Without endpoints, calls `ended` at once, and registers nothing.
   ServerRegistration(EtcdFlags flags, const std::string& address, bool quiet,
+                     const Replicas& replicas,
                      std::function<void(const absl::Status&)> ended);
   // Ends the registration, or the attempt.
   ~ServerRegistration();
@@ -46,17 +62,20 @@ class ServerRegistration {
  private:
   void ThreadLoop();
   absl::Status Register();
+  void KeepViews();
   // Logs why the server is not registered, unless a line came lately.
   void Warn(const absl::Status& status);
 
   const EtcdFlags flags_;
   const std::string address_;
   const bool is_quiet_;
+  const Replicas replicas_;
   const std::function<void(const absl::Status&)> ended_;
   etcd::Cancel cancel_;
   absl::Time next_warning_ = absl::InfinitePast();
   std::unique_ptr<membership::Membership> member_;
-  std::thread thread_;  // starts last
+  std::unique_ptr<views::Keeping> views_;  // ends before the registration
+  std::thread thread_;                     // starts last
 };
 
 }  // namespace penstock::ps

@@ -5,6 +5,7 @@
 #include "ps/cluster.h"
 #include "ps/membership/keys.h"
 #include "ps/membership/members.h"
+#include "ps/replication/view.h"
 
 namespace penstock::ps {
 namespace {
@@ -152,6 +153,14 @@ void DeclareEtcd(CLI::App* app, EtcdFlags* flags) {
   app->add_option("--name", flags->name,
                   "this server's name, unique in the training; the names give "
                   "the order of the servers. Else its address")
+      ->needs(endpoints);
+  app->add_option("--replicas", flags->replicas,
+                  "experimental: backups of each server's part of the tables, "
+                  "on other servers; training survives the loss of that many "
+                  "servers. All servers give the same number. Needs a --listen "
+                  "with a port")
+      ->check(CLI::Range(0u, unsigned{replication::kMaxReplicas - 1}))
+      ->capture_default_str()
       ->needs(endpoints);
   app->add_option("--advertise", flags->advertise,
                   "the address by which workers reach this server; else that "

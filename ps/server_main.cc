@@ -5,13 +5,11 @@
 // from TF_CONFIG, in which the server is a task of type "ps".
 
 #include <errno.h>  // program_invocation_short_name
-#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -25,7 +23,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "grpcpp/create_channel.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -34,12 +31,12 @@
 #include "penstock/record.h"
 #include "ps/access/access.h"
 #include "ps/access/policy.h"
-#include "ps/access/send_secret.h"
+#include "ps/announce.h"
 #include "ps/checkpoint/posix_files.h"
 #include "ps/client/periodic_checkpoints.h"
-#include "ps/greeting.h"
-#include "ps/membership/target.h"
+#include "ps/other_servers.h"
 #include "ps/register.h"
+#include "ps/replicas.h"
 #include "ps/server/checkpoint_restore.h"
 #include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
@@ -47,6 +44,7 @@
 #include "ps/service/metrics.h"
 #include "ps/service/protobuf_log.h"
 #include "ps/service/service.h"
+#include "ps/shards/shards.h"
 #include "ps/shared_pool.h"
 #include "ps/tier/disk_tiers.h"
 #include "ps/tls.h"
@@ -159,34 +157,6 @@ absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {
   return DiskTiers::Open(options);
 }
 
-// Returns a function that makes a channel to each server. The function returns
-// no channels unless this is server 0 and has values.
-absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
-    const ServerFlags& flags, const Server* server) {
-  auto security = ClientSecurity(flags.tls);
-  if (!security.ok()) return security.status();
-  auto secret = ReadSecretToSend(flags.access.secret);
-  if (!secret.ok()) return secret.status();
-  return [server, security = *security, secret = *secret,
-          path = flags.access.secret]() mutable {
-    // Reads the secret again, because the file may have changed. SIGHUP reports
-    // an unreadable secret.
-    secret = ReadSecretToSend(path).value_or(secret);
-    TrainingConnection::Channels channels;
-    const auto training = server->training();
-    if (training == nullptr || training->server != 0 || !server->has_values()) {
-      return channels;
-    }
-    for (const std::string& address : training->tables->placement().servers()) {
-      channels.push_back(
-          grpc::experimental::CreateCustomChannelWithInterceptors(
-              address, Credentials(security, {}), tensor::UnlimitedMessages(),
-              SendSecret(secret)));
-    }
-    return channels;
-  };
-}
-
 // Returns null if no checkpoints are requested.
 absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
     const ServerFlags& flags, const Server* server, CheckpointWriter* writer) {
@@ -224,33 +194,27 @@ std::unique_ptr<grpc::Server> Listen(
   return builder.BuildAndStart();
 }
 
-Listening ListeningAt(const ServerFlags& flags, int port) {
-  char host[HOST_NAME_MAX + 1] = {};
-  gethostname(host, sizeof(host) - 1);
-  return {flags.listen, port, host};
-}
-
-std::string LocalAddressWarning(const ServerFlags& flags, int port) {
-  const auto endpoints = membership::ParseEndpoints(flags.etcd.endpoints);
-  if (!endpoints.ok()) return "";  // there is no etcd
-  return WarnOfLocalAddress(flags.etcd.advertise.empty()
-                                ? AddressForWorkers(ListeningAt(flags, port))
-                                : flags.etcd.advertise,
-                            *endpoints);
-}
-
-// Says that workers may come.
-void Announce(const ServerFlags& flags, int port) {
-  // A parent that has started us on port 0 reads this line.
-  printf("port %d\n", port);
-  fflush(stdout);
-  const std::string warning = LocalAddressWarning(flags, port);
-  if (!warning.empty()) base::LogWarning("ps: " + warning);
-  if (flags.quiet) return;
-  for (const std::string& line :
-       GreetingLines(ListeningAt(flags, port), flags.workers)) {
-    base::LogInfo("ps: " + line);
-  }
+// Returns null without --replicas.
+absl::StatusOr<std::unique_ptr<ProcessReplicas>> OpenReplicas(
+    const ServerFlags& flags, const Server::Options& options, Server* own) {
+  if (flags.etcd.replicas == 0) return nullptr;
+  const auto port = FixedPort(flags.listen);
+  if (!port.ok()) return port.status();
+  auto connect = ToOtherServers(flags);
+  if (!connect.ok()) return connect.status();
+  ProcessReplicas::Options replicas;
+  replicas.replicas = flags.etcd.replicas;
+  replicas.address = OwnAddress(flags, *port);
+  replicas.connect = *std::move(connect);
+  Server::Options empty = ForReplica(options);
+  empty.restore = nullptr;  // gets the values of another server
+  replicas.new_server = [empty] { return std::make_unique<Server>(empty); };
+  replicas.worker_lease = options.membership.lease;
+  replicas.assemble_timeout = options.membership.assemble_timeout;
+  replicas.log = [quiet = flags.quiet](const std::string& line) {
+    if (!quiet) base::LogInfo("ps: " + line);
+  };
+  return std::make_unique<ProcessReplicas>(replicas, own);
 }
 
 void PrintSummary(const ServerReport& report) {
@@ -287,15 +251,28 @@ int Serve(const ServerFlags& flags, const sigset_t& signals,
   auto spill = OpenSpill(flags);
   if (!spill.ok()) return Fail(spill.status().message());
   if (!flags.quiet) base::LogInfo("ps: " + LimitsText(flags.limits));
-  Server core(OptionsOf(flags, files, spill->get()));
+  const Server::Options options = OptionsOf(flags, files, spill->get());
+  Server core(flags.etcd.replicas > 0 ? ForReplica(options) : options);
   Access access(*std::move(policy), flags.tls.given());
   std::unique_ptr<CheckpointWriter> writer;
   if (files != nullptr) {
     writer = std::make_unique<CheckpointWriter>(files, &core,
                                                 CheckpointWriter::Options());
   }
+  auto replicas = OpenReplicas(flags, options, &core);
+  if (!replicas.ok()) return Fail(replicas.status().message());
+  ServiceOptions service_options{&access, writer.get()};
+  ServerRegistration::Replicas registered;
+  std::shared_ptr<void> replica_metrics;
+  if (*replicas != nullptr) {
+    service_options.shards = (*replicas)->shards();
+    service_options.view = [&replicas] { return (*replicas)->View(); };
+    registered = (*replicas)->registration();
+    replica_metrics =
+        AddMetrics([&replicas] { return (*replicas)->Metrics(); });
+  }
   const std::unique_ptr<grpc::Service> service =
-      MakeService(&core, {&access, writer.get()});
+      MakeService(&core, service_options);
   const std::shared_ptr<void> metrics =
       AddMetrics([&core, checkpoints = writer.get()] {
         return MetricsOf(ReportOf(core, checkpoints));
@@ -315,7 +292,7 @@ int Serve(const ServerFlags& flags, const sigset_t& signals,
   }
   bool has_failed = false;  // written before `registration` ends
   auto registration = std::make_unique<ServerRegistration>(
-      flags.etcd, AddressForWorkers(ListeningAt(flags, port)), flags.quiet,
+      flags.etcd, OwnAddress(flags, port), flags.quiet, registered,
       [&](const absl::Status& status) {
         if (status.ok()) return Announce(flags, port);
         Fail(status.message());
@@ -324,6 +301,7 @@ int Serve(const ServerFlags& flags, const sigset_t& signals,
       });
   AwaitEnd(flags, signals, &access);
   registration.reset();  // no further worker finds this server
+  if (*replicas != nullptr) (*replicas)->Stop();
   core.Drain();
   server->Shutdown(tensor::DeadlineAfter(kShutdownGrace));
   server->Wait();

@@ -8,6 +8,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "ps/model/wire.h"
 #include "ps/service/attend.h"
+#include "ps/service/base.h"
 #include "ps/service/checkpoint_calls.h"
 #include "ps/service/convert.h"
 #include "ps/service/routes.h"
@@ -24,28 +25,6 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
-using v1::ParameterServer;
-
-using CheckpointBase = ParameterServer::WithCallbackMethod_ChooseCut<
-    ParameterServer::WithCallbackMethod_BeginCheckpoint<
-        ParameterServer::WithCallbackMethod_AttendCheckpoint<
-            ParameterServer::WithCallbackMethod_HoldSteps<
-                ParameterServer::WithCallbackMethod_WriteShard<
-                    ParameterServer::WithCallbackMethod_CommitCheckpoint<
-                        ParameterServer::Service>>>>>>;
-// The generated service, in which methods that carry tensors are raw: they
-// bypass protobuf's parser.
-using TypedBase = ParameterServer::WithCallbackMethod_Define<
-    ParameterServer::WithCallbackMethod_GetModel<
-        ParameterServer::WithCallbackMethod_Join<
-            ParameterServer::WithCallbackMethod_Attend<
-                ParameterServer::WithCallbackMethod_Describe<
-                    ParameterServer::WithCallbackMethod_GetView<
-                        CheckpointBase>>>>>>;
-using Base = ParameterServer::WithRawCallbackMethod_Initialize<
-    ParameterServer::WithRawCallbackMethod_Push<
-        ParameterServer::WithRawCallbackMethod_Pull<
-            ParameterServer::WithRawCallbackMethod_Replicate<TypedBase>>>>;
 
 class ServiceImpl final : public Base {
  public:

@@ -49,8 +49,8 @@ WITHOUT_WORDS = {
     "transport/base/log.cc": 2,  # the definitions of the functions
     "transport/base/limited_log.cc": 1,
     "frameworks/tensorflow/server.cc": 1,
+    "ps/announce.cc": 1,
     "ps/register.cc": 1,
-    "ps/server_main.cc": 1,
     "ps/server/checkpoint_restore.cc": 1,
     "ps/server/checkpoint_commits.cc": 1,
 }

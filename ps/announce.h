@@ -1,0 +1,22 @@
+// Says at which address a parameter server listens.
+
+#ifndef PENSTOCK_PS_ANNOUNCE_H_
+#define PENSTOCK_PS_ANNOUNCE_H_
+
+#include <string>
+
+#include "ps/server_flags.h"
+
+namespace penstock::ps {
+
+// Returns the address by which workers and other servers reach this one, which
+// listens at `port`.
+std::string OwnAddress(const ServerFlags& flags, int port);
+
+// Says that workers may come: on standard output for the parent process, and in
+// the log for people.
+void Announce(const ServerFlags& flags, int port);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_ANNOUNCE_H_

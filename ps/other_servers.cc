@@ -1,0 +1,54 @@
+#include "ps/other_servers.h"
+
+#include <utility>
+
+#include "grpcpp/create_channel.h"
+#include "penstock/penstock.h"
+#include "ps/access/send_secret.h"
+#include "ps/tls.h"
+#include "tensor_service/status.h"
+
+namespace penstock::ps {
+namespace {
+
+// Limits gRPC's pause before the next attempt to connect, which is two minutes
+// by default. A server that comes back gets the log of its shards soon.
+constexpr int kMostBackoffMs = 1000;
+
+}  // namespace
+
+absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags) {
+  auto security = ClientSecurity(flags.tls);
+  if (!security.ok()) return security.status();
+  auto secret = ReadSecretToSend(flags.access.secret);
+  if (!secret.ok()) return secret.status();
+  return [security = *security, first = *secret,
+          path = flags.access.secret](const std::string& address) {
+    // Reads the secret again, because the file may have changed. SIGHUP reports
+    // an unreadable secret.
+    const std::string secret = ReadSecretToSend(path).value_or(first);
+    grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostBackoffMs);
+    return grpc::experimental::CreateCustomChannelWithInterceptors(
+        address, Credentials(security, {}), arguments, SendSecret(secret));
+  };
+}
+
+absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
+    const ServerFlags& flags, const Server* server) {
+  auto connect = ToOtherServers(flags);
+  if (!connect.ok()) return connect.status();
+  return [server, connect = *std::move(connect)] {
+    TrainingConnection::Channels channels;
+    const auto training = server->training();
+    if (training == nullptr || training->server != 0 || !server->has_values()) {
+      return channels;
+    }
+    for (const std::string& address : training->tables->placement().servers()) {
+      channels.push_back(connect(address));
+    }
+    return channels;
+  };
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,69 @@
+// The replicas of a ps_server process.
+
+#ifndef PENSTOCK_PS_REPLICAS_H_
+#define PENSTOCK_PS_REPLICAS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "penstock/metrics.h"
+#include "ps/register.h"
+#include "ps/server/server.h"
+#include "ps/shards/peers.h"
+#include "ps/shards/shards.h"
+#include "ps/views/board.h"
+#include "ps/wire/ps.pb.h"
+
+namespace penstock::ps {
+
+// Returns the port of a --listen with a port of its own. Returns
+// INVALID_ARGUMENT for port 0 and for sockets of the file system: other servers
+// know a server with replicas by its address, to which it returns after a
+// restart.
+absl::StatusOr<int> FixedPort(absl::string_view listen);
+
+// The shards that this process holds, the channels to the other servers, and
+// the newest view. Thread-safe, except for the constructor and the destructor.
+class ProcessReplicas {
+ public:
+  struct Options {
+    unsigned replicas = 1;  // backups of each shard
+    std::string address;    // of this server, as the others reach it
+    // Creates the server of a shard that came from another process.
+    std::function<std::unique_ptr<Server>()> new_server;
+    // Makes a channel to another server.
+    std::function<std::shared_ptr<grpc::Channel>(const std::string& address)>
+        connect;
+    absl::Duration worker_lease;
+    absl::Duration assemble_timeout;
+    std::function<void(const std::string&)> log;
+  };
+
+  // `own` has options from ForReplica(), and must outlive this object.
+  ProcessReplicas(const Options& options, Server* own);
+
+  Shards* shards() { return &shards_; }
+  ServerRegistration::Replicas registration() { return {&shards_, &board_}; }
+  // Returns the answer to GetView().
+  v1::GetViewReply View() const;
+  // Returns the metrics of the replicas.
+  std::vector<MetricFamily> Metrics() const;
+  // Ends all waiting calls. Call before the gRPC server ends.
+  void Stop() { shards_.Stop(); }
+
+ private:
+  const unsigned replicas_;
+  views::Board board_;
+  const std::unique_ptr<Peers> peers_;
+  Shards shards_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_REPLICAS_H_

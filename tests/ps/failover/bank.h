@@ -1,0 +1,56 @@
+// Workers that move amounts between accounts, and count what they have done.
+
+#ifndef PENSTOCK_TESTS_PS_FAILOVER_BANK_H_
+#define PENSTOCK_TESTS_PS_FAILOVER_BANK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "ps/client/training_connection.h"
+
+namespace penstock::ps {
+
+// A bank: rows of an asynchronous table. Each push moves an amount between two
+// accounts, so that their sum stays 0, and adds 1 to the worker's counter. Each
+// worker pulls, too, and expects its counter to have all its pushes.
+class Bank {
+ public:
+  // Opens the bank at servers that have no model yet, and starts the workers.
+  Bank(const TrainingConnection::Channels& servers,
+       const std::vector<std::string>& addresses, uint32_t workers);
+  // Stops the workers.
+  ~Bank();
+
+  uint64_t transfers() const { return transfers_; }
+  // Blocks until that many more transfers were acknowledged.
+  void AwaitTransfers(uint64_t more) const;
+  // Returns the longest time that a push or pull has taken since the last call.
+  absl::Duration TakeLongestPause() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Stops the workers. Returns what is wrong with the accounts; empty: nothing.
+  std::string Close();
+
+ private:
+  void Work(uint32_t rank);
+  void Fail(const std::string& what) ABSL_LOCKS_EXCLUDED(mu_);
+  void Note(absl::Duration pause) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const TrainingConnection::Channels servers_;
+  std::atomic<bool> stop_{false};
+  std::atomic<uint64_t> transfers_{0};
+  absl::Mutex mu_;
+  absl::Duration longest_ ABSL_GUARDED_BY(mu_);
+  std::string failure_ ABSL_GUARDED_BY(mu_);
+  std::vector<uint64_t> acknowledged_;  // by rank; each thread writes its own
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_FAILOVER_BANK_H_
