@@ -116,13 +116,17 @@ def test_an_exception_in_the_with_statement_aborts_the_group():
     run(2, an_exception_aborts)
 
 
+def interrupt(number=signal.SIGINT):
+    """Sends this process a signal soon."""
+    threading.Timer(0.2, os.kill, [os.getpid(), number]).start()
+
+
 def ctrl_c(group):
     if group.rank == 1:
         with raises(collectives.Cancelled, "rank 0 aborted"):
             group.recv(np.zeros(1), 0)
         return
-    timer = threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
+    interrupt()
     with raises(KeyboardInterrupt):
         group.recv(np.zeros(1), 1)
     with raises(collectives.Cancelled, "rank 0 aborted"):
@@ -131,6 +135,63 @@ def ctrl_c(group):
 
 def test_ctrl_c_ends_a_wait_and_the_group():
     run(2, ctrl_c)
+
+
+def ctrl_c_behind(group):
+    """Rank 1 calls only once rank 0 has been interrupted."""
+    if group.rank == 1:
+        with raises(collectives.Cancelled, "rank 0 aborted"):
+            group.recv(np.zeros(1), 0)
+        return
+    first = group.allreduce_async(np.ones(3))
+    interrupt()
+    with raises(KeyboardInterrupt):
+        group.allreduce(np.ones(3))
+    assert first.done()
+    with raises(collectives.Cancelled, "rank 0 aborted"):
+        first.wait()
+
+
+def test_ctrl_c_behind_an_operation_in_the_background_ends_the_group():
+    run(2, ctrl_c_behind)
+
+
+def closing_handler(group, wait):
+    if group.rank == 1:
+        with raises(collectives.Cancelled, "rank 0 aborted"):
+            group.recv(np.zeros(1), 0, tag=5)
+        return
+    errors = []
+
+    def leave(*_):
+        try:
+            group.barrier()
+        except collectives.FailedPrecondition as error:
+            errors.append(str(error))
+        group.close()
+        if wait != "returns":
+            raise SystemExit
+
+    signal.signal(signal.SIGTERM, leave)
+    interrupt(signal.SIGTERM)
+    if wait == "returns":
+        with raises(collectives.Cancelled, "rank 0 aborted"):
+            group.barrier()
+    elif wait == "behind":
+        group.barrier_async()
+        with raises(SystemExit):
+            group.barrier()
+    else:
+        with raises(SystemExit):
+            group.barrier()
+    assert len(errors) == 1 and "signal handler" in errors[0]
+    with raises(collectives.FailedPrecondition, "closed"):
+        group.barrier()
+
+
+@pytest.mark.parametrize("wait", ["returns", "raises", "behind"])
+def test_a_signal_handler_may_close_the_group_during_a_wait(wait):
+    run(2, closing_handler, wait)
 
 
 def other_signals(group):

@@ -260,7 +260,7 @@ def test_close_ends_pending_messages():
 
 def test_turns_run_on_the_calling_thread_unless_others_wait():
     turns = _turns.Turns()
-    assert turns.run(threading.get_ident) == threading.get_ident()
+    assert turns.run(threading.get_ident, None) == threading.get_ident()
     held = threading.Event()
     handle = turns.start(held.wait)
     later = turns.start(threading.get_ident)
@@ -268,11 +268,11 @@ def test_turns_run_on_the_calling_thread_unless_others_wait():
     held.set()
     assert handle.wait() is True
     assert later.wait() != threading.get_ident()
-    assert turns.run(threading.get_ident) == threading.get_ident()
+    assert turns.run(threading.get_ident, None) == threading.get_ident()
     with pytest.raises(ZeroDivisionError):
         turns.start(lambda: 1 // 0).wait()
     with pytest.raises(ZeroDivisionError):
-        turns.run(lambda: 1 // 0)
+        turns.run(lambda: 1 // 0, None)
     assert turns.is_idle()
 
 

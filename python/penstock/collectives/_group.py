@@ -43,7 +43,7 @@ class Group(Prepared):
         self._listen = listen
         self._form = form
         self._turns = Turns()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # signal handlers take it again
         # Messages of one channel run in order.
         self._messages: "weakref.WeakValueDictionary[Channel, Turns]" = (
             weakref.WeakValueDictionary())
@@ -90,7 +90,7 @@ class Group(Prepared):
         Returns a new array, or `out`, which may be `array` itself. Results are
         bit-equal on all ranks.
         """
-        return self._turns.run(self._allreduce(array, op, out))
+        return self._run(self._allreduce(array, op, out))
 
     def allreduce_async(self, array: Any, op: str = "sum", *,
                         out: Any = None) -> Handle:
@@ -101,7 +101,7 @@ class Group(Prepared):
                out: Any = None) -> Any:
         """As allreduce(), but only the root gets the result. Returns None on
         the other ranks."""
-        return self._turns.run(self._reduce(array, op, root, out))
+        return self._run(self._reduce(array, op, root, out))
 
     def reduce_async(self, array: Any, op: str = "sum", root: int = 0, *,
                      out: Any = None) -> Handle:
@@ -112,7 +112,7 @@ class Group(Prepared):
                        out: Any = None) -> Any:
         """Reduces the arrays of all ranks, and returns this rank's block of the
         result: a part of the first dimension."""
-        return self._turns.run(self._reduce_scatter(array, op, out))
+        return self._run(self._reduce_scatter(array, op, out))
 
     def reduce_scatter_async(self, array: Any, op: str = "sum", *,
                              out: Any = None) -> Handle:
@@ -122,7 +122,7 @@ class Group(Prepared):
     def allgather(self, array: Any, *, out: Any = None) -> Any:
         """Concatenates the arrays of all ranks along the first dimension.
         Numbers become an array with one element for each rank."""
-        return self._turns.run(self._allgather(array, out))
+        return self._run(self._allgather(array, out))
 
     def allgather_async(self, array: Any, *, out: Any = None) -> Handle:
         """Starts allgather()."""
@@ -131,7 +131,7 @@ class Group(Prepared):
     def gather(self, array: Any, root: int = 0, *, out: Any = None) -> Any:
         """As allgather(), but only the root gets the result. Returns None on
         the other ranks."""
-        return self._turns.run(self._gather(array, root, out))
+        return self._run(self._gather(array, root, out))
 
     def gather_async(self, array: Any, root: int = 0, *,
                      out: Any = None) -> Handle:
@@ -142,7 +142,7 @@ class Group(Prepared):
                 out: Any = None) -> Any:
         """Returns this rank's block of the root's array: a part of the first
         dimension. The other ranks need `out`, and their `array` is ignored."""
-        return self._turns.run(self._scatter(array, root, out))
+        return self._run(self._scatter(array, root, out))
 
     def scatter_async(self, array: Any = None, root: int = 0, *,
                       out: Any = None) -> Handle:
@@ -151,7 +151,7 @@ class Group(Prepared):
 
     def broadcast(self, array: Any, root: int = 0) -> Any:
         """Overwrites the array with the root's, and returns the array."""
-        return self._turns.run(self._broadcast(array, root))
+        return self._run(self._broadcast(array, root))
 
     def broadcast_async(self, array: Any, root: int = 0) -> Handle:
         """Starts broadcast()."""
@@ -160,7 +160,7 @@ class Group(Prepared):
     def alltoall(self, array: Any, *, out: Any = None) -> Any:
         """Sends block r of the array to rank r, and returns the blocks from all
         ranks, in their order. Blocks are equal parts of the first dimension."""
-        return self._turns.run(self._alltoall(array, out))
+        return self._run(self._alltoall(array, out))
 
     def alltoall_async(self, array: Any, *, out: Any = None) -> Handle:
         """Starts alltoall()."""
@@ -168,7 +168,7 @@ class Group(Prepared):
 
     def barrier(self) -> None:
         """Waits until all ranks have called barrier()."""
-        self._turns.run(self._barrier())
+        self._run(self._barrier())
 
     def barrier_async(self) -> Handle:
         """Starts barrier()."""
@@ -180,7 +180,7 @@ class Group(Prepared):
         """Sends an array to another rank. Returns when the array may change. A
         large array waits for its receiver."""
         channel, function = self._send(array, to, tag)
-        self._turns_of(channel).run(function)
+        self._turns_of(channel).run(function, self._end)
 
     def send_async(self, array: Any, to: int, tag: int = 0) -> Handle:
         """Starts send(). Messages of one rank and tag keep their order."""
@@ -191,7 +191,7 @@ class Group(Prepared):
         """Receives the next array with this tag from a rank into `out`, and
         returns `out`. An array of another size or type ends the group."""
         channel, function = self._recv(out, source, tag)
-        return self._turns_of(channel).run(function)
+        return self._turns_of(channel).run(function, self._end)
 
     def recv_async(self, out: Any, source: int, tag: int = 0) -> Handle:
         """Starts recv()."""
@@ -236,10 +236,17 @@ class Group(Prepared):
     def close(self) -> None:
         """Waits for the operations that were called so far, and leaves the
         group. Messages that are still under way end with Cancelled, and end the
-        group on all ranks. Idempotent."""
+        group on all ranks. Idempotent.
+
+        In a signal handler that runs during a wait for this group, does not
+        wait, and ends the group on all ranks."""
         if self._native is None:
             return
-        self._turns.run(self._leave)
+        if any(turns.is_called_here() for turns in self._all_turns()):
+            self._end()
+            self._leave()
+            return
+        self._run(self._leave)
 
     def __enter__(self) -> "Group":
         return self
@@ -254,12 +261,20 @@ class Group(Prepared):
 
     # The private part.
 
+    def _run(self, function: Callable[[], Any]) -> Any:
+        return self._turns.run(function, self._end)
+
+    def _end(self) -> None:
+        """Aborts the group unless it is closed."""
+        native = self._native
+        if native is not None:
+            native.abort()
+
     def _leave(self) -> None:
         native, self._native = self._native, None
         if native is None:
             return
-        with self._lock:
-            messages = list(self._messages.values())
+        messages = self._all_turns()[1:]
         if not all(turns.is_idle() for turns in messages):
             native.abort()
         native.close()
@@ -278,8 +293,13 @@ class Group(Prepared):
         _of_parent.append(self._native)
         self._native = None
         self._turns = Turns()  # another thread may have held the lock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._why_closed = "the group belongs to the parent of this process"
+
+    def _all_turns(self) -> List[Turns]:
+        """Returns the turns of operations, and those of messages."""
+        with self._lock:
+            return [self._turns, *self._messages.values()]
 
     def _turns_of(self, channel: Channel) -> Turns:
         """Returns the turns of the messages of a channel."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import collections
 import threading
-from typing import Any, Callable, Deque, Optional, Tuple
+from typing import Any, Callable, Deque, Optional, Set, Tuple
 
-from .._errors import DeadlineExceeded
+from .._errors import DeadlineExceeded, FailedPrecondition
 
 # How long an idle thread stays for the next operation, in seconds.
 _REST = 1.0
@@ -58,6 +58,7 @@ class Turns:
         self._changed = threading.Condition()
         self._is_busy = False
         self._has_thread = False
+        self._callers: Set[int] = set()  # the threads in run()
         self._waiting: Deque[Tuple[Handle, Callable[[], Any]]] = (
             collections.deque())
 
@@ -66,9 +67,31 @@ class Turns:
         with self._changed:
             return not self._is_busy and not self._waiting
 
-    def run(self, function: Callable[[], Any]) -> Any:
+    def is_called_here(self) -> bool:
+        """Returns True if the calling thread is in run(). The caller then is a
+        signal handler, for which run() waits."""
+        return threading.get_ident() in self._callers
+
+    def run(self, function: Callable[[], Any],
+            on_interrupt: Callable[[], None]) -> Any:
         """Runs `function` after all earlier ones, and returns its result. Runs
-        it on the calling thread, unless others wait or run."""
+        it on the calling thread, unless others wait or run.
+
+        If a signal handler raises while `function` waits or runs on another
+        thread, calls `on_interrupt`, which ends `function`.
+        """
+        if self.is_called_here():
+            raise FailedPrecondition(
+                "a signal handler has called an operation of the group for "
+                "which its thread waits: call abort() or close() there")
+        try:
+            self._callers.add(threading.get_ident())
+            return self._run(function, on_interrupt)
+        finally:
+            self._callers.discard(threading.get_ident())
+
+    def _run(self, function: Callable[[], Any],
+             on_interrupt: Callable[[], None]) -> Any:
         is_mine = False
         try:
             with self._changed:
@@ -80,7 +103,14 @@ class Turns:
         finally:
             if is_mine:
                 self._end_turn()
-        return self.start(function).wait()
+        handle = self.start(function)
+        try:
+            return handle.wait()
+        finally:
+            if not handle.done():
+                on_interrupt()
+                # `function` writes to the caller's arrays until its end.
+                handle._ended.wait()  # pylint: disable=protected-access
 
     def start(self, function: Callable[[], Any]) -> Handle:
         """Runs `function` after all earlier ones, on another thread."""
