@@ -71,9 +71,43 @@ def test_a_folder_serves_several_groups_one_after_another(tmp_path):
         assert run(2, size_of, folder=tmp_path / "new/folder") == [2, 2]
 
 
+def test_a_folder_is_empty_once_init_returns(tmp_path, monkeypatch):
+    leave = _rendezvous.Folder.leave
+
+    def late(folder):
+        time.sleep(0.3 * folder._rank)
+        leave(folder)
+
+    monkeypatch.setattr(_rendezvous.Folder, "leave", late)
+
+    def names(_group):
+        return os.listdir(tmp_path)
+
+    assert run(2, names, folder=tmp_path) == [[], []]
+
+
+def test_a_disk_without_hard_links_is_named(tmp_path, monkeypatch):
+    def link(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    with raises(collectives.FailedPrecondition, str(tmp_path), "hard links"):
+        collectives.init(0, 2, folder=tmp_path)
+    assert not os.listdir(tmp_path)
+
+
+def test_the_draft_of_another_process_is_kept(tmp_path):
+    (tmp_path / f".rank-0.{os.getpid()}").touch()
+    with raises(collectives.FailedPrecondition, "given twice"):
+        collectives.init(0, 2, folder=tmp_path)
+    assert len(os.listdir(tmp_path)) == 1
+
+
 def test_ranks_that_do_not_come_are_named(tmp_path):
-    with raises(collectives.DeadlineExceeded, "1, 2"):
-        collectives.init(0, 3, folder=tmp_path, init_timeout=0.2)
+    # A meeting that fails leaves the folder to another attempt.
+    for _ in range(2):
+        with raises(collectives.DeadlineExceeded, "1, 2"):
+            collectives.init(0, 3, folder=tmp_path, init_timeout=0.2)
     port = collectives_ranks.free_port()
     with raises(collectives.DeadlineExceeded, "1, 2"):
         collectives.init(0, 3, address=f"127.0.0.1:{port}", init_timeout=0.2)
@@ -91,10 +125,15 @@ def test_a_rank_that_is_given_twice_is_told(tmp_path):
 
 
 def test_ranks_that_expect_other_numbers_are_named(tmp_path):
-    (tmp_path / "rank-1").write_text("3\naddress")
+    other = _turns.Turns().start(
+        lambda: collectives.init(1, 3, folder=tmp_path, init_timeout=5))
     with raises(collectives.FailedPrecondition,
                 "rank 1 expects 3 ranks, rank 0 expects 2"):
         collectives.init(0, 2, folder=tmp_path)
+    with raises(collectives.FailedPrecondition,
+                "rank 0 expects 2 ranks, rank 1 expects 3"):
+        other.wait()
+    assert not os.listdir(tmp_path)
 
 
 def test_another_secret_is_refused():
@@ -143,6 +182,7 @@ def test_ctrl_c_ends_the_wait_for_ranks(tmp_path):
     threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
     with raises(KeyboardInterrupt):
         collectives.init(0, 2, folder=tmp_path, init_timeout=5)
+    assert not os.listdir(tmp_path)
 
 
 # Launchers.

@@ -91,7 +91,12 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, *,
             "address=\"HOST:PORT\" of rank 0 or folder=, or set MASTER_ADDR and "
             "MASTER_PORT")
     # On another thread, so that Ctrl-C ends the wait.
-    group: Group = Turns().start(meet).wait()
+    handle = Turns().start(meet)
+    try:
+        group: Group = handle.wait()
+    finally:
+        if not handle.done():
+            meeting.give_up()
     return group
 
 
@@ -146,6 +151,12 @@ class _Meeting:
         self._rank, self._size = rank, size
         self._forming, self._timeout = forming, timeout
         self._algorithms = algorithms
+        self._folder: Optional[_rendezvous.Folder] = None
+
+    def give_up(self) -> None:
+        """Leaves the folder to another attempt."""
+        if self._folder is not None:
+            self._folder.leave()
 
     def alone(self) -> Group:
         listener = _collectives.Listener("127.0.0.1")
@@ -154,10 +165,15 @@ class _Meeting:
     def by_folder(self, path: Any, host: Optional[str]) -> Group:
         host = host or _rendezvous.own_address(None)
         listener = _collectives.Listener(host)
-        folder = _rendezvous.Folder(path, self._rank)
-        addresses = folder.exchange(self._size, self._forming, listener.address)
-        group = self._form(host, listener, addresses, self._rank)
-        folder.leave()
+        folder = self._folder = _rendezvous.Folder(path, self._rank)
+        try:
+            addresses = folder.exchange(self._size, self._forming,
+                                        listener.address)
+            group = self._form(host, listener, addresses, self._rank)
+        finally:
+            folder.leave()
+        # The folder is empty before another init() of any rank.
+        group.barrier()
         return group
 
     def by_store(self, store: Any, address: Optional[str],

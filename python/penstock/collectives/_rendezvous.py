@@ -9,10 +9,14 @@ import time
 from typing import Any, List, Optional, Tuple
 
 from .. import _collectives  # type: ignore[attr-defined]
-from .._errors import DeadlineExceeded, FailedPrecondition, InvalidArgument
+from .._errors import (
+    Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument)
 
 # The pause between two looks at a folder, in seconds.
 _PAUSE = 0.02
+# How long a rank that refuses another one keeps its file, in seconds, so that
+# the other one reads it, too.
+_FAREWELL = 0.5
 # For documentation (RFC 5737): no packet is ever sent there.
 _ELSEWHERE = "192.0.2.1"
 
@@ -114,9 +118,11 @@ class Folder:
     def __init__(self, path: Any, rank: int) -> None:
         self._path = pathlib.Path(path)
         self._rank = rank
+        self._has_file = False
 
     def exchange(self, size: int, timeout: float, own: str) -> List[str]:
-        """Writes this rank's address, and waits for those of all ranks."""
+        """Writes this rank's address, and waits for those of all ranks. Raises
+        Cancelled after leave()."""
         self._write(f"{size}\n{own}\n")
         until = time.monotonic() + timeout
         found: List[str] = []
@@ -125,9 +131,11 @@ class Folder:
                 text = self._read(len(found))
                 if text is None:
                     break
-                found.append(_check(text, len(found), self._rank, size))
+                found.append(self._check(text, len(found), size))
             if len(found) == size:
                 return found
+            if not self._has_file:
+                raise Cancelled(f"rank {self._rank} has given up")
             if time.monotonic() >= until:
                 missing = [rank for rank in range(size)
                            if self._read(rank) is None]
@@ -137,11 +145,22 @@ class Folder:
             time.sleep(_PAUSE)
 
     def leave(self) -> None:
-        """Deletes this rank's file. Call it once all ranks have met."""
+        """Deletes the file that this object has written. Call it once all ranks
+        have met, or the meeting has failed. Idempotent."""
+        if not self._has_file:
+            return
+        self._has_file = False
         try:
             self._file(self._rank).unlink()
         except OSError:
             pass  # another rank has deleted the folder
+
+    def _check(self, text: str, other: int, size: int) -> str:
+        try:
+            return _check(text, other, self._rank, size)
+        except FailedPrecondition:
+            time.sleep(_FAREWELL)
+            raise
 
     def _file(self, rank: int) -> pathlib.Path:
         return self._path / f"rank-{rank}"
@@ -151,17 +170,29 @@ class Folder:
         draft = self._path / f".rank-{self._rank}.{os.getpid()}"
         try:
             # The address has a secret.
-            with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY,
-                              0o600), "w", encoding="ascii") as file:
-                file.write(text)
-            os.link(draft, self._file(self._rank))
+            opened = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            try:
+                with open(opened, "w", encoding="ascii") as file:
+                    file.write(text)
+                self._link(draft)
+            finally:
+                draft.unlink(missing_ok=True)
         except FileExistsError as error:
             raise FailedPrecondition(
                 f"{self._file(self._rank)} exists: rank {self._rank} was given "
                 "twice, or a group that was never formed has used the folder. "
                 "Give an empty folder") from error
-        finally:
-            draft.unlink(missing_ok=True)
+
+    def _link(self, draft: pathlib.Path) -> None:
+        try:
+            os.link(draft, self._file(self._rank))
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise FailedPrecondition(
+                f"{self._path} takes no hard links ({error.strerror}): give a "
+                "folder on another disk, or address=") from error
+        self._has_file = True
 
     def _read(self, rank: int) -> Optional[str]:
         try:
