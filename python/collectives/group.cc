@@ -234,6 +234,7 @@ void BindGroup(py::module_& module) {
       .def("receive", &GroupObject::Receive)
       .def("abort", &GroupObject::Abort)
       .def("close", &GroupObject::Close);
+  module.def("note_main_thread", &NoteMainThread);
 }
 
 }  // namespace penstock::python

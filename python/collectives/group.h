@@ -64,8 +64,9 @@ class GroupObject {
   std::shared_ptr<collectives::Group> group_;  // null after Close()
 };
 
-// Makes RunUnlocked() look for signals on Python's main thread. Call it once,
-// from the module.
+// Makes RunUnlocked() look for signals on Python's main thread. Call it from
+// the module, and in the child of a fork, whose main thread is the one that
+// forked.
 void NoteMainThread();
 
 }  // namespace penstock::python

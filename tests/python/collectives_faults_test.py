@@ -14,6 +14,7 @@ import pytest
 import collectives_ranks
 from collectives_ranks import raises, run
 from penstock import collectives
+from penstock.collectives import _turns
 
 
 def calls_that_differ(group, first, second):
@@ -211,9 +212,16 @@ def test_a_signal_handler_runs_during_a_wait():
 
 
 def forks(group):
+    # Both are pending at the fork.
+    handles = [group.recv_async(np.zeros(1), 1 - group.rank, tag=tag)
+               for tag in (1, 1)]
+    time.sleep(0.05)  # until the first one runs
     child = os.fork()
     if child == 0:
         try:
+            for handle in handles:
+                with raises(collectives.FailedPrecondition, "parent"):
+                    handle.wait(5)
             with raises(collectives.FailedPrecondition, "parent"):
                 group.barrier()
             with raises(collectives.FailedPrecondition, "parent"):
@@ -225,11 +233,54 @@ def forks(group):
             os._exit(1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for _ in handles:
+        group.send(np.ones(1), 1 - group.rank, tag=1)
+    assert [handle.wait()[0] for handle in handles] == [1, 1]
     return int(group.allreduce(1))
 
 
 def test_a_forked_child_leaves_the_group_to_its_parent():
     assert run(2, forks) == [2, 2]
+
+
+def interrupted_child(folder):
+    # Rank 1 comes and never calls.
+    rank = 0 if os.fork() else 1
+    group = collectives.init(rank, 2, folder=folder, timeout=11)
+    if rank == 1:
+        time.sleep(60)
+    interrupt()
+    with raises(KeyboardInterrupt):
+        group.barrier()
+
+
+def fork_and_wait(function, *arguments):
+    """Runs a function in a child of this thread."""
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        code = 1
+        try:
+            function(*arguments)
+            code = 0
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.killpg(child, signal.SIGKILL)
+    return code
+
+
+def test_ctrl_c_in_a_child_of_another_thread(tmp_path):
+    forking = _turns.Turns().start(
+        lambda: fork_and_wait(interrupted_child, tmp_path / "ranks"))
+    assert forking.wait(30) == 0
+
+
+def test_another_thread_forms_a_part(monkeypatch):
+    """Ctrl-C then ends the wait of the main thread."""
+    with collectives.init(0, 1) as group:
+        monkeypatch.setattr(group, "_form", lambda *_: threading.get_ident())
+        assert group.split(0) != threading.get_ident()
 
 if __name__ == "__main__":
     run_pytest.main(__file__)

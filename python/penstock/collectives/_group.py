@@ -9,6 +9,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from ._prepared import Channel, Prepared
 from ._turns import Handle, Turns
+from .. import _collectives  # type: ignore[attr-defined]
 from .._errors import FailedPrecondition
 
 # The groups of this process.
@@ -224,8 +225,10 @@ class Group(Prepared):
             if not lines[rank][1]:
                 raise FailedPrecondition(
                     f"rank {rank} cannot listen for its new group")
-        group: Group = self._form(listener, [lines[rank][1] for rank in members],
-                                  members.index(self._rank))
+        addresses = [lines[rank][1] for rank in members]
+        # On another thread, so that Ctrl-C ends the wait.
+        group: Group = Turns().start(lambda: self._form(
+            listener, addresses, members.index(self._rank))).wait()
         return group
 
     def abort(self) -> None:
@@ -292,9 +295,12 @@ class Group(Prepared):
     def _leave_to_parent(self) -> None:
         _of_parent.append(self._native)
         self._native = None
-        self._turns = Turns()  # another thread may have held the lock
-        self._lock = threading.RLock()
         self._why_closed = "the group belongs to the parent of this process"
+        # Another thread may have held the lock.
+        self._lock = threading.RLock()
+        for turns in self._all_turns():
+            turns.end_in_child(FailedPrecondition(self._why_closed))
+        self._turns = Turns()
 
     def _all_turns(self) -> List[Turns]:
         """Returns the turns of operations, and those of messages."""
@@ -325,6 +331,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
+    _collectives.note_main_thread()
     for group in list(_groups):
         group._leave_to_parent()  # pylint: disable=protected-access
 

@@ -59,6 +59,7 @@ class Turns:
         self._is_busy = False
         self._has_thread = False
         self._callers: Set[int] = set()  # the threads in run()
+        self._running: Optional[Handle] = None
         self._waiting: Deque[Tuple[Handle, Callable[[], Any]]] = (
             collections.deque())
 
@@ -124,6 +125,17 @@ class Turns:
             self._changed.notify()
         return handle
 
+    def end_in_child(self, error: Exception) -> None:
+        """Ends all handles with an error, in the child of a fork, where no
+        thread runs their functions. Call nothing else afterwards."""
+        handles = [handle for handle, _ in self._waiting]
+        if self._running is not None:
+            handles.append(self._running)
+        for handle in handles:
+            # Another thread may have held the lock of the event.
+            handle._ended = threading.Event()  # pylint: disable=protected-access
+            handle._end(None, error)  # pylint: disable=protected-access
+
     def _work(self) -> None:
         while True:
             task = self._take()
@@ -138,6 +150,7 @@ class Turns:
             # The next run() finds its turn free once the handle has ended.
             self._end_turn()
             handle._end(result, error)  # pylint: disable=protected-access
+            self._running = None
             del task, handle, function, result, error
 
     def _take(self) -> Optional[Tuple[Handle, Callable[[], Any]]]:
@@ -148,6 +161,7 @@ class Turns:
                     self._has_thread = False
                     return None
             self._is_busy = True
+            self._running = self._waiting[0][0]
             return self._waiting.popleft()
 
     def _end_turn(self) -> None:
