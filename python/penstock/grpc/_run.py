@@ -34,7 +34,9 @@ def begin(cygrpc):
         first_line = str(error).split("\n", maxsplit=1)[0]
         reason = f"penstock.grpc does not load: {first_line}"
     if reason is None:
-        spec.__class__ = _Watched
+        # penstock.grpc may have begun this import of grpc, and ends later.
+        ours = getattr(sys.modules.get("penstock.grpc"), "__spec__", spec)
+        ours.__class__ = _Watched
     return reason
 
 
@@ -59,8 +61,8 @@ def _load_package():
 
 
 class _Watched(importlib.machinery.ModuleSpec):
-    """The specification of grpc while it is being imported. Notices the end of
-    the import."""
+    """The specification of a module while it is being imported. Notices the end
+    of the import."""
 
     @property
     def _initializing(self):
@@ -70,15 +72,15 @@ class _Watched(importlib.machinery.ModuleSpec):
     def _initializing(self, value):
         if not value:
             self.__class__ = importlib.machinery.ModuleSpec
-            if hasattr(sys.modules.get("grpc"), "aio"):  # not if it failed
+            if self.name in sys.modules:  # not if it failed
                 _install()
         vars(self)["_initializing"] = value
 
 
 def _install():
     try:
-        import penstock.grpc
-        penstock.grpc.install()
+        # Python names it in the package after its own import.
+        importlib.import_module("penstock.grpc").install()
         _write_log()
     except Exception:  # pylint: disable=broad-except
         # The program goes on with grpcio.
@@ -89,6 +91,8 @@ class _Handler(logging.Handler):
     """Writes lines as Penstock's library does."""
 
     def emit(self, record):
+        if sys.stderr is None:  # closed; print() would take standard output
+            return
         now = datetime.datetime.now(datetime.timezone.utc)
         text = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         try:
