@@ -86,7 +86,8 @@ static void* OpenStock(const char* file, int mode, const char* why) {
 // use penstock.grpc instead.
 static void* OpenForPackage(const char* file, int mode, const char* why) {
   char reason[512];
-  const size_t length = snprintf(reason, sizeof reason, "%s, and ", why);
+  // `why` may be a long text of the loader's.
+  const size_t length = snprintf(reason, sizeof reason, "%.256s, and ", why);
   if (IsRequired()) {
     snprintf(reason + length, sizeof reason - length,
              "penstock.grpc leaves some calls to grpcio");
@@ -104,7 +105,6 @@ void* OpenCygrpc(const char* file, int mode) {
   refusal = Refusal(file, ours, sizeof ours);
   if (refusal != NULL) return OpenForPackage(file, mode, refusal);
   void* handle = RealDlopen()(ours, mode);
-  // Falls back to the stock module: a Python with its own libraries may have
-  // incompatible ones.
-  return handle != NULL ? handle : OpenStock(file, mode, dlerror());
+  // A Python with its own libraries may have incompatible ones.
+  return handle != NULL ? handle : OpenForPackage(file, mode, dlerror());
 }
