@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,8 +15,9 @@
 
 static const char kFile[] = "python/penstock/grpc/_run.py";
 
-// Sets `reason` to a text, or to nothing. Runs with the variables `run`, the
-// path of _run.py, and `cygrpc`.
+// Sets `reason` to a text, or to nothing. Sets `kind` and `raised` to the
+// exception of a signal handler, such as Ctrl-C's. Runs with the variables
+// `run`, the path of _run.py, and `cygrpc`.
 static const char kCode[] =
     "try:\n"
     "    import importlib.util as util\n"
@@ -24,7 +26,11 @@ static const char kCode[] =
     "    spec.loader.exec_module(module)\n"
     "    reason = module.begin(cygrpc) or ''\n"
     "except Exception as error:\n"
-    "    reason = f'{type(error).__name__}: {error}'\n";
+    "    reason = f'{type(error).__name__}: {error}'\n"
+    "except BaseException as error:\n"
+    "    kind = type(error)\n"
+    "    raised = error\n"
+    "    reason = f'{kind.__name__} has ended its import'\n";
 
 // The value of Py_file_input.
 enum { kFileInput = 257 };
@@ -43,6 +49,8 @@ struct Python {
   Object* (*Run)(const char*, int, Object*, Object*);
   void (*Release)(Object*);
   void (*ClearError)(void);
+  void (*SetError)(Object*, Object*);
+  int (*RunLater)(int (*)(void*), void*);
 };
 
 // Returns 0 if the program has no Python, or hides its functions.
@@ -61,6 +69,8 @@ static int FindPython(struct Python* python) {
       {"PyRun_String", &python->Run},
       {"Py_DecRef", &python->Release},
       {"PyErr_Clear", &python->ClearError},
+      {"PyErr_SetObject", &python->SetError},
+      {"Py_AddPendingCall", &python->RunLater},
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i) {
     void* found = dlsym(RTLD_DEFAULT, wanted[i].name);
@@ -94,6 +104,37 @@ static const char* RunCode(const struct Python* python, Object* variables,
   return reason == NULL ? NULL : python->Utf8(reason);
 }
 
+// An exception that waits to be raised. Owns the variables of the code.
+struct Raised {
+  struct Python python;
+  Object* variables;
+};
+
+static int RaiseNow(void* argument) {
+  const struct Raised raised = *(struct Raised*)argument;
+  free(argument);
+  raised.python.SetError(raised.python.GetItem(raised.variables, "kind"),
+                         raised.python.GetItem(raised.variables, "raised"));
+  raised.python.Release(raised.variables);
+  return -1;
+}
+
+// Releases the variables of the code. If it has caught the exception of a
+// signal handler, makes Python raise it once this library has returned.
+static void Finish(const struct Python* python, Object* variables) {
+  struct Raised* raised = NULL;
+  if (python->GetItem(variables, "raised") != NULL) {
+    raised = malloc(sizeof *raised);
+  }
+  if (raised != NULL) {
+    raised->python = *python;
+    raised->variables = variables;
+    if (python->RunLater(RaiseNow, raised) == 0) return;
+    free(raised);
+  }
+  python->Release(variables);
+}
+
 int UsePackage(const char* file, char* why, size_t size) {
   struct Python python;
   char run[PATH_MAX];
@@ -112,6 +153,7 @@ int UsePackage(const char* file, char* why, size_t size) {
   snprintf(why, size, "%s",
            reason == NULL ? "Python's memory ran out" : reason);
   python.ClearError();
-  if (variables != NULL) python.Release(variables);
-  return why[0] == '\0';
+  const int is_used = why[0] == '\0';
+  if (variables != NULL) Finish(&python, variables);
+  return is_used;
 }

@@ -185,6 +185,14 @@ class PackageTest(unittest.TestCase):
             ended = self.run_it(PYTHON, "-c", first + BOTH)
             self.assert_carried(ended)
 
+    def test_the_programs_first_import_may_be_of_penstock(self):
+        ended = self.run_it(PYTHON, "-c", "import penstock.grpc" + BOTH,
+                            path=str(PACKAGE.parent))
+        self.assert_carried(ended)
+        ended = self.run_it(PYTHON, "-m", "penstock.grpc",
+                            self.write("program.py", BOTH), path=str(PACKAGE.parent))
+        self.assert_carried(ended)
+
     def test_functions_that_are_imported_by_name(self):
         ended = self.run_it(PYTHON, "-c", (
             "from grpc import insecure_channel, secure_channel, server\n"
@@ -215,6 +223,13 @@ class PackageTest(unittest.TestCase):
             ended = self.run_it(PYTHON, "-c", text, PENSTOCK_LOG=level)
             self.assertEqual((0, ""), (ended.code, ended.log))
 
+    def test_a_closed_standard_error(self):
+        program = self.write("program.py", (
+            "import grpc\n"
+            "print(grpc.insecure_channel('unix:/x').__module__)"))
+        ended = self.run_it("/bin/sh", "-c", f"exec {PYTHON} {program} 2>&-")
+        self.assertEqual((0, OURS.split()[0] + "\n"), (ended.code, ended.said))
+
     def test_policies(self):
         program = self.write("program.py", BOTH)
         ended = self.run_it(PYTHON, program, PENSTOCK_POLICY="off")
@@ -238,6 +253,29 @@ class PackageTest(unittest.TestCase):
     def test_the_own_release_with_support_of_forks(self):
         ended = run(PYTHON, "-c", BOTH, GRPC_ENABLE_FORK_SUPPORT="1")
         self.assert_carried(ended)
+
+    @unittest.skipIf(GIVEN, "needs Debian's grpcio")
+    def test_the_own_release_whose_module_does_not_load(self):
+        stub = shutil.copy(child.STUB, self.folder)
+        os.mkdir(f"{self.folder}/python")
+        os.symlink(PACKAGE, f"{self.folder}/python/penstock")
+        module = os.path.basename(grpc._cython.cygrpc.__file__)
+        self.write(f"python/{module}", "none")
+        self.assert_carried(run(PYTHON, "-c", BOTH, preload=stub))
+
+    def test_ctrl_c_during_the_import(self):
+        shutil.copytree(PACKAGE, f"{self.folder}/penstock")
+        for error, begin in {
+                "KeyboardInterrupt": "import os; os.kill(os.getpid(), 2)",
+                "SystemExit": "raise SystemExit"}.items():
+            self.write("penstock/__init__.py", begin + "\nimport time")
+            ended = self.run_it(PYTHON, "-c", (
+                "try: import grpc\n"
+                "except BaseException as error: print(type(error).__name__)"),
+                path=self.folder)
+            self.assertEqual((0, error + "\n"), (ended.code, ended.said), ended)
+            (reason,) = ended.reasons_not_to()
+            self.assertIn(f"{error} has ended its import", reason)
 
     def test_a_folder_of_the_same_name_is_no_package(self):
         os.mkdir(f"{self.folder}/penstock")
