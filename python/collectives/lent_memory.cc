@@ -43,8 +43,14 @@ const Row* RowOf(const DLDataType& type) {
   return nullptr;
 }
 
+// Returns true for memory of the CPU, also if it is pinned for a GPU.
+bool IsOfCpu(const DLDevice& device) {
+  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
+         device.device_type == kDLROCMHost;
+}
+
 absl::Status Check(const DLTensor& array) {
-  if (array.device.device_type != kDLCPU) {
+  if (!IsOfCpu(array.device)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the array is on a device of type ",
                      static_cast<int>(array.device.device_type),

@@ -3,6 +3,7 @@
 messages."""
 
 import contextlib
+import ctypes
 import threading
 
 import run_pytest
@@ -80,6 +81,34 @@ def test_arrays_of_other_libraries_by_dlpack(alone):
     assert (result == array.T).all()
     assert alone.allgather(Lent(array[::2])).tolist() == array[::2].tolist()
     assert alone.allreduce(Lent(np.zeros((0, 3)))).shape == (0, 3)
+
+
+class Pinned(Lent):
+    """An array in memory of the CPU that is pinned for a GPU."""
+
+    def __init__(self, array, device):
+        super().__init__(array)
+        self.device = device
+
+    def __dlpack__(self):
+        capsule = super().__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype = ctypes.c_void_p
+        pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        # The type of the device follows the address of the data.
+        place = pointer(capsule, b"dltensor") + ctypes.sizeof(ctypes.c_void_p)
+        ctypes.c_int32.from_address(place).value = self.device
+        return capsule
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+
+@pytest.mark.parametrize("device", [3, 11], ids=["CUDA", "ROCm"])
+def test_pinned_arrays_by_dlpack(alone, device):
+    result = np.zeros(3)
+    alone.allreduce(Pinned(np.arange(3.0), device), out=Pinned(result, device))
+    assert result.tolist() == [0, 1, 2]
 
 
 class Device:

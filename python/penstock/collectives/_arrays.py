@@ -17,6 +17,9 @@ _TYPES = {
 }
 # NumPy's other types whose reductions are those of another type.
 _COMPLEX = {8: ("f4", "f32"), 16: ("f8", "f64")}
+# DLPack's devices with memory of the CPU: its own, and that pinned for CUDA and
+# for ROCm.
+_DEVICES = (1, 3, 11)
 _SUMS_OF_UNSIGNED = ("sum", "product", "and", "or", "xor")
 
 
@@ -60,7 +63,7 @@ def _array_of(value: Any, title: str) -> Tuple[Any, bool]:
 def _lend(value: Any, title: str) -> Any:
     # CUDA's arrays need a stream, and a device is refused before that.
     device = getattr(value, "__dlpack_device__", lambda: (1, 0))()
-    if int(device[0]) != 1:
+    if int(device[0]) not in _DEVICES:
         raise InvalidArgument(
             f"{title} is on a device of DLPack's type {int(device[0])}, and "
             "collectives take arrays of the CPU: copy it there first, for "
