@@ -52,6 +52,7 @@ std::vector<tensor::CallQueue::Result> Fanout::AskByRoutes(
     queues.back()->Start(routes_[i]->channel(), method, requests[i], timeout);
   }
   std::vector<tensor::CallQueue::Result> results;
+  results.reserve(queues.size());
   for (const auto& queue : queues) {
     results.push_back(std::move(queue->Wait().front()));
   }
