@@ -140,6 +140,8 @@ void Exchange::Take(uint64_t ticket, CheckedPush push, PushCallback callback,
                     bool will_help) {
   absl::Status status;
   absl::optional<PushVerdict> repeated;
+  PendingPush pending;
+  pending.callback = std::move(callback);
   Due due;
   {
     absl::MutexLock lock(&mu_);
@@ -151,20 +153,18 @@ void Exchange::Take(uint64_t ticket, CheckedPush push, PushCallback callback,
       if (!status.ok()) ++counts_.refused;
     }
     if (!repeated.has_value() && status.ok()) {
-      PendingPush pending;
       pending.worker = push.worker;
       pending.id = {push.worker.rank, push.clock};
       pending.gradients = std::move(push.gradients);
       pending.held_bytes = push.held_bytes;
-      pending.callback = std::move(callback);
       pending.will_help = will_help;
       TakePushLocked(ticket, &pending, &due);
     }
   }
   if (repeated.has_value()) {
-    callback(*repeated);
+    pending.callback(*repeated);
   } else if (!status.ok()) {
-    callback(Refused(options_, push.worker, push.clock, status));
+    pending.callback(Refused(options_, push.worker, push.clock, status));
   }
   Run(due);
 }

@@ -100,11 +100,12 @@ grpc::ServerUnaryReactor* Routes::Replicate(CallbackServerContext* context,
     return reactor;
   }
   // The holder of the shard checks that the sender leads it.
-  shards_->Replicate(request,
-                     [reactor, reply](absl::StatusOr<grpc::ByteBuffer> answer) {
-                       if (answer.ok()) *reply = *std::move(answer);
-                       reactor->Finish(tensor::ToGrpc(answer.status()));
-                     });
+  shards_->Replicate(
+      request,
+      [reactor, reply](const absl::StatusOr<grpc::ByteBuffer>& answer) {
+        if (answer.ok()) *reply = *answer;
+        reactor->Finish(tensor::ToGrpc(answer.status()));
+      });
   return reactor;
 }
 

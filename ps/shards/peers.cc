@@ -29,10 +29,10 @@ class GrpcPeers final : public Peers {
         +[](std::set<Call*>* calls) { return calls->empty(); }, &calls_));
   }
 
-  void Replicate(const std::string& server, grpc::ByteBuffer request,
+  void Replicate(const std::string& server, const grpc::ByteBuffer& request,
                  absl::Duration timeout, Callback callback) override {
     auto call = std::make_unique<Call>();
-    call->request = std::move(request);
+    call->request = request;
     call->context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     grpc::GenericStub* const stub = Begin(server, call.get());
     if (stub == nullptr) {

@@ -22,7 +22,8 @@ class Peers {
   virtual ~Peers() = default;
   // Calls Replicate() at `server`, an address. Does not block. Calls `callback`
   // once, on any thread, perhaps within this call.
-  virtual void Replicate(const std::string& server, grpc::ByteBuffer request,
+  virtual void Replicate(const std::string& server,
+                         const grpc::ByteBuffer& request,
                          absl::Duration timeout, Callback callback) = 0;
   // Ends all calls with CANCELLED, and refuses later ones.
   virtual void Stop() = 0;

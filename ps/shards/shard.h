@@ -296,10 +296,11 @@ class Shard final : public Calls, public std::enable_shared_from_this<Shard> {
                           const replication::Envelope& envelope,
                           const Server::Training& training,
                           ModelSnapshot snapshot, SnapshotState* state);
-  // Calls a peer, and blocks until the answer.
+  // Calls a peer, and blocks until the answer. Returns the error of `request`,
+  // if it is one.
   absl::StatusOr<replication::Answer> CallAndWait(
-      const replication::ReplicaId& to, grpc::ByteBuffer request,
-      absl::Duration timeout);
+      const replication::ReplicaId& to,
+      const absl::StatusOr<grpc::ByteBuffer>& request, absl::Duration timeout);
 
   const ShardOptions options_;
   const replication::Group group_;

@@ -176,7 +176,7 @@ uint64_t Shard::Push(const View& view, const WorkerId& worker, uint64_t clock,
       const auto alive = alive_.find({worker.rank, worker.incarnation});
       if (alive != alive_.end()) alive->second = BootNow();
       Ticket ticket;
-      ticket.push = std::move(callback);
+      ticket.push = callback;
       call->ticket = AddTicketLocked(std::move(ticket));
       waits = fed_ < inherited_;
       if (waits) {
@@ -285,7 +285,7 @@ uint64_t Shard::Pull(const View& view, const Exchange::PullSpec& spec,
         if (alive != alive_.end()) alive->second = BootNow();
       }
       Ticket ticket;
-      ticket.pull = std::move(callback);
+      ticket.pull = callback;
       id = AddTicketLocked(std::move(ticket));
       waits = fed_ < inherited_;
       if (waits) {

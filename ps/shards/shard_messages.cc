@@ -60,7 +60,7 @@ void Shard::Send(const ReplicaId& to, const Append& append,
     return;
   }
   const absl::Duration timeout = TimeoutFor(bytes->Length(), options_.lease);
-  options_.peers->Replicate(to.server, *std::move(bytes), timeout,
+  options_.peers->Replicate(to.server, *bytes, timeout,
                             [self = shared_from_this(), to, generation](
                                 const absl::StatusOr<grpc::ByteBuffer>& reply) {
                               self->OnReply(to, generation, reply);

@@ -147,11 +147,11 @@ absl::Status Shard::TrySnapshot(const ReplicaId& to,
   absl::Status sent =
       SendPieces(to, envelope, *training, *std::move(taken), &state);
   if (!sent.ok()) return sent;
-  auto restored = CallAndWait(to, *ToBytes(envelope, state), kRestoreTimeout);
+  auto restored = CallAndWait(to, ToBytes(envelope, state), kRestoreTimeout);
   if (restored.ok() && !restored->status.ok()) restored = restored->status;
   if (!restored.ok()) return restored.status();
   auto answer =
-      CallAndWait(to, *ToBytes(placed->first, state.id), kPieceTimeout);
+      CallAndWait(to, ToBytes(placed->first, state.id), kPieceTimeout);
   if (!answer.ok()) return answer.status();
   absl::MutexLock lock(&mu_);
   if (primary() != nullptr) primary()->OnAnswer(*answer, BootNow());
@@ -206,9 +206,8 @@ absl::Status Shard::SendPieces(const ReplicaId& to,
   }
   PieceSender sender(state->id, [&](const SnapshotPiece& piece) {
     if (cancellation->is_cancelled()) return absl::CancelledError("stopped");
-    auto bytes = ToBytes(envelope, piece);
-    if (!bytes.ok()) return bytes.status();
-    const auto answer = CallAndWait(to, *std::move(bytes), kPieceTimeout);
+    const auto answer =
+        CallAndWait(to, ToBytes(envelope, piece), kPieceTimeout);
     return answer.ok() ? answer->status : answer.status();
   });
   absl::Status written = WriteValues(
@@ -217,15 +216,16 @@ absl::Status Shard::SendPieces(const ReplicaId& to,
   return written.ok() ? sender.Flush() : written;
 }
 
-absl::StatusOr<Answer> Shard::CallAndWait(const ReplicaId& to,
-                                          grpc::ByteBuffer request,
-                                          absl::Duration timeout) {
+absl::StatusOr<Answer> Shard::CallAndWait(
+    const ReplicaId& to, const absl::StatusOr<grpc::ByteBuffer>& request,
+    absl::Duration timeout) {
+  if (!request.ok()) return request.status();
   struct Result {
     absl::Notification is_there;
     absl::StatusOr<grpc::ByteBuffer> reply;
   };
   auto result = std::make_shared<Result>();
-  options_.peers->Replicate(to.server, std::move(request), timeout,
+  options_.peers->Replicate(to.server, *request, timeout,
                             [result](absl::StatusOr<grpc::ByteBuffer> reply) {
                               result->reply = std::move(reply);
                               result->is_there.Notify();

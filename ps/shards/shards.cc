@@ -347,7 +347,7 @@ absl::StatusOr<Shards::ShardPtr> Shards::HolderOf(
 }
 
 void Shards::Replicate(const grpc::ByteBuffer& request,
-                       ReplyCallback callback) {
+                       const ReplyCallback& callback) {
   absl::StatusOr<ReplicateMessage> message = MessageIn(request);
   if (!message.ok()) return callback(message.status());
   auto holder = HolderOf(*message);

@@ -76,7 +76,7 @@ class Shards final : public replication::ViewFollower {
 
   // Handles Replicate() of a peer. `callback` gets the reply, on any thread.
   using ReplyCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
-  void Replicate(const grpc::ByteBuffer& request, ReplyCallback callback)
+  void Replicate(const grpc::ByteBuffer& request, const ReplyCallback& callback)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends all waiting calls, and the shards' threads. Call before the gRPC

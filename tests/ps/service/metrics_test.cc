@@ -15,6 +15,9 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ps/replicas.h"
+#include "ps/server/server.h"
+#include "ps/shards/shards.h"
 
 namespace penstock::ps {
 namespace {
@@ -183,6 +186,11 @@ std::string RowText(const MetricFamily& family) {
 TEST(PsMetricsDocument, EveryMetricHasItsRowAndNoOtherHasOne) {
   std::vector<std::string> wanted;
   for (const MetricFamily& family : MetricsOf(SomeReport())) {
+    wanted.push_back(RowText(family));
+  }
+  Server own(ForReplica({}));
+  ProcessReplicas replicas({}, &own);
+  for (const MetricFamily& family : replicas.Metrics()) {
     wanted.push_back(RowText(family));
   }
   EXPECT_EQ(DocumentedRows("| `penstock_ps_"), wanted)

@@ -79,10 +79,11 @@ std::shared_ptr<grpc::Channel> Addresses::Find(const std::string& name) const {
   return found == channels_.end() ? nullptr : found->second;
 }
 
-void CutPeers::Replicate(const std::string& server, grpc::ByteBuffer request,
+void CutPeers::Replicate(const std::string& server,
+                         const grpc::ByteBuffer& request,
                          absl::Duration timeout, Callback callback) {
   if (is_cut_) return callback(absl::UnavailableError("the cable is cut"));
-  peers_->Replicate(server, std::move(request), timeout, std::move(callback));
+  peers_->Replicate(server, request, timeout, std::move(callback));
 }
 
 Node::Node(const std::string& name, uint64_t incarnation, uint32_t workers,

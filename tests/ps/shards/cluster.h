@@ -49,7 +49,7 @@ class Addresses {
 class CutPeers final : public Peers {
  public:
   explicit CutPeers(std::unique_ptr<Peers> peers) : peers_(std::move(peers)) {}
-  void Replicate(const std::string& server, grpc::ByteBuffer request,
+  void Replicate(const std::string& server, const grpc::ByteBuffer& request,
                  absl::Duration timeout, Callback callback) override;
   void Stop() override { peers_->Stop(); }
   void Cut(bool is_cut) { is_cut_ = is_cut; }
