@@ -50,7 +50,9 @@ def srun(arguments):
     codes = []
     while len(codes) < len(tasks):
         pid, status = os.wait()
-        task = next(task for task in tasks if task.pid == pid)
+        task = next((task for task in tasks if task.pid == pid), None)
+        if task is None:  # of the shell that became this process
+            continue
         task.returncode = os.waitstatus_to_exitcode(status)
         codes.append(task.returncode)
         if task.returncode != 0:
