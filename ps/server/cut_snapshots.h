@@ -24,7 +24,7 @@ namespace penstock::ps {
 std::string Describe(const CutPoint& cut);
 
 // Runs callbacks that a lock has prevented. Call without the lock.
-inline void Run(const std::vector<std::function<void()>>& due) {
+inline void RunAll(const std::vector<std::function<void()>>& due) {
   for (const auto& callback : due) callback();
 }
 

@@ -103,7 +103,7 @@ void Exchange::Start() {
     absl::MutexLock lock(&mu_);
     HandleLocked(coordinator_.Start(), &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 bool Exchange::AwaitStep(absl::Duration timeout) const {
@@ -131,7 +131,7 @@ absl::StatusOr<Exchange::Joined> Exchange::Join(const WorkerId& worker) {
     outcome = coordinator_.Join(worker, SteadyNow());
     HandleLocked(outcome, &due);
   }
-  Run(due);
+  RunAll(due);
   absl::Status status = Refusal(outcome.verdict, worker, "join");
   if (!status.ok()) return status;
   return Joined{options_.membership.lease, outcome.clock};
@@ -146,7 +146,7 @@ absl::Status Exchange::Heartbeat(const WorkerId& worker) {
     outcome = coordinator_.Heartbeat(worker, SteadyNow());
     HandleLocked(outcome, &due);
   }
-  Run(due);
+  RunAll(due);
   return Refusal(outcome.verdict, worker, "heartbeat");
 }
 
@@ -156,7 +156,7 @@ void Exchange::Leave(const WorkerId& worker) {
     absl::MutexLock lock(&mu_);
     HandleLocked(coordinator_.Leave(worker), &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 void Exchange::Lost(const WorkerId& worker) {
@@ -165,7 +165,7 @@ void Exchange::Lost(const WorkerId& worker) {
     absl::MutexLock lock(&mu_);
     HandleLocked(coordinator_.Lost(worker), &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 std::vector<Gradients*> Exchange::GradientsOf(const Coordinator::Apply& apply) {
@@ -181,7 +181,7 @@ void Exchange::OnApplied(const Coordinator::Apply& apply) {
     dropped = held_.Drop(apply.pushes);
     HandleLocked(coordinator_.Applied(apply.policy, SteadyNow()), &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 void Exchange::OnFailed(const absl::Status& why) {
@@ -192,7 +192,7 @@ void Exchange::OnFailed(const absl::Status& why) {
     FailLocked(why, &due);
   }
   LogLines(options_.log, {std::string(why.message())});
-  Run(due);
+  RunAll(due);
 }
 
 void Exchange::FailLocked(const absl::Status& why, Due* due) {
@@ -210,7 +210,7 @@ void Exchange::OnDeadline() {
     if (snapshots_.hold_ends() <= now) HandleLocked(snapshots_.Release(), &due);
     HandleLocked(coordinator_.Tick(now), &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 void Exchange::Drain() {
@@ -222,7 +222,7 @@ void Exchange::Drain() {
     HandleLocked(snapshots_.RemoveAll(Draining(), &due), &due);
     HandleLocked(coordinator_.Drain(), &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 absl::Status Exchange::failure() const {

@@ -127,7 +127,7 @@ absl::Status Exchange::CheckTakes(const CheckedPush& push,
     }
     if (refused.has_value() || !status.ok()) ++counts_.refused;
   }
-  Run(due);
+  RunAll(due);
   if (refused.has_value()) {
     return Refusal(*refused, push.worker,
                    absl::StrCat("push for step ", push.clock));
@@ -166,7 +166,7 @@ void Exchange::Take(uint64_t ticket, CheckedPush push, PushCallback callback,
   } else if (!status.ok()) {
     pending.callback(Refused(options_, push.worker, push.clock, status));
   }
-  Run(due);
+  RunAll(due);
 }
 
 void Exchange::Pull(uint64_t ticket, const PullSpec& spec,
@@ -191,7 +191,7 @@ void Exchange::Pull(uint64_t ticket, const PullSpec& spec,
                  &due);
     BoundPullsLocked(ticket, &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 Exchange::PendingPull Exchange::TakePullLocked(
@@ -312,7 +312,7 @@ void Exchange::Cancel(uint64_t ticket) {
       });
     }
   }
-  Run(due);
+  RunAll(due);
   RemoveSnapshot(ticket, status);
 }
 

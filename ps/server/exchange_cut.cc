@@ -23,7 +23,7 @@ HeldSteps Exchange::Hold() {
     held = snapshots_.Hold(SteadyNow());
     HandleLocked({}, &due);
   }
-  Run(due);
+  RunAll(due);
   return held;
 }
 
@@ -33,7 +33,7 @@ void Exchange::Release() {
     absl::MutexLock lock(&mu_);
     HandleLocked(snapshots_.Release(), &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 void Exchange::OnSnapshot(uint64_t ticket,
@@ -48,7 +48,7 @@ void Exchange::OnSnapshot(uint64_t ticket,
     HandleLocked(std::move(outcome), &due);
   }
   callback(std::move(snapshot));
-  Run(due);
+  RunAll(due);
 }
 
 void Exchange::RemoveSnapshot(uint64_t ticket, const absl::Status& why) {
@@ -57,7 +57,7 @@ void Exchange::RemoveSnapshot(uint64_t ticket, const absl::Status& why) {
     absl::MutexLock lock(&mu_);
     HandleLocked(snapshots_.Remove(ticket, why, &due), &due);
   }
-  Run(due);
+  RunAll(due);
 }
 
 bool Exchange::NeverReachesCutLocked(const CheckedPush& push) const {
@@ -104,7 +104,7 @@ absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
     }
     HandleLocked(snapshots_.Add(std::move(request), &due), &due);
   }
-  Run(due);
+  RunAll(due);
   if (on_wait) on_wait(ticket);
   if (!result->is_there.WaitForNotificationWithTimeout(timeout)) {
     RemoveSnapshot(
