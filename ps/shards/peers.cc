@@ -7,8 +7,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "tensor_service/calls.h"
 #include "tensor_service/status.h"
 
 namespace penstock::ps {
@@ -33,7 +33,7 @@ class GrpcPeers final : public Peers {
                  absl::Duration timeout, Callback callback) override {
     auto call = std::make_unique<Call>();
     call->request = request;
-    call->context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    call->context.set_deadline(tensor::DeadlineAfter(timeout));
     grpc::GenericStub* const stub = Begin(server, call.get());
     if (stub == nullptr) {
       return callback(absl::CancelledError("this server is shutting down"));
