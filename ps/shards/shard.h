@@ -43,8 +43,7 @@ struct ShardOptions {
   // The time between two heartbeats to a replica is a quarter of the lease.
   replication::LeaseTimes lease;
   size_t max_log_bytes = size_t{4} << 30;
-  // Limits the bytes of values that a primary may send here. More than the
-  // limits of dense and sparse values together.
+  // Limits the bytes of values that a primary may send here.
   size_t max_snapshot_bytes = size_t{64} << 30;
   // The version of the program. All replicas need the same.
   std::string build;
