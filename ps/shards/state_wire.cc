@@ -10,16 +10,15 @@
 namespace penstock::ps {
 namespace {
 
-v1::ReplicaClock ClockOf(const RankClock& clock) {
-  v1::ReplicaClock message;
-  message.set_rank(clock.worker.rank);
-  message.set_incarnation(clock.worker.incarnation);
+v1::WorkerClock ClockOf(const RankClock& clock) {
+  v1::WorkerClock message;
+  *message.mutable_worker() = ToMessage(clock.worker);
   message.set_clock(clock.clock);
   return message;
 }
 
-RankClock ClockIn(const v1::ReplicaClock& message) {
-  return {{message.rank(), message.incarnation()}, message.clock()};
+RankClock ClockIn(const v1::WorkerClock& message) {
+  return {FromMessage(message.worker()), message.clock()};
 }
 
 void AddMembers(const MembersImage& members, v1::SnapshotRestore* message) {
@@ -28,8 +27,7 @@ void AddMembers(const MembersImage& members, v1::SnapshotRestore* message) {
   message->set_lost(members.membership.lost);
   for (const MembershipImage::Rank& rank : members.membership.ranks) {
     v1::ReplicaRank* const to = message->add_ranks();
-    to->set_rank(rank.worker.rank);
-    to->set_incarnation(rank.worker.incarnation);
+    *to->mutable_worker() = ToMessage(rank.worker);
     if (rank.previous.has_value()) to->set_previous(*rank.previous);
     to->set_clock(rank.clock);
     to->set_pushed(rank.pushed);
@@ -53,7 +51,7 @@ MembersImage MembersIn(const v1::SnapshotRestore& message) {
   members.membership.lost = message.lost();
   for (const v1::ReplicaRank& from : message.ranks()) {
     MembershipImage::Rank rank;
-    rank.worker = {from.rank(), from.incarnation()};
+    rank.worker = FromMessage(from.worker());
     if (from.has_previous()) rank.previous = from.previous();
     rank.clock = from.clock();
     rank.pushed = from.pushed();
@@ -61,7 +59,7 @@ MembersImage MembersIn(const v1::SnapshotRestore& message) {
     if (from.has_required_from()) rank.required_from = from.required_from();
     members.membership.ranks.push_back(rank);
   }
-  for (const v1::ReplicaClock& each : message.counted()) {
+  for (const v1::WorkerClock& each : message.counted()) {
     members.counted.push_back(ClockIn(each));
   }
   members.counts = {message.pushes_counted(), message.pushes_not_counted(),
@@ -70,6 +68,13 @@ MembersImage MembersIn(const v1::SnapshotRestore& message) {
 }
 
 }  // namespace
+
+v1::WorkerId ToMessage(const WorkerId& worker) {
+  v1::WorkerId message;
+  message.set_rank(worker.rank);
+  message.set_incarnation(worker.incarnation);
+  return message;
+}
 
 v1::SnapshotRestore ToMessage(const SnapshotState& state) {
   v1::SnapshotRestore result;
@@ -127,7 +132,7 @@ absl::StatusOr<SnapshotState> StateIn(const v1::SnapshotRestore& message,
   state.definition.run = group.run;
   state.instance = message.instance();
   state.hash_seed = message.hash_seed();
-  for (const v1::ReplicaClock& clock : message.clocks()) {
+  for (const v1::WorkerClock& clock : message.clocks()) {
     state.restored.clocks.push_back(ClockIn(clock));
   }
   if (message.has_version()) state.restored.version = message.version();

@@ -10,6 +10,11 @@
 
 namespace penstock::ps {
 
+v1::WorkerId ToMessage(const WorkerId& worker);
+inline WorkerId FromMessage(const v1::WorkerId& message) {
+  return {message.rank(), message.incarnation()};
+}
+
 v1::SnapshotRestore ToMessage(const SnapshotState& state);
 // Converts an untrusted message of a primary of `group`. Returns
 // INVALID_ARGUMENT if a field is out of bounds.

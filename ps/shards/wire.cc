@@ -88,8 +88,7 @@ void AddEntry(const replication::Entry& entry, v1::AppendBody* body,
   v1::LogEntry* const message = body->add_entries();
   message->set_view(entry.view);
   message->set_kind(KindOf(entry));
-  message->set_rank(WorkerOf(entry).rank);
-  message->set_incarnation(WorkerOf(entry).incarnation);
+  *message->mutable_worker() = ToMessage(WorkerOf(entry));
   if (entry.pushes.empty()) return;
   const auto& push = static_cast<const PushPayload&>(*entry.payload);
   const auto& tensors = push.gradients().tensors;
@@ -116,7 +115,7 @@ absl::StatusOr<Kind> EventIn(v1::LogEntry::Kind kind) {
 // Takes the tensors of a push from the front of those that are left.
 absl::StatusOr<EntryPtr> EntryIn(const v1::LogEntry& message, uint64_t seq,
                                  const tensor::Bundle& bundle, size_t* taken) {
-  const WorkerId worker{message.rank(), message.incarnation()};
+  const WorkerId worker = ps::FromMessage(message.worker());
   if (worker.rank >= kMaxRanks || message.clock() >= kMaxClock) {
     return Malformed("a rank or clock is out of bounds");
   }

@@ -182,7 +182,8 @@ TEST(WireTest, ValuesOutOfBoundsAreRefused) {
     header->mutable_envelope()->set_build(std::string(10000, 'x'));
   });
   ExpectRefused([](auto* header) {
-    header->mutable_append()->mutable_entries(0)->set_rank(kMaxRanks);
+    header->mutable_append()->mutable_entries(0)->mutable_worker()->set_rank(
+        kMaxRanks);
   });
   ExpectRefused([](auto* header) {
     header->mutable_append()->mutable_entries(0)->set_clock(kMaxClock);
