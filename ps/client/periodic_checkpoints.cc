@@ -17,6 +17,7 @@ void PeriodicCheckpoints::TakeOne() const {
   to.servers = options_.channels();
   if (to.servers.empty()) return;
   to.wait_for_values = false;
+  to.timeout = options_.reach;
   const auto connection = TrainingConnection::Open(to);
   if (!connection.ok()) {
     if (options_.failed) options_.failed(connection.status());

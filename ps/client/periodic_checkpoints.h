@@ -18,13 +18,15 @@ namespace penstock::ps {
 // A thread that takes a checkpoint each interval; server 0 has one. Skips an
 // interval without a new step. Logs an error, and retries at the next interval.
 // The destructor blocks until a checkpoint under way has ended: drain the
-// servers first.
+// servers first. If another server is gone, it blocks for Options::reach.
 //
 // Thread-safe.
 class PeriodicCheckpoints {
  public:
   struct Options {
     absl::Duration interval = absl::Minutes(10);
+    // Limits the wait for servers that do not answer.
+    absl::Duration reach = absl::Seconds(10);
     CheckpointOptions checkpoint;
     // A function that returns a channel to each server. Returns none while
     // there is no model, or if another process takes the checkpoints.

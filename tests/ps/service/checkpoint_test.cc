@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 #include "ps/access/access.h"
@@ -248,6 +249,24 @@ TEST_F(CheckpointServiceTest, CheckpointsComeAtIntervals) {
   const PeriodicCheckpoints checkpoints(options);
   taken.WaitForNotification();
   EXPECT_THAT(said, HasSubstr("checkpoint of step 1"));
+}
+
+TEST_F(CheckpointServiceTest, ACheckpointWaitsForALostServerOnlySoLong) {
+  absl::Notification failed;
+  PeriodicCheckpoints::Options options;
+  options.interval = absl::Milliseconds(1);
+  options.reach = absl::Milliseconds(100);
+  options.channels = [] {
+    return TrainingConnection::Channels{grpc::CreateChannel(
+        "127.0.0.1:1", grpc::InsecureChannelCredentials())};
+  };
+  options.failed = [&](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    if (!failed.HasBeenNotified()) failed.Notify();
+  };
+  options.log = [](const std::string&) {};
+  const PeriodicCheckpoints checkpoints(options);
+  EXPECT_TRUE(failed.WaitForNotificationWithTimeout(absl::Seconds(30)));
 }
 
 }  // namespace
