@@ -257,8 +257,8 @@ TEST_F(CheckpointServiceTest, ACheckpointWaitsForALostServerOnlySoLong) {
   options.interval = absl::Milliseconds(1);
   options.reach = absl::Milliseconds(100);
   options.channels = [] {
-    return TrainingConnection::Channels{grpc::CreateChannel(
-        "127.0.0.1:1", grpc::InsecureChannelCredentials())};
+    return TrainingConnection::Channels{
+        grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())};
   };
   options.failed = [&](const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
