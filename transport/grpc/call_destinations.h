@@ -15,16 +15,16 @@ namespace penstock {
 namespace core {
 
 // Attaches `destinations` to the call, and replaces earlier destinations. The
-// call keeps a share in its context, which all attempts of the call have in
-// common and which never leaves the process. Call after the call was created
-// and before the call starts. Does nothing if the call does not exist yet, or
-// if the loaded gRPC is not the release that Penstock was built for.
+// call's context keeps a reference. All attempts of the call share the context,
+// which never leaves the process. Call after the call was created and before
+// the call starts. Does nothing if the call does not exist yet, or if the
+// loaded gRPC is not the release that Penstock was built for.
 void AttachDestinations(grpc::ClientContext* context,
                         std::shared_ptr<memory::Destinations> destinations);
 
 // Returns the destinations of the call with this context, or null. The caller
-// may drop the last share under a lock: the destinations are destroyed after
-// the lock is released (late_slices.h).
+// may drop the last reference under a lock: the destinations are destroyed
+// after the lock is released (late_slices.h).
 std::shared_ptr<memory::Destinations> DestinationsOf(
     const grpc_call_context_element* context);
 

@@ -11,10 +11,10 @@
 namespace penstock {
 namespace core {
 
-// A channel argument of type int. Caps the decompressed bytes of a message on
-// channels that have no limit for received messages. A message may always grow
-// by a factor of kDecompressedPerByte, which the data of an honest peer rarely
-// exceeds. No limit if the argument is not set.
+// The name of an integer channel argument. Caps the decompressed bytes of a
+// message on channels without a limit for received messages. Unlimited if the
+// argument is not set. A message may always grow by a factor of
+// kDecompressedPerByte, which honest peers rarely exceed.
 constexpr char kMaxDecompressedArg[] = "penstock.max_decompressed_bytes";
 constexpr uint64_t kDecompressedPerByte = 8;
 

@@ -36,9 +36,9 @@ class DeviceCall {
  private:
   using Batch = grpc_transport_stream_op_batch;
 
-  // The sending part. Keeps a batch until its message is ready, and keeps all
-  // batches that must come after that batch. Other batches and the call's
-  // cancellation do not wait, because the device's work may depend on them.
+  // The part for sending. Keeps a batch until its message is ready, and also
+  // keeps all batches that must follow that batch. Never delays other batches
+  // or the call's cancellation, because the device's work may depend on them.
   bool MustComeAfterKept(const Batch& batch) const;
   // Keep a batch, or pass it on, and release the call combiner.
   void KeepUntilReady(Batch* batch);
@@ -51,8 +51,8 @@ class DeviceCall {
   // Makes the call combiner report cancellations of a client's call. This
   // includes cancellations from below this filter.
   void WatchCancellation();
-  // Passes the kept batches on, or fails them with `error`. Called when the
-  // kept message is ready or will never be ready.
+  // Passes the kept batches on if the kept message is ready. Fails the batches
+  // with `error` if the message will never be ready.
   void Resume(const grpc_error_handle& error);
   // Copies to the host all device slices of the batch's message that the
   // transport cannot send from the device.
@@ -65,8 +65,7 @@ class DeviceCall {
   void OnMessage(const grpc_error_handle& error);
   void OnEnd(const grpc_error_handle& error);
 
-  // Makes closures of member functions. Run() calls `method` with the closure's
-  // error.
+  // Makes a closure that calls `method` with the closure's error.
   template <void (DeviceCall::*method)(const grpc_error_handle&)>
   static void Run(void* arg, grpc_error_handle error);
   static void EnterAndResume(void* arg, grpc_error_handle error);
@@ -97,8 +96,8 @@ class DeviceCall {
   grpc_error_handle failure_;  // of a received message
   grpc_metadata_batch* initial_metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
-  // The closures that gRPC calls instead of the original closures. Each on_*
-  // ends by calling the original closure in then_*.
+  // The closures that gRPC calls instead of the application's. Each on_* ends
+  // by calling the replaced closure in then_*.
   grpc_closure on_initial_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;

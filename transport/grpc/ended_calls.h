@@ -8,14 +8,15 @@
 namespace penstock {
 namespace core {
 
-// The ended calls of one connection. gRPC keeps memory for a call until gRPC
-// destroys the call's stream. Thread-safe.
+// The number of ended calls of one connection whose memory gRPC has not freed.
+// gRPC keeps a call's memory until gRPC destroys the call's stream.
+// Thread-safe.
 class EndedCalls {
  public:
   void Add() { ended_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Records that gRPC has destroyed an ended stream. Returns true if TooMany()
-  // returned true before and does not any more.
+  // Records that gRPC has destroyed an ended stream. Returns true if this makes
+  // TooMany() false again.
   bool Remove() {
     if (ended_.fetch_sub(1) - 1 > kMaxEnded) return false;
     return awaits_destruction_.load(std::memory_order_relaxed) &&

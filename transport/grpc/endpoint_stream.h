@@ -23,8 +23,8 @@ namespace core {
 class EndpointStreamEvents {
  public:
   virtual ~EndpointStreamEvents() = default;
-  // Takes a reference to the owner when a read or a write begins. The owner
-  // releases the reference in the OnRead() or OnWritten() that follows.
+  // Called when a read or a write begins. Takes a reference to the owner, which
+  // the owner releases in the next OnRead() or OnWritten().
   virtual void Hold() = 0;
   virtual void OnRead(grpc_error_handle error) = 0;
   virtual void OnWritten(grpc_error_handle error) = 0;
@@ -39,8 +39,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   EndpointStream(grpc_endpoint* endpoint, EndpointStreamEvents* events);
   ~EndpointStream() override;
 
-  // Begins a read. OnRead() follows once. The bytes are in read_buffer(), or if
-  // the stream receives directly, in the socket.
+  // Begins a read, which ends with one OnRead(). The bytes are then in
+  // read_buffer(). If receives_directly(), the bytes are still in the socket.
   void Read();
   grpc_core::SliceBuffer* read_buffer() { return &read_buffer_; }
   // Begins a write. OnWritten() follows once.

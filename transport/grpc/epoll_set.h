@@ -11,11 +11,12 @@
 namespace penstock {
 namespace core {
 
-// Returns the descriptor of epoll1's epoll set, for which gRPC has no function.
-// `fd` is a descriptor for which epoll1 has made `entry` (with track_err =
-// false), and which only that set can contain. Returns -1 if the set does not
-// contain `fd`: gRPC could not add it, for example because the user has reached
-// fs.epoll.max_user_watches. Costs one system call for each smaller descriptor.
+// Returns the descriptor of epoll1's epoll set. gRPC has no function for this.
+// `fd` must be a descriptor that only this set contains, and for which epoll1
+// has made `entry` (with track_err = false). Returns -1 if the set does not
+// contain `fd`. For example, gRPC cannot add a descriptor once the user has
+// reached fs.epoll.max_user_watches. Makes one system call for each descriptor
+// below the set's.
 int FindEpollSet(int fd, grpc_fd* entry);
 
 // The epoll set of epoll1. gRPC does not tell its descriptor. Used by one
@@ -25,13 +26,13 @@ class EpollSet {
   // `engine` must be epoll1, and must outlive this object.
   explicit EpollSet(const grpc_event_engine_vtable& engine) : engine_(engine) {}
 
-  // Returns true if the set has events. Takes none of the events, and does not
-  // block. Ignores events that gRPC has taken from the kernel and handles
-  // later: epoll1 takes many events, and handles one in each pollset_work().
-  // Only the designated poller knows that no such event is left. Also returns
-  // true if the set is unknown, for example because no descriptor is left for
-  // the search. The first call searches the set. A later call costs one system
-  // call. Call in an ExecCtx, without locks.
+  // Returns true if the kernel has events for the set. Takes none of the
+  // events, and does not block. epoll1 takes many events from the kernel at
+  // once, and handles one in each pollset_work(). Ignores such events: only the
+  // designated poller knows if some are left. Returns true also if the set is
+  // unknown, for example because no descriptor is left for the search. The
+  // first call searches for the set; a later call costs one system call. Call
+  // in an ExecCtx, without locks.
   bool MayHaveEvents();
   // Forgets the descriptor, because gRPC closes it.
   void Forget() { fd_ = kUnknown; }
@@ -45,8 +46,8 @@ class EpollSet {
 
   const grpc_event_engine_vtable& engine_;
   int fd_ = kUnknown;
-  // The fork count at the search. gRPC may make a new set in the child of a
-  // fork.
+  // The number of forks at the time of the search. The child of a fork searches
+  // again, because gRPC may make a new set there.
   uint32_t fork_count_ = 0;
 };
 

@@ -24,13 +24,13 @@ namespace core {
 class Stream;
 class Transport;
 
-// The departure of a transport, and the state that gRPC's channel sees. Call
-// all functions under the transport's lock, in an ExecCtx.
+// Leaves a connection (GOAWAY), and reports the connection's state to gRPC's
+// channel. Call all functions under the transport's lock, in an ExecCtx.
 //
-// The channel's threads see a state a moment after it is set, and start calls
-// meanwhile. If such a call failed at once, the thread would start the next
-// one, which would fail too. Therefore a connection that is being left carries
-// these calls, or holds them until the channel was told.
+// The channel's threads see a new state a moment late, and start calls on the
+// connection meanwhile. If these calls failed at once, a thread would start one
+// failing call after another. Therefore the connection carries such calls, or
+// holds them until the channel has seen the state.
 class Goaway {
  public:
   // Refers to all pointers, which must outlive this object. `streams` are the
@@ -54,9 +54,9 @@ class Goaway {
   // Tells the channel that the session has ended with `cause`.
   void OnEnded(const absl::Status& cause);
 
-  // Handlers of the session's events of the same names. OnStreamOpened()
-  // returns false if the stream is not served. OnPong() returns false if the
-  // answer is to a different ping.
+  // Handle the session's events of the same names. OnStreamOpened() returns
+  // false if the stream is refused. OnPong() returns false for an answer to
+  // another ping.
   void OnGoaway(uint32_t last_stream, const absl::Status& status);
   bool OnStreamOpened(uint32_t stream) {
     return departure_.OnStreamOpened(stream);
@@ -73,10 +73,10 @@ class Goaway {
   }
   // Returns the id of a new stream. Requires AcceptsStreams().
   uint32_t NextStreamId();
-  // Leaves the connection, because the server has refused a stream. Only a
-  // server that shuts down refuses calls, and its GOAWAY may arrive later. gRPC
-  // retries a refused call only once, so the retry must not choose this
-  // connection again.
+  // Leaves the connection after the server has refused a stream. Only a server
+  // that shuts down refuses streams, and its GOAWAY may arrive later. gRPC
+  // retries a refused call only once, and the retry must use another
+  // connection.
   void OnRefused();
   // Returns true while gRPC's channel is being told to leave this connection.
   // Until then the channel may send further calls here.

@@ -19,8 +19,8 @@ enum class Inflated {
 };
 
 // Decompresses `input` and appends the result to `output`. Stops as soon as the
-// result exceeds `most` bytes, so that a small message that expands a
-// thousandfold takes at most `most` bytes and 1 MiB of memory. Accepts all
+// result exceeds `most` bytes. The call therefore takes at most `most` bytes
+// and 1 MiB of memory, even if the message expands a thousandfold. Accepts all
 // messages that gRPC's grpc_msg_decompress() accepts, and is safe for any
 // input.
 Inflated InflateMessage(grpc_compression_algorithm algorithm,

@@ -15,8 +15,8 @@ namespace core {
 
 using LateSlices = connection::LateRelease<grpc_core::Slice>;
 
-// Drops `slice`. If the slice has a reference count, LateSlices keeps it until
-// locks are released. Other slices have no destructor to call.
+// Drops `slice`. A slice with a reference count is released later, when the
+// thread holds no locks. Other slices have no destructor to call.
 inline void DropLate(grpc_core::Slice slice) {
   if (slice.c_slice().refcount != nullptr) LateSlices::Drop(std::move(slice));
 }

@@ -1,5 +1,5 @@
-// Lets a thread stop polling after a while, and hands remaining input, for
-// which no doorbell rings, to another thread.
+// Lets a thread stop polling although paths still have input. No doorbell rings
+// for this input, so another thread must take over.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_LEFT_INPUT_H_
 #define PENSTOCK_TRANSPORT_GRPC_LEFT_INPUT_H_
@@ -9,18 +9,18 @@
 namespace penstock {
 namespace core {
 
-// Returns the record of remaining input of the paths in PollSet::Get(). Never
-// destroyed.
+// Returns the record of input that was left in the paths of PollSet::Get().
+// Never destroyed.
 progress::LeftInput* LeftInputOfProcess();
 
-// Makes a thread poll all paths soon. Call when input remains for which no
-// doorbell will ring. The thread is one that returns to wait. If all threads
+// Makes some thread poll all paths soon. Call when input is left for which no
+// doorbell will ring. A thread that returns to wait polls. If all threads
 // sleep, this thread polls for a turn, and then a thread of gRPC's executor
 // polls. Call in an ExecCtx.
 void LeaveInput();
 
-// Polls all paths for a turn. If input may remain, makes a different thread
-// poll later. Call in an ExecCtx.
+// Polls all paths for a turn. If input may be left, makes another thread poll
+// later. Call in an ExecCtx.
 void PollLeftInput();
 
 }  // namespace core

@@ -1,9 +1,9 @@
-// Encodes and decodes gRPC's metadata. Each of these takes one byte:
-//  - a key that gRPC knows;
-//  - a whole entry that nearly every call has;
-//  - another entry that repeats on a connection (metadata_table.h).
+// Encodes and decodes gRPC's metadata. The following take one byte:
+// - a key that gRPC knows;
+// - an entry, key and value, that nearly every call has;
+// - any other entry that repeats on a connection (metadata_table.h).
 //
-// docs/protocol.md lists the numbers.
+// docs/protocol.md lists the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_METADATA_CODEC_H_
 #define PENSTOCK_TRANSPORT_GRPC_METADATA_CODEC_H_
@@ -21,14 +21,14 @@
 namespace penstock {
 namespace core {
 
-// Tells the peer the number of an entry. The peer must get this message before
-// the metadata that is being encoded.
+// Sends the number of an entry to the peer. The peer must receive the number
+// before the metadata that is being encoded.
 using TellOfEntry =
     std::function<void(uint8_t number, absl::string_view entry)>;
 
 // Encodes `batch`, and overwrites `*out` with the result. Reusing a string
-// saves allocations. Replaces entries that have a number in `sent` by that
-// number. Calls `tell` for each entry that has just got a number.
+// saves allocations. Encodes an entry that has a number in `sent` as that
+// number. Calls `tell` for each entry that gets a number in this call.
 void EncodeMetadata(const grpc_metadata_batch& batch, SentEntries* sent,
                     const TellOfEntry& tell, std::string* out);
 
@@ -36,9 +36,9 @@ void EncodeMetadata(const grpc_metadata_batch& batch, SentEntries* sent,
 std::string EncodeStatus(const absl::Status& status);
 
 // Decodes `bytes` and adds the entries to `*batch`. The values share a copy of
-// the bytes, or the entries of `received`. Sets `*size` to the size that the
-// bytes would have without numbers. The result satisfies gRPC's assertions
-// about a transport's metadata.
+// the bytes, or the entries of `received`. Sets `*size` to the size of the
+// entries if no numbers were used. The result satisfies gRPC's assertions about
+// a transport's metadata.
 //
 // Fails with one of these errors, and leaves the batch empty:
 //  - INVALID_ARGUMENT if the bytes are malformed, or gRPC does not allow a key

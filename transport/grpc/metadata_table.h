@@ -19,8 +19,8 @@ namespace core {
 
 // The first number, and the caps of a connection's table. These values are part
 // of the protocol. An entry is a key and a value, as metadata_codec.h encodes
-// them. A number is never reused, because encoded metadata may be sent out of
-// order, or not at all.
+// them. A number is never reused, because encoded metadata may be sent in
+// another order, or never.
 constexpr uint8_t kFirstEntry = 192;
 constexpr size_t kMaxEntries = 64;
 constexpr size_t kMaxEntryBytes = 4 * 1024;
@@ -43,9 +43,9 @@ class SentEntries {
   // when an entry repeats within a short while. Entries that differ in each
   // call therefore do not use up the numbers.
   Number Find(absl::string_view entry);
-  // Returns the entry's number if the entry is the latest of its key, which is
-  // the usual case. Otherwise returns 0, and the caller tries the slower
-  // Find().
+  // Returns the number of the entry if the last entry with this key had the
+  // same value. This is the usual case. Otherwise returns 0, and the caller
+  // calls the slower Find().
   uint8_t FindRecent(uint8_t key, absl::string_view value) const {
     const Numbers::value_type* const recent = recent_[key % kRecentKeys];
     if (recent == nullptr) return 0;

@@ -15,9 +15,9 @@
 namespace penstock {
 namespace core {
 
-// A handshaker that runs after the security handshake. Either gives the
-// connection to a Penstock transport, or leaves the connection to HTTP/2 with
-// all received bytes. Functions named Locked are called with mu_ held.
+// A handshaker that runs after the security handshake. Gives the connection to
+// a Penstock transport, or leaves the connection and all received bytes to
+// HTTP/2. Functions named Locked are called with mu_ held.
 class Negotiator : public grpc_core::Handshaker {
  public:
   void Shutdown(grpc_error_handle why) override;

@@ -1,5 +1,5 @@
-// Wakes a thread when a fast path has input while all threads sleep. Needs a
-// path with descriptors for wake-ups.
+// Wakes a sleeping thread when a fast path has input. The path must have
+// descriptors for wake-ups.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_PATH_WAKER_H_
 #define PENSTOCK_TRANSPORT_GRPC_PATH_WAKER_H_
@@ -14,15 +14,15 @@
 namespace penstock {
 namespace core {
 
-// A watch on one descriptor of a path. The descriptor is in the set on which
-// gRPC's threads wait, so that a thread that waits for the application wakes.
-// If GRPC_POLL_STRATEGY is not epoll1, this set does not exist, and the event
-// loop's thread watches instead.
+// A watch on one descriptor of a path. With epoll1, adds the descriptor to the
+// epoll set in which gRPC's threads sleep, so that one of these threads wakes.
+// With another GRPC_POLL_STRATEGY, Penstock's event loop watches the
+// descriptor.
 class PathWaker {
  public:
-  // Handles an event: called when the descriptor is readable, from an ExecCtx,
-  // on any thread, without locks. Must clear the path's wake-up. The waker
-  // destroys the function some time after Stop().
+  // A function that is called when the descriptor is readable: from an ExecCtx,
+  // on any thread, without locks. The function must clear the path's wake-up.
+  // The waker destroys the function some time after Stop().
   using Wake = std::function<void()>;
 
   virtual ~PathWaker() = default;
@@ -30,8 +30,8 @@ class PathWaker {
   // released soon. Call in an ExecCtx. May be called from within `wake`.
   virtual void Stop() = 0;
 
-  // Returns a waker for each descriptor of the path. The wakers share ownership
-  // of the path, which owns the descriptors. Call in an ExecCtx.
+  // Returns one waker for each of the path's descriptors. The wakers hold
+  // references to the path, which owns the descriptors. Call in an ExecCtx.
   static std::vector<std::shared_ptr<PathWaker>> Start(
       const std::shared_ptr<fabric::Endpoint>& path, const Wake& wake);
 };

@@ -7,8 +7,8 @@
 namespace penstock {
 namespace core {
 
-// Returns true if gRPC's polling is wrapped. Wrapping happens before main(),
-// and fails if gRPC was in use when this library was loaded.
+// Returns true if Penstock wraps gRPC's polling engine. This happens before
+// main(), and fails if gRPC was in use when this library was loaded.
 //
 // The wrapper replaces the engine "epoll1" under the same name, because gRPC's
 // fork handlers and GRPC_POLL_STRATEGY use the name. The wrapper changes

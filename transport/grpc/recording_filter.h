@@ -11,8 +11,8 @@ namespace core {
 
 // Registers the filter that records messages. For each connection that a server
 // accepts, checks whether the process has a record::Recorder. If so, adds a
-// filter directly below the server. The filter sees messages like the
-// application: decompressed. Otherwise adds no filter.
+// filter directly below the server, where messages are decompressed. Otherwise
+// adds no filter.
 void RegisterRecordingFilter(grpc_core::CoreConfiguration::Builder* builder);
 
 }  // namespace core

@@ -12,8 +12,9 @@
 namespace penstock {
 namespace core {
 
-// Takes over clients that offer Penstock. Leaves other clients to HTTP/2, with
-// all received bytes, or refuses them with Policy::kRequire.
+// Gives connections of clients that offer Penstock to a transport. Leaves other
+// connections to HTTP/2 with all received bytes. With Policy::kRequire, refuses
+// them instead.
 class ServerNegotiator : public Negotiator {
  public:
   // Makes the negotiator of one handshake. `server` owns the listener that runs

@@ -15,10 +15,10 @@ namespace core {
 //   engine.pollset_work(pollset, worker, deadline);
 //   if (sleeper.is_scheduled()) flush the ExecCtx, without locks
 //
-// A counted thread handles each event as soon as it comes. epoll1 takes one of
-// these threads for its designated poller, which also handles the events that
-// epoll1 has taken from the kernel before. The count ends before the closures
-// of the first event run, because one of them may block.
+// While a thread is counted, some counted thread handles each event as soon as
+// the event comes. epoll1 chooses one of them as designated poller, which also
+// handles earlier events that epoll1 has taken from the kernel. The count ends
+// before the closures of the first event run, because a closure may block.
 //
 // Used by one thread, in an ExecCtx.
 class Sleeper {

@@ -15,9 +15,9 @@ namespace core {
 // Device slices must be ready to be read (device_slices.h).
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer);
 
-// Returns a slice that shares `bytes` and keeps them alive. Copies bytes that
-// have no owner, or that fit into the slice itself. Declares device memory
-// (memory::DeviceRange) for the lifetime of the slice.
+// Returns a slice that shares `bytes` and keeps them alive. Copies bytes
+// without an owner, and bytes that fit into the grpc_slice struct. Declares
+// device memory (memory::DeviceRange) for the lifetime of the slice.
 grpc_core::Slice ToSlice(memory::Bytes bytes);
 
 }  // namespace core

@@ -13,25 +13,25 @@
 namespace penstock {
 namespace core {
 
-// A second descriptor of the socket of a plain TCP endpoint. gRPC's endpoint
-// reads into slices of its own. This descriptor lets the caller receive
-// straight into other memory. The endpoint still writes.
+// A second descriptor of a plain TCP endpoint's socket. gRPC's endpoint reads
+// into slices of its own. With this descriptor, the caller receives into any
+// memory. The endpoint still writes.
 //
 // Use while the endpoint has no read in flight, in an ExecCtx. Destroy before
 // the endpoint. Thread-compatible.
 class SocketInput {
  public:
-  // Returns null if bytes of `endpoint` are not the socket's bytes, as with
-  // TLS. Also returns null if the process has few descriptors left, or if gRPC
-  // cannot watch one more.
+  // Returns null if the endpoint's bytes are not the bytes of the socket, as
+  // with TLS. Also returns null if the process has few descriptors left, or if
+  // gRPC cannot watch another descriptor.
   static std::unique_ptr<SocketInput> Create(grpc_endpoint* endpoint);
   ~SocketInput();
   SocketInput(const SocketInput&) = delete;
   SocketInput& operator=(const SocketInput&) = delete;
 
   int fd() const { return grpc_fd_wrapped_fd(fd_); }
-  // Schedules `closure` once when the socket has input, or has ended. Receive
-  // all input before: only new input is noticed.
+  // Schedules `closure` once when the socket has input or has ended. Receive
+  // all input before the call, because only new input is noticed.
   void Notify(grpc_closure* closure) { grpc_fd_notify_on_read(fd_, closure); }
   // Schedules the closure that waits.
   void Wake() { grpc_fd_set_readable(fd_); }
@@ -41,7 +41,8 @@ class SocketInput {
       : fd_(grpc_fd_create(fd, "penstock-input", /*track_err=*/false)) {}
 
   // Returns true if gRPC's poller watches the descriptor. gRPC does not report
-  // if adding the descriptor failed, and its input would then never be noticed.
+  // a failure to add the descriptor. Without this check, input would never be
+  // noticed.
   bool IsWatched() const;
 
   grpc_fd* const fd_;

@@ -32,8 +32,8 @@ struct SpinSources {
 //
 // At most one thread of the process sleeps in epoll_wait(), the designated
 // poller. The others wait for it to hand over. Only the designated poller
-// spins, and it must stay designated while it spins. Otherwise another thread
-// would take its place in epoll_wait(), and each event would wake that thread.
+// spins, and stays the designated poller while it spins. Otherwise another
+// thread would enter epoll_wait(), and each event would wake that thread.
 //
 // gRPC has no function to override between the designation and epoll_wait().
 // But gRPC reads the time at that point, to compute the timeout. This object is
@@ -48,8 +48,8 @@ class SocketSpin : public grpc_core::Timestamp::ScopedSource {
 
   // Returns the arguments of pollset_work().
   grpc_pollset_worker** worker() { return worker_; }
-  // Returns a finite deadline, because gRPC does not read the time for an
-  // infinite one.
+  // Returns a deadline that is never infinite, because gRPC does not read the
+  // time if the deadline is infinite.
   grpc_core::Timestamp deadline() const { return deadline_; }
 
   grpc_core::Timestamp Now() override;

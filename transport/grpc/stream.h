@@ -37,9 +37,9 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   void Accept(uint32_t id);
   // Starts gRPC's operations, and completes those that can complete now.
   void PerformOp(grpc_transport_stream_op_batch* op);
-  // Ends the stream, which then sends and receives nothing more. gRPC's
-  // operations complete with data that has arrived already, or else with
-  // `error`.
+  // Ends the stream, which then sends and receives nothing more. Each of gRPC's
+  // operations completes with the data that has arrived. An operation without
+  // data fails with `error`.
   void Close(const grpc_error_handle& error);
   // Closes a stream that the server never saw, as Close() does. gRPC retries
   // the call once.
@@ -71,9 +71,9 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   };
 
   // Decodes `metadata` to `*batch`. `implied_bytes` is the size of entries that
-  // HTTP/2 would send and Penstock omits. Returns RESOURCE_EXHAUSTED if both
-  // together exceed the limit, and INTERNAL if the metadata is malformed or
-  // gRPC does not allow it.
+  // HTTP/2 sends and Penstock omits. Returns RESOURCE_EXHAUSTED if the sum of
+  // both sizes exceeds the limit. Returns INTERNAL if the metadata is
+  // malformed, or if gRPC does not allow it.
   absl::Status ReceiveMetadata(absl::string_view metadata, size_t implied_bytes,
                                grpc_metadata_batch* batch);
   void CancelFor(const absl::Status& status);
@@ -81,8 +81,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   void CancelClosed(const grpc_error_handle& error);
   grpc_error_handle SendInitialMetadata(
       grpc_transport_stream_op_batch_payload* payload);
-  // Sends the message at once if the session can send it eagerly. Otherwise
-  // returns false.
+  // Sends the message immediately, with its bytes in the packet. Returns false,
+  // and sends nothing, if the message must be announced or must wait.
   bool SendEager(const grpc_core::SliceBuffer& message, bool compressed);
   // Sends or queues the message. Returns false if the message is queued:
   // on_complete then waits until the stream's window has room.

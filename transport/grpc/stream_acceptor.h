@@ -15,11 +15,11 @@
 namespace penstock {
 namespace core {
 
-// The opened streams of a server's transport, until gRPC has accepted them.
-// gRPC takes its function back by a transport operation, and frees `argument`
-// in the operation's on_consumed. Therefore on_consumed waits until no thread
-// is in the function. Call all functions under the transport's lock, in an
-// ExecCtx.
+// Keeps opened streams of a server's transport until gRPC accepts them. gRPC
+// accepts a stream by a function that it gives to the transport. gRPC withdraws
+// this function by a transport operation, and frees `argument` in the
+// operation's on_consumed. Therefore on_consumed waits until no thread runs the
+// function. Call all functions under the transport's lock, in an ExecCtx.
 class StreamAcceptor {
  public:
   // The function with which gRPC accepts streams.
@@ -36,11 +36,11 @@ class StreamAcceptor {
   // Refers to `session`, which must outlive this object.
   explicit StreamAcceptor(session::Session* session) : session_(session) {}
 
-  // Sets gRPC's function. With null, gRPC takes its function back: refuses the
-  // waiting streams and all later ones.
+  // Sets gRPC's function. Null withdraws the function: the waiting streams and
+  // all later ones are refused.
   void SetFunction(const Function& accept);
-  // Runs on_consumed of a transport operation, at once or later. `closure` may
-  // be null.
+  // Runs a transport operation's on_consumed, as soon as no thread runs gRPC's
+  // function. `closure` may be null.
   void Consume(grpc_closure* closure);
 
   // Records a stream that the peer has opened, or refuses the stream.

@@ -63,13 +63,13 @@ class Transport final : public grpc_transport,
     Transport* const transport_;
   };
 
-  // Receives the outcome of the negotiation, once, from an ExecCtx, without
+  // Called with the result of the negotiation, once, from an ExecCtx, without
   // locks. The status is OK if a path was chosen that satisfies the settings.
   // Otherwise the session is closed, and the status is the reason.
   using Settled = std::function<void(const absl::Status&)>;
 
-  // The configuration of a transport. The constructor sets the peer from the
-  // endpoint, and the connection's limits from `limits`.
+  // The configuration of a transport. The transport's constructor adds the
+  // peer, from the endpoint, and the connection's limits, from `limits`.
   struct Config : connection::Config {
     ChannelLimits limits;
     // The security information that channelz shows. May be null.
@@ -95,8 +95,8 @@ class Transport final : public grpc_transport,
   void Start();
   // Ends the session and all streams with the reason `why`.
   void Close(const absl::Status& why);
-  // Returns true if a message in device memory would be sent from the device
-  // now, without a host copy.
+  // Returns true if the transport can now send a message from device memory
+  // without a copy to the host.
   bool TakesDeviceMemory();
   // Returns the connection's channelz node, which counts streams and messages.
   // The node's id is the transport's key in the registry.

@@ -24,9 +24,9 @@ struct Bytes {
   const uint8_t* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
-  // The access to memory that the CPU cannot touch; null if the CPU can touch
-  // the memory. The bytes of a device are ready to be read: the creator of this
-  // object has waited for them.
+  // The access to memory that the CPU cannot touch. Null if the CPU can touch
+  // the memory. The creator of this object has already waited until the bytes
+  // of the device are ready.
   DeviceAccess* device = nullptr;
 
   absl::Span<const uint8_t> span() const { return {data, size}; }
@@ -54,8 +54,8 @@ struct Block {
 // the size.
 absl::StatusOr<Block> AllocateBlock(size_t size);
 
-// The smallest copy, in bytes, that is aligned like a Block. Smaller copies are
-// not aligned, and cost less.
+// The size, in bytes, from which a copy is aligned like a Block. Smaller copies
+// are not aligned, and cost less.
 constexpr size_t kAlignedBytes = 1024;
 // Copies `bytes` to memory that the result owns. Returns RESOURCE_EXHAUSTED as
 // AllocateBlock() does.
@@ -64,13 +64,13 @@ absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes);
 // Returns `bytes` if they have an owner, or else a copy with an owner.
 absl::StatusOr<Bytes> Own(Bytes bytes);
 
-// Returns `bytes` if they are on the host. Otherwise returns a copy on the
-// host, in memory of SetStagingMemory() or of the heap.
+// Returns `bytes` if they are on the host. Otherwise returns a copy in host
+// memory, which comes from SetStagingMemory() or from the heap.
 absl::StatusOr<Bytes> ToHost(Bytes bytes);
 
-// Sets the function by which ToHost() allocates, from memory of a fabric that
-// sends without another copy. `allocate` returns null if it has no memory, and
-// is called on any thread. Thread-safe.
+// Sets the function by which ToHost() allocates, so that a fabric can send the
+// copy without another copy. `allocate` returns null if it has no memory.
+// `allocate` is called on any thread. Thread-safe.
 void SetStagingMemory(std::shared_ptr<uint8_t> (*allocate)(size_t bytes));
 
 // The bytes of one message, in order, in the pieces in which they arrived.
@@ -89,8 +89,8 @@ class Payload {
   // Returns true if the CPU can touch all bytes.
   bool on_host() const;
 
-  // Returns the pieces that cover [offset, offset + length), which share the
-  // owners. Requires offset + length <= size().
+  // Returns the pieces that cover [offset, offset + length). The pieces share
+  // the payload's owners. Requires offset + length <= size().
   std::vector<Bytes> Part(size_t offset, size_t length) const;
   // Copies all bytes to `out`, which has room for size() of them. Requires
   // on_host().

@@ -20,26 +20,26 @@ class DeviceAccess;
 struct Destination {
   uint8_t* data = nullptr;
   size_t size = 0;
-  // The access to memory of a device; null for memory of the host. Code that
-  // cannot write to the device does not use the range.
+  // The access to memory of a device. Null for memory of the host. Code that
+  // cannot write to the device must not use the range.
   DeviceAccess* device = nullptr;
 };
 
-// The destinations of one message at a time, and a reference to their owner.
-// Thread-safe.
+// Memory into which a message is received, in several ranges, with a reference
+// to the memory's owner. Receives one message at a time. Thread-safe.
 class Destinations {
  public:
   // The time for which devices may keep the memory registered.
   enum class Registered {
     kForOneMessage,
-    // Registered as long as this object lives, within the devices' budgets.
-    // Suits memory into which many messages are received, one after another.
+    // Registered as long as this object lives, within the devices' budgets. Use
+    // for memory that receives many messages, one after another.
     kForLife,
   };
 
-  // Takes the ranges; `owner` keeps them valid. A range that is empty, or
-  // overlaps an earlier range, is never used. `anywhere` allows the message to
-  // be in any memory of devices. A range of a device allows this too.
+  // Takes the ranges. `owner` keeps the ranges valid. Ignores a range that is
+  // empty or overlaps an earlier range. If `anywhere`, the message may end up
+  // in any device memory. A device range allows this too.
   Destinations(const std::vector<Destination>& ranges,
                std::shared_ptr<const void> owner, Registered registered,
                bool anywhere = false);
@@ -53,12 +53,12 @@ class Destinations {
   // Returns true if the message may be in memory of devices.
   bool anywhere() const { return anywhere_; }
 
-  // Returns the right to write to the memory. The right ends with its last
-  // reference, on any thread. Returns null while the right is taken. Keeps
-  // `self` alive.
+  // Returns the exclusive right to write to the memory, or null while somebody
+  // else has the right. The right ends when its last reference is released, on
+  // any thread. Keeps `self` alive.
   static std::shared_ptr<const void> Take(std::shared_ptr<Destinations> self);
-  // Returns true if somebody has the right to write. If false, all their writes
-  // are visible to the caller.
+  // Returns true if somebody has the right to write. After false, the caller
+  // sees all writes of earlier holders.
   bool is_taken() const { return taken_.load(std::memory_order_acquire); }
 
  private:

@@ -1,4 +1,4 @@
-// Access to memory that the CPU cannot touch: a GPU's.
+// Access to memory that the CPU cannot touch, such as a GPU's.
 //
 // This is an interface, because transport/memory knows no driver;
 // transport/device does. Addresses of device memory are unique in the process,
@@ -21,9 +21,9 @@
 namespace penstock {
 namespace memory {
 
-// The shortest range that stays on the device. A shorter range is copied
-// through the host, because naming it to a peer, and copying it there by a
-// device, costs more.
+// The size, in bytes, from which a range stays on the device. A shorter range
+// is copied through the host, which costs less than naming the range to the
+// peer and copying by a device.
 constexpr size_t kMinDeviceBytes = 64 * 1024;
 
 // The limit of the name of an allocation, in bytes.
@@ -37,15 +37,15 @@ struct SharedAllocation {
   // The size of the allocation, and the offset of the range, in bytes.
   uint64_t size = 0;
   uint64_t offset = 0;
-  // The argument of Open() in the other process: 1 to kMaxDeviceHandleBytes
+  // The argument of Open() in the other process. Has 1 to kMaxDeviceHandleBytes
   // bytes.
   std::string handle;
   // Keeps the allocation alive: no process may free an allocation that another
   // one has open. Null if the program takes care of this. Releasing the last
   // reference may free the allocation, which may take long.
   std::shared_ptr<const void> memory;
-  // Expires when this process no longer uses the allocation; then only `memory`
-  // keeps the allocation alive.
+  // Expires when this process stops using the allocation. Afterwards only
+  // `memory` keeps the allocation alive.
   std::weak_ptr<const void> use;
 };
 
@@ -61,15 +61,15 @@ struct OpenAllocation {
 // A range of device memory that a network device can register.
 struct Dmabuf {
   base::UniqueFd fd;
-  // The offset of the range in the descriptor, which covers whole pages: the
-  // range's address, modulo a page of the host.
+  // The offset of the range in the descriptor. The descriptor covers whole host
+  // pages, so this is the range's address modulo the page size.
   uint64_t offset = 0;
 };
 
 // The memory of this process's devices. Thread-safe. The functions that copy
-// block the calling thread until the copy is done, but delay no other work. All
-// functions return an error, and never abort, whatever a driver or a caller
-// does.
+// block the calling thread until the copy is done, but delay no other work of
+// the device. All functions return an error, and never abort, whatever a driver
+// or a caller does.
 class DeviceAccess {
  public:
   virtual ~DeviceAccess() = default;
@@ -89,16 +89,15 @@ class DeviceAccess {
       absl::Span<const uint8_t> range) = 0;
 
   // Opens an allocation of `size` bytes of another process. `handle` and `size`
-  // came from that process, which may lie. Opens each handle once and shares
-  // the result. If the allocation cannot be opened here, returns an error with
-  // the reason in words: there is no such device, or the handle's process has
-  // gone.
+  // come from that process and may be wrong. Opens each handle once and shares
+  // the result. Fails if the allocation cannot be opened here, for example
+  // because there is no such device, or the other process has ended. The error
+  // states the reason.
   virtual absl::StatusOr<OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) = 0;
 
-  // Returns the number of the device that holds the range. Code that can access
-  // one device may be unable to access another. By default there is only one
-  // device.
+  // Returns the number of the device that holds the range. A caller may be able
+  // to access one device but not another. By default there is only device 0.
   virtual absl::StatusOr<int> OrdinalOf(absl::Span<const uint8_t> range) {
     return 0;
   }
@@ -110,10 +109,10 @@ class DeviceAccess {
 
   // Makes the writes of a network device to the range visible to the device's
   // own work, including copies. Call it after the CPU has seen the completion
-  // of the writes. Cheap if the device needs no flush, because it is called for
-  // each READ. Otherwise may block for some microseconds. Returns an error if
-  // the device failed: then nothing may write to it. By default, no network
-  // device may write.
+  // of the writes. Called for each READ, and cheap if the device needs no
+  // flush. Otherwise may block for some microseconds. Returns an error if the
+  // device failed; nothing may write to the device then. The default
+  // implementation fails, so that no network device writes.
   virtual absl::Status FlushWrites(absl::Span<const uint8_t> range) {
     return absl::UnimplementedError("writes of network devices are not seen");
   }

@@ -24,14 +24,14 @@ namespace memory {
 // buffer may be sent twice at the same time.
 class DeviceRange {
  public:
-  // Returns nothing while the bytes of the range are not ready, for example
-  // before a kernel has written them. Then returns OK, or the error because of
-  // which they never will be. Must not block.
+  // A function that returns nothing while the bytes of the range are not ready,
+  // for example before a kernel has written them. Then returns OK, or an error
+  // if the bytes will never be ready. Must not block.
   using Poll = std::function<absl::optional<absl::Status>()>;
 
-  // Refers to `access`, which must outlive all slices of the memory. A null
-  // `poll` means that the bytes are ready. All of `range` belongs to one
-  // allocation.
+  // Declares `range`, all of which belongs to one allocation. `access` must
+  // outlive all slices of the memory. A null `poll` means that the bytes are
+  // ready.
   DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access, Poll poll);
   DeviceRange(const DeviceRange&) = delete;
   DeviceRange& operator=(const DeviceRange&) = delete;
@@ -49,30 +49,30 @@ class DeviceRange {
   const std::shared_ptr<const Poll> poll_;
 };
 
-// Returns the access to the memory at `data`; null for memory of the host.
-// Costs one load while nothing is declared. Thread-safe.
+// Returns the access to the memory at `data`, or null for memory of the host.
+// Costs one load while no range is declared. Thread-safe.
 DeviceAccess* FindDevice(const void* data);
 
 // Returns nothing while a declaration says that bytes of `range` are not ready.
 // Then returns OK, or the first error of a declaration. Thread-safe.
 absl::optional<absl::Status> PollDevice(absl::Span<const uint8_t> range);
 
-// Declares that all messages of this process pass code that knows device
-// memory, so that SetDevicesOfProcess() may succeed. Thread-safe.
+// Declares that each message of this process passes through code that can
+// handle device memory. SetDevicesOfProcess() requires this. Thread-safe.
 void PermitDevices();
 
 // Declares that this process has devices. From now on, connections tell their
-// peers. `access` reaches the devices, and must live as long as the process.
-// Returns FAILED_PRECONDITION, with the reason in words, before PermitDevices()
-// and after RelyOnNoDevices(). Returns ALREADY_EXISTS if another access was
-// set. Thread-safe.
+// peers. `access` gives access to the devices, and must live as long as the
+// process. Returns FAILED_PRECONDITION, with the reason in words, before
+// PermitDevices() and after RelyOnNoDevices(). Returns ALREADY_EXISTS if
+// another access was set. Thread-safe.
 absl::Status SetDevicesOfProcess(DeviceAccess* access);
 // Returns the access of SetDevicesOfProcess(), or null.
 DeviceAccess* DevicesOfProcess();
 
-// Declares that code relies on messages without device memory: a channel has
-// filters that read messages. Returns false if DevicesOfProcess() is set; then
-// the code must not read messages.
+// Declares that some code relies on messages without device memory, for example
+// a channel's filters that read messages. Returns false if DevicesOfProcess()
+// is set; such code must not run then.
 bool RelyOnNoDevices();
 
 }  // namespace memory

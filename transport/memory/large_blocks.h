@@ -16,10 +16,10 @@ namespace penstock {
 namespace memory {
 
 // Allocates blocks on the heap, and keeps released blocks for later blocks of
-// the same size. glibc would return a large block to the system immediately.
-// The system clears each page of a new block at the first access, which may
-// take longer than receiving into it. Kept pages are marked with MADV_FREE: the
-// system may take them when memory is short. Thread-safe.
+// the same size. glibc returns a large block to the system immediately. The
+// system clears each page of a new block at the first access. Clearing a page
+// may take longer than receiving data into it. Kept pages are marked with
+// MADV_FREE: the system may take them when memory is short. Thread-safe.
 class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
  public:
   // Keeps at most `limit` bytes, in the most recently released blocks.
@@ -34,13 +34,14 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   // null if the heap has too little memory. A block may outlive this object.
   std::shared_ptr<uint8_t> Allocate(size_t size);
 
-  // Frees the blocks that have been kept since before the last call, and gives
-  // their pages back to the system. Starts the timer again if blocks are left.
+  // Frees the blocks that were kept before the previous call of FreeIdle(), and
+  // gives their pages back to the system. Starts the timer again if blocks are
+  // left.
   void FreeIdle();
-  // Sets the function that makes FreeIdle() be called once, later. `start` is
-  // called without locks when the first block is kept. If `start` returns
-  // false, it has failed, and is called again for the next block. Call
-  // SetTimer() at most once.
+  // Sets the function that arranges one later call of FreeIdle(). `start` is
+  // called, without locks, when the first block is kept. If `start` fails, it
+  // returns false and is called again for the next block. Call SetTimer() at
+  // most once.
   void SetTimer(std::function<bool()> start);
 
   size_t kept_bytes() const;
@@ -53,7 +54,7 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   };
 
   explicit LargeBlocks(size_t limit) : limit_(limit) {}
-  // Take and release the lock of Get() around a fork, because the child may
+  // Acquire and release the lock of Get() around a fork, because the child may
   // release blocks, too.
   static void BeforeFork();
   static void AfterFork();

@@ -19,16 +19,15 @@ namespace memory {
 // ranges, and otherwise the best fit. Within the first `roving_bytes`, a search
 // begins after the range that was allocated last (exercise 6 of that section).
 // Allocating and freeing take a time logarithmic in the number of free ranges.
-// There may be as many free ranges as slices: an application may keep every
-// second slice. Not thread-safe.
+// The number of free ranges has no bound: an application may keep every second
+// slice. Not thread-safe.
 class RangeAllocator {
  public:
   // The granule of offsets and lengths: a cache line, which is also the
   // alignment for vector loads of tensors.
   static constexpr uint64_t kGranule = 64;
-  // The number of free ranges that a search looks at in the order of addresses,
-  // before it takes the best fit. First fit keeps the allocated ranges close
-  // together.
+  // The number of free ranges that a search visits in address order, before it
+  // takes the best fit. First fit keeps allocated ranges close together.
   static constexpr int kNearby = 16;
 
   explicit RangeAllocator(uint64_t capacity, uint64_t roving_bytes = 0);

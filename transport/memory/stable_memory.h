@@ -2,10 +2,9 @@
 //
 // A device that has registered memory continues to use the pages that the
 // memory had at registration. If the program frees the memory and maps other
-// pages at the same addresses, the device reads and writes the wrong pages.
-// Nobody reports this, and hooks into the allocator cannot detect it reliably.
-// Therefore only a range that was declared here stays registered beyond its
-// use.
+// pages at the same addresses, the device reads and writes the wrong pages. No
+// error reports this, and hooks into the allocator cannot detect this reliably.
+// Therefore only a range that was declared here stays registered after its use.
 //
 // All functions here are thread-safe. Declarations hold for the whole process,
 // but not for a forked child: no device of the parent serves the child.
@@ -47,7 +46,7 @@ class StableMemoryWatcher {
  public:
   virtual ~StableMemoryWatcher() = default;
   // Drops everything that is kept about `range`. After this function returns,
-  // other pages may be mapped there. Called on the thread that ends the
+  // the program may map other pages there. Called on the thread that ends the
   // promise, without locks.
   virtual void OnOver(const StableRange& range) = 0;
 };
@@ -66,7 +65,7 @@ class StableMemory {
                                                                size_t size);
   StableMemory(const StableMemory&) = delete;
   StableMemory& operator=(const StableMemory&) = delete;
-  // Ends the promise. Returns when all watchers have been told; only then may
+  // Ends the promise. Blocks until all watchers have returned. Only then may
   // the caller unmap the range.
   ~StableMemory();
 

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace metrics {
 
-// The values of a label are those of an enum. Text or addresses of a peer never
-// become label values, so the number of series is bounded whatever peers do.
+// The labels of metrics. The values of each label are an enum. Text from a peer
+// never becomes a label value, so peers cannot increase the number of series.
 // labels.cc has the texts, in the same order.
 
 enum class Label {

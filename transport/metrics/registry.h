@@ -19,8 +19,8 @@
 namespace penstock {
 namespace metrics {
 
-// A part of the process that counts for itself, such as a connection. Counting
-// happens under the part's own lock, so it costs no more than an addition.
+// A part of the process that counts its own events, such as a connection.
+// Counting happens under the part's own lock, so it costs only an addition.
 class Source {
  public:
   virtual ~Source() = default;
@@ -56,7 +56,7 @@ class Registry {
 
   // Counts an event that is rare and belongs to no source. Takes no lock.
   void Count(Metric metric, std::initializer_list<Value> labels);
-  // Returns the number that Count() adds to, which lives as long as the
+  // Returns the cell to which Count() adds. The cell lives as long as the
   // registry. Returns null for labels that the metric does not have.
   std::atomic<uint64_t>* CellFor(Metric metric,
                                  std::initializer_list<Value> labels);
@@ -70,8 +70,8 @@ class Registry {
 
   // Calls `callback` when the first source is added, or immediately if a source
   // was added before. The callback runs on the thread that makes the source, so
-  // it must not block. The child of a fork calls it again, at the child's own
-  // first source.
+  // it must not block. In the child of a fork, the callback runs again at the
+  // child's own first source.
   void CallAtFirstSource(void (*callback)());
 
  private:
@@ -112,7 +112,7 @@ class Tally {
   std::atomic<uint64_t>* const cell_;
 };
 
-// One owner's part of a gauge, such as the bytes of one pool. The destructor
+// A part of a gauge, for example the bytes of one pool. The destructor
 // subtracts the part. Thread-safe.
 class Level {
  public:

@@ -15,9 +15,9 @@
 namespace penstock {
 namespace metrics {
 
-// CellOf() returns the index of a series' first cell in a Snapshot; a series
-// has one or more cells. Returns kNoCell if the metric does not have the
-// labels, which is a defect of the caller.
+// CellOf() returns the index of a series' first cell in a Snapshot. A series
+// has one cell, or several for a histogram. Returns kNoCell if the metric does
+// not have the labels, which is a bug in the caller.
 constexpr size_t kNoCell = SIZE_MAX;
 size_t CellOf(Metric metric, std::initializer_list<Value> labels);
 // Returns the metric's first cell. The cells of a series are adjacent.
@@ -33,7 +33,7 @@ class Snapshot {
   void Add(Metric metric, std::initializer_list<Value> labels, uint64_t value);
   void Add(Metric metric, std::initializer_list<Value> labels,
            const Histogram& histogram);
-  // Adds counters and histograms to `cells`, because they outlive the part that
+  // Adds counters and histograms to `cells`, which outlive the part that
   // counted. Leaves out gauges.
   void AddCountersTo(std::vector<uint64_t>* cells) const;
 

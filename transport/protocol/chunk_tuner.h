@@ -1,8 +1,8 @@
 // Chooses the size of the pieces in which a side reads messages over one path.
 //
 // Measures the latency and the bandwidth of a path by its first reads after an
-// idle time. These reads follow one another. Counted from the begin of the
-// first read, each of them ends after
+// idle time. These reads follow one another. Counted from the start of the
+// first read, each read ends after
 //
 //   time = latency + bytes up to the end of the read / bandwidth
 //
@@ -12,16 +12,16 @@
 //
 // - n pieces hold kPipes times the capacity of the path, which is latency times
 //   bandwidth. The path then stays busy while the next pieces are requested.
-//   This rule makes no piece smaller than the start size, which would gain
-//   nothing.
+//   This rule never makes a piece smaller than the start size, because smaller
+//   pieces would gain nothing.
 // - One piece takes at most kMaxDelayNs more than an n-th of the latency,
 //   because a small message may wait behind the piece. Bytes within the
 //   capacity of the path delay nobody: pieces that do not fill the path would
 //   only leave it idle.
 //
-// A path that is never idle shows only its bandwidth: the bytes in flight at
-// some moment, divided by the time until they have arrived. A time hardly
-// longer than the shortest read of the path is ignored, because it shows
+// On a path that is never idle, only the bandwidth can be measured: the bytes
+// in flight at some moment, divided by the time until they have arrived. A time
+// hardly longer than the shortest read of the path is ignored, because it shows
 // latency rather than bandwidth.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_CHUNK_TUNER_H_
@@ -43,9 +43,9 @@ namespace protocol {
 // and for OnReadDone() while wants_end(). Not thread-safe.
 class ChunkTuner {
  public:
-  // Limits the time that one piece may take on the path, beyond its share of
-  // the latency. The size may exceed the estimate by SteppedSize::kMargin,
-  // which makes the limit a millisecond.
+  // Limits the time that one piece may occupy the path, beyond its share of the
+  // latency. The size may exceed the estimate by SteppedSize::kMargin, so the
+  // time may reach a millisecond.
   static constexpr double kMaxDelayNs = 600 * 1000;
   // The number of pieces in flight, in capacities of the path. Two keep the
   // path busy even if the size is below the estimate by SteppedSize::kMargin.
@@ -55,8 +55,8 @@ class ChunkTuner {
   static constexpr double kPipes = 4;
 
   // Makes a tuner. `first_is_pushed`: the peer sends the first piece of each
-  // message without a request. This hides latency for as long as the piece
-  // takes, so only the rest of the latency is measured.
+  // message without a request. The transfer of this piece hides a part of the
+  // latency, so only the rest of the latency is measured.
   ChunkTuner(const SizeBounds& bounds, bool first_is_pushed, int max_reads)
       : size_(bounds),
         start_(bounds.start),
@@ -100,22 +100,23 @@ class ChunkTuner {
   int under_way_ = 0;
   double ns_per_byte_ = 0;  // the last measurement; 0: none yet
 
-  // The points of the opening reads: the reads that follow Begin(), until one
-  // of them ends or another message begins.
+  // The measured points of the opening reads. Opening reads are the reads after
+  // Begin(), until the first of them ends or another message begins.
   LineFit fit_;
   bool opening_ = false;   // the next read is an opening read
   bool measures_ = false;  // an opening read is under way
   uint64_t begun_ns_ = 0;
-  // The bytes up to the end of each opening read. Reads beyond the array are
-  // not measured.
+  // For each opening read, the bytes up to its end. The array's size limits the
+  // number of measured reads.
   std::array<size_t, 16> ends_;
   size_t opened_ = 0;
   size_t ended_ = 0;
   Point last_;           // the last point, not in fit_ yet
   double least_ns_ = 0;  // the shortest time of an opening read; 0: none yet
 
-  // The points of the probes. While the path is busy, one read at a time is a
-  // probe: the tuner measures its time, and the bytes in flight at its start.
+  // The measured points of the probes. While the path is busy, one read at a
+  // time is a probe: the tuner measures its time, and the bytes in flight at
+  // its start.
   LineFit busy_;
   std::deque<size_t> sizes_;  // of the reads under way, while adapts()
   size_t bytes_under_way_ = 0;

@@ -8,16 +8,15 @@
 //              waiting for the read        w
 //
 // The costs are equal at s = (w + 2 a) / (2 c - e). The sender measures c, a
-// and e on its own side as it sends, and assumes the same for the peer. The
-// time from announcement to release spans four one-way latencies: announcement,
-// request, answer and release. The answer arrives two one-way latencies later
-// than an eager message would. Therefore w is half of the fixed part of that
-// time. w is 0 if the peer does not have to send a request.
+// and e on its own side while it sends, and assumes the same values for the
+// peer. The time from announcement to release spans four one-way latencies:
+// announcement, request, answer and release. The answer arrives two one-way
+// latencies later than an eager message would. Therefore w is half of the fixed
+// part of that time. w is 0 if the peer does not have to send a request.
 //
-// Other messages wait behind an eager message as they wait behind the pieces of
-// an announced message in flight. Therefore the limit stays so low that a
-// message does not occupy the link for longer than such pieces may (see
-// ChunkTuner).
+// Other messages wait behind an eager message, and also behind the pieces of an
+// announced message. Therefore an eager message may occupy the link only as
+// long as such pieces may (see ChunkTuner).
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
@@ -31,8 +30,8 @@
 namespace penstock {
 namespace protocol {
 
-// The tuner of one path. Has no clock. The caller may report just a few of the
-// messages. Not thread-safe.
+// The tuner of one path. Has no clock. The caller need not report every
+// message. Not thread-safe.
 class EagerTuner {
  public:
   // Makes a tuner. `peer_asks`: the peer has to request announced messages,

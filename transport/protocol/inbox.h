@@ -67,8 +67,8 @@ class Inbox {
   }
 
  private:
-  // The items, oldest first. Three are inline: a whole unary call, if it
-  // arrives before the stream is attached.
+  // The items, oldest first. Three fit without an allocation: a whole unary
+  // call may arrive before the stream is attached.
   base::Fifo<Item, 3> items_;
   size_t metadata_items_ = 0;
   uint64_t last_id_ = 0;

@@ -7,11 +7,11 @@ namespace penstock {
 namespace protocol {
 
 // Fits a line by least squares. The weight of a point decays as newer points
-// arrive. Ignores an odd point: its time is more than twice, or less than half,
-// of the line's value, for example because a thread did not run. Forgets all
-// earlier points after many odd points in a row, because the times have
-// changed. Also forgets points that are not near any line, for example because
-// two different links produced them. Not thread-safe.
+// arrive. Ignores an outlier, whose time is more than twice, or less than half,
+// of the line's value. For example, a thread may not have run. Forgets all
+// earlier points after many outliers in a row, because the times have changed.
+// Also forgets points that are not near any line, for example because two
+// different links produced them. Not thread-safe.
 class LineFit {
  public:
   LineFit() = default;

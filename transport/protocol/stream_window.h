@@ -16,10 +16,10 @@ constexpr uint64_t kMessageOverhead = 64;
 
 inline uint64_t MessageCost(uint64_t bytes) { return bytes + kMessageOverhead; }
 
-// The sender's side. A message may be sent while open(), that is while the
-// unread bytes are fewer than the window. The last message may exceed the
-// window, so a message of any size can be sent. The receiver's memory is
-// limited to the window and one message. Not thread-safe.
+// The sender's side. A message of any size may be sent while open(), that is,
+// while the unread bytes are fewer than the window. The last message may
+// therefore exceed the window, and the receiver holds at most the window and
+// one message. Not thread-safe.
 class SendWindow {
  public:
   explicit SendWindow(uint64_t window) : window_(window) {}
@@ -41,9 +41,9 @@ class SendWindow {
 };
 
 // The receiver's side. Collects the cost of read messages, and returns it in
-// quarters of the window, so that one kCredit frame covers many messages. A
-// blocked sender has at least a whole window unread, so it gets credit in time.
-// Not thread-safe.
+// quarters of the window, so that one kCredit frame covers many messages. If
+// the sender is blocked, at least a whole window is unread. Reading these
+// messages returns credit long before the sender is idle. Not thread-safe.
 class ReceiveWindow {
  public:
   explicit ReceiveWindow(uint64_t window) : threshold_(window / 4) {}

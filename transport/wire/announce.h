@@ -19,15 +19,15 @@ namespace wire {
 // Limits the parts of a region, so that an announcement fits into one frame.
 constexpr size_t kMaxParts = 512;
 
-// Limits the bytes of a message: 1 TiB. No host sends more at once, and sums of
-// such lengths do not overflow 64 bits.
+// Limits the bytes of a message to 1 TiB. No host sends more at once, and sums
+// of such lengths fit into 64 bits.
 constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 40;
 
 // Returns the limit of parts in a region, for a message of `length` bytes: one
-// part, and two more for each 4 KiB. A sender leaves only pieces of 4 KiB or
-// more in place, with at most one copied part before and one after each. The
-// limit keeps the receiver's cost of parts proportional to the bytes, which its
-// windows and budgets count.
+// part, and two more for each 4 KiB. A sender makes a part of its own only for
+// a piece of at least 4 KiB. Smaller pieces between two such pieces are copied
+// into one part. The limit keeps the receiver's cost proportional to the bytes,
+// which windows and budgets limit.
 inline size_t MaxParts(uint8_t version, uint64_t length) {
   constexpr uint64_t kBytesOfTwoParts = 4 * 1024;
   if (version < 2) return 1;

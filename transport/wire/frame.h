@@ -14,14 +14,14 @@
 namespace penstock {
 namespace wire {
 
-// The versions of the protocol after the negotiation, in which the two sides
-// agree on one. In version 2 an announced message may have several parts.
+// The versions of the protocol. The two sides agree on one version in the
+// negotiation. In version 2 an announced message may have several parts.
 constexpr uint8_t kOldestVersion = 1;
 constexpr uint8_t kVersion = 2;
 
 constexpr size_t kFrameHeaderBytes = 32;
 // Limits the size of a frame, including its header. Such a frame fits into one
-// packet of any fabric. A longer payload is sent as several frames, its
+// packet of any fabric. A longer payload is sent in several frames, called
 // fragments.
 constexpr size_t kMaxFrameBytes = 16 * 1024;
 constexpr size_t kMaxFramePayload = kMaxFrameBytes - kFrameHeaderBytes;
@@ -56,11 +56,11 @@ constexpr uint8_t kCompressed = 2;     // of a message: compressed by gRPC
 constexpr uint8_t kLast = 4;           // of a message: implies a kHalfClose
 constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 
-// A flag in a server's kReset, next to the status code. Set if no application
-// has seen the stream. The client may then safely try again.
+// A flag next to the status code in a server's kReset. Set if no application
+// has seen the stream, so that the client may safely try again.
 constexpr uint32_t kRefused = 0x80000000;
-// The last stream in a kGoaway whose sender does not know that stream yet.
-// Another kGoaway will name the stream.
+// The last stream in a kGoaway whose sender does not know the last stream yet.
+// A later kGoaway will name the stream.
 constexpr uint32_t kLastStreamUnknown = 0xffffffff;
 
 struct FrameHeader {
@@ -73,8 +73,9 @@ struct FrameHeader {
   uint64_t ack = 0;       // the sender has received all frames up to this one
 };
 
-// Returns true if frames of this type have a sequence number. Such frames are
-// kept until they are acknowledged, and sent again if a path is lost.
+// Returns true if frames of this type have a sequence number. The sender keeps
+// such frames until they are acknowledged, and sends them again if a path is
+// lost.
 bool IsSequenced(FrameType type);
 
 // Appends the frame to `*out`. Requires payload.size() == header.length.

@@ -14,8 +14,8 @@
 namespace penstock {
 namespace wire {
 
-// Limits a stream's window, in bytes. A side must hold as many bytes for a peer
-// that does not read a stream. Our own window is 4 MiB.
+// Limits a stream's window, in bytes. A side must be able to hold this many
+// unread bytes for each stream. Penstock's own window is 4 MiB.
 constexpr uint32_t kMaxStreamWindow = 64 * 1024 * 1024;
 
 // A fabric over which the sender could be reached.
@@ -23,8 +23,8 @@ struct FabricOffer {
   std::string fabric;  // the fabric's name, at most 15 bytes
   // True if the sender can use the fabric.
   bool usable = false;
-  // The data that the peer needs to connect, if the fabric is usable. Otherwise
-  // the reason, for the peer's log. At most 1 KiB.
+  // If the fabric is usable, the data that the peer needs to connect. Otherwise
+  // the reason why not, for the peer's log. At most 1 KiB.
   std::string data;
 };
 

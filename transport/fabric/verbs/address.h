@@ -48,8 +48,9 @@ absl::StatusOr<std::vector<Address>> InterfaceAddresses();
 
 // Returns the addresses as text, one line for each: "<address> <port>".
 std::string MakeOffer(const std::vector<Address>& addresses);
-// The limit of addresses in an offer. ParseOffer() parses the text of
-// MakeOffer(). ParseOffer() returns INVALID_ARGUMENT for other text.
+// Limits the number of addresses in an offer. An offer is a text that
+// MakeOffer() writes and ParseOffer() parses. ParseOffer() returns
+// INVALID_ARGUMENT for any other text.
 constexpr size_t kMaxOffered = 16;
 absl::StatusOr<std::vector<Address>> ParseOffer(absl::string_view offer);
 

@@ -18,8 +18,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A copy of an event. The event itself has been acknowledged, because an
-// identifier cannot be destroyed before.
+// A copy of a connection manager's event. The event itself is acknowledged when
+// it is copied, because rdma_destroy_id() blocks until all events of the
+// identifier are acknowledged.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_ERROR;
   int status = 0;

@@ -27,11 +27,11 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The size of a packet's buffer, in bytes. Has room for the packet's header
-// too.
+// The size of a packet's buffer, in bytes: the largest packet and its header.
 constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
-// Limits the requests that have not ended: packets, reads, and the two requests
-// of each large message that bind its window and invalidate it.
+// Limits the requests in flight. Requests are packets, reads, and two for each
+// large message: one binds the message's window, and one invalidates the
+// window.
 constexpr uint32_t kSendRequests = 128;
 
 // One connection over a queue pair, which the connection manager sets up.
@@ -78,11 +78,11 @@ class CmConnection : public CmHandler, public Supervised {
 
   Completions* completions() { return completions_.get(); }
   Receives* receives() { return receives_.get(); }
-  // Returns the domain. All connections of the device share it if they use
-  // windows.
+  // Returns the protection domain. If connections use windows, all connections
+  // of the device share one domain.
   Domain* domain() const { return domain_.get(); }
-  // Return this connection's shares of the pools, in addition to packet
-  // buffers.
+  // Return this connection's quotas of the shared pools. Buffers of packets are
+  // not counted.
   const std::shared_ptr<Quota>& exposed_quota() const { return exposed_quota_; }
   const std::shared_ptr<Quota>& read_quota() const { return read_quota_; }
 
@@ -99,8 +99,9 @@ class CmConnection : public CmHandler, public Supervised {
   void OnCmEvent(CmEvent event) override;
 
   // Posts the requests that were added to `queue`. Loses the connection if the
-  // device refuses them. Also notes the requests in flight for the supervisor.
-  // Therefore call Post() after requests have ended, even if none were added.
+  // device refuses the requests. Also tells the supervisor how many requests
+  // are in flight. Therefore call Post() after requests have ended, even if
+  // none were added.
   void Post(SendQueue* queue);
   // Returns true once when the supervisor wants a signaled probe posted.
   bool TakeProbeRequest() { return wants_probe_.exchange(false); }

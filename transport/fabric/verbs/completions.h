@@ -17,10 +17,10 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A completion queue. Keeps the completions that were taken off the device's
-// queue, until Take(). The device offers no query for waiting completions, so
-// HasInput() takes some off. Thread-safe, except Take() and ClearWakeup(),
-// which only the owner calls.
+// A completion queue. HasInput() must take completions off the device's queue,
+// because the device cannot say whether completions wait. This object keeps
+// them until Take(). Thread-safe, except Take() and ClearWakeup(), which only
+// the owner calls.
 class Completions {
  public:
   static absl::StatusOr<std::unique_ptr<Completions>> Create(
@@ -31,8 +31,8 @@ class Completions {
 
   ibv_cq* queue() const { return queue_.get(); }
 
-  // Returns true if Take() would find something. May return true while another
-  // thread looks.
+  // Returns true if Take() would return a completion. May also return true
+  // while another thread checks.
   bool HasInput();
   // Takes the oldest completions, at most `max`. Returns their number, or a
   // negative number if the device has failed.

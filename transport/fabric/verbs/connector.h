@@ -27,7 +27,7 @@ struct Route {
   Address destination;
 };
 
-// One attempt to connect, over one route after another.
+// One attempt to connect. Tries one route after another.
 //
 //   state       event              action                        next
 //   kIdle       begins             resolve the first address     kAddress

@@ -13,8 +13,9 @@ namespace fabric {
 namespace verbs {
 
 // The credits of one side of a connection. Each side posts a fixed number of
-// receives. A packet uses one receive until its buffer is posted again; the
-// next packet to the peer grants the credit for that receive.
+// receives. A packet from the peer uses one receive, and costs the peer one
+// credit. Once the receive's buffer is posted again, the next packet to the
+// peer gives the credit back.
 //
 // Follows the rule of SMB Direct ([MS-SMBD] 3.1.5.1): the last credit is only
 // for a packet that grants credits. A packet that leaves its sender without
@@ -39,8 +40,8 @@ class Credits {
   // Returns true if enough credits are owed to justify a separate packet.
   bool MustGrant() const { return owed_ >= receives_ / 2 && available_ > 0; }
 
-  // Records that a packet has arrived, and that its buffer is posted again.
-  // Owes the peer a credit for it.
+  // Records that a packet has arrived, and that its buffer is posted again. The
+  // next packet to the peer gives this credit back.
   void OnReceived() { ++owed_; }
   // Adds the credits that the peer grants. Returns DATA_LOSS if the peer grants
   // more credits than were used.

@@ -21,8 +21,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Caches, for each device, the trust in its windows, its access to GPUs, and
-// the domain that its connections share. Thread-safe.
+// Caches facts about each device: whether its windows are trusted, how it
+// reaches GPUs, and the domain that its connections share. Thread-safe.
 class Devices {
  public:
   // Returns the shared instance of all fabrics that use `api`. Makes one if
@@ -31,9 +31,9 @@ class Devices {
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
-  // For tests only, before devices are used: sets the rule of later trials for
-  // windows whose range is not enforced. Only code in tests/ calls this, and no
-  // setting or environment variable of a program does.
+  // Sets, for tests only, which failures of windows later trials tolerate. Call
+  // before devices are used. No setting or environment variable of a program
+  // reaches this function.
   static void SetRangeRuleForTest(RangeRule rule);
 
   // Returns the trust in the device's windows, or in few words the reason why
@@ -42,8 +42,8 @@ class Devices {
   // inconclusive test.
   absl::StatusOr<WindowTrust> WindowsOf(ibv_context* device, uint8_t port);
 
-  // Returns the access to GPUs of the device with this GUID. Tries access
-  // through `port`, a port of the device, as given by the first call.
+  // Returns the access to GPUs of the device with this GUID. The first call for
+  // a device decides which `port` is used for trials.
   std::shared_ptr<GpuDirect> GpuDirectOf(ibv_context* device, uint64_t guid,
                                          uint8_t port);
 
@@ -65,9 +65,9 @@ class Devices {
   Api* const api_;
   const uint32_t fork_count_;
   base::Mutex mu_;
-  // The verdicts by device. The key contains the GUID, because the pointer of a
-  // closed device may be reused for another device. The key contains the rule,
-  // because a test may change it.
+  // The verdicts by device. The key has the GUID as well, because a new device
+  // may get the pointer of a closed one. The key also has the rule, because a
+  // test may change the rule.
   std::map<std::tuple<ibv_context*, uint64_t, RangeRule>, Verdict> verdicts_
       ABSL_GUARDED_BY(mu_);
   std::map<ibv_context*, std::weak_ptr<Domain>> domains_ ABSL_GUARDED_BY(mu_);

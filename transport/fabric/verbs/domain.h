@@ -66,8 +66,8 @@ class Domain {
   // Returns the pool for copies that peers read.
   Pool* exposed_pool() { return exposed_pool_.get(); }
 
-  // Returns memory to read into: of private_pool() within `quota`, or else of
-  // the heap, where the last large block is reused.
+  // Returns memory to read into. Takes the memory from private_pool() within
+  // `quota`, or else from the heap. The heap's last large block is reused.
   absl::StatusOr<memory::Block> AllocateForRead(
       size_t size, const std::shared_ptr<Quota>& quota);
   // Returns an object that keeps the program's memory registered for READs.
@@ -85,9 +85,9 @@ class Domain {
   // the bytes.
   Registered FindForWindow(const memory::Bytes& bytes);
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
-  // may_expose_gpus() returns true if memory of some GPU may be exposed in
-  // place. GetGpuToExpose() returns a registration for a window on `bytes`, or
-  // for reads by the region's own key.
+  // may_expose_gpus() returns true if the memory of some GPU may be exposed
+  // without a copy to the host. GetGpuToExpose() returns a registration of
+  // `bytes`, for a window or for reads by the region's own key.
   bool may_expose_gpus() const {
     return with_windows_ && gpu_direct_->may_be(GpuUse::kSend);
   }

@@ -22,20 +22,20 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// With windows: binds memory windows of type 2 only to the bytes of each
-// exposure, and exposes the bytes under the windows' keys. A window covers a
-// copy in the pool, or a piece of the payload itself if registering the piece
-// pays. Registering pays for a piece that is registered already, large, or
-// declared stable, or that is on a GPU which the device reaches. The copied
-// pieces share one window. Copies go to the heap if the pool has no room.
+// Exposes payloads for the peer to read, in one of two ways. With windows:
+// binds memory windows of type 2 to the bytes of each exposure, and gives the
+// windows' keys to the peer. Exposes a piece of the payload without a copy if
+// the piece is registered already, large, declared stable, or on a GPU that the
+// device reaches. Copies the other pieces to the pool, or to the heap if the
+// pool has no room. The copied pieces share one window.
 //
 // If no window can be bound on a GPU's piece, the piece gets its own region, at
 // addresses that only the peer is told. The region ends with the exposure.
 //
-// Without windows: stages every payload, that is, copies it to the pool and
-// exposes it under the pool's key. The peer could also read earlier payloads
-// that were staged for it, but nothing else. A READ that the device repeats
-// late, as Soft-RoCE does, is answered, because refusing it would end the
+// Without windows: copies every payload to the pool, and gives the pool's key
+// to the peer. With this key the peer can read earlier payloads that were
+// copied for it, but nothing else. The pool's key stays valid because a device
+// may repeat a READ late, as Soft-RoCE does. A refused READ would end the
 // connection.
 //
 // Used by one thread at a time.
@@ -50,8 +50,8 @@ class Exposer {
   // RESOURCE_EXHAUSTED is a normal answer.
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts);
-  // Ends the exposure. Adds the request that invalidates its window. The caller
-  // posts the request.
+  // Ends the exposure. Adds the request that invalidates the exposure's window
+  // to the queue. The caller posts the queue.
   void Withdraw(const RemoteRegion& region);
   // Adds the invalidations for which the queue had no room.
   void Invalidate();
@@ -82,8 +82,8 @@ class Exposer {
                                            size_t max_parts);
   // Returns true if registering `bytes` in place costs less than copying them.
   bool MayStay(const memory::Bytes& bytes);
-  // Returns a registration of `bytes` in place. Returns a null region if they
-  // cannot be registered.
+  // Returns a registration of `bytes` themselves, for an exposure without a
+  // copy. Returns a null region if `bytes` cannot be registered.
   Registered RegionInPlace(const memory::Bytes& bytes);
   absl::StatusOr<Copy> MakeCopy(size_t size);
   absl::StatusOr<Exposure> ExposeParts(const memory::Payload& payload,
@@ -108,8 +108,8 @@ class Exposer {
   std::map<std::pair<uint64_t, uint64_t>, Exposed> exposed_;
   std::vector<MemoryWindow> free_windows_;
   std::deque<Exposed> to_invalidate_;  // the queue had no room yet
-  // Exposures whose invalidation is in flight. The peer may read their memory
-  // until the request has ended.
+  // Exposures that are being invalidated. The peer may read their memory until
+  // the request that invalidates the window has ended.
   std::deque<Exposed> invalidating_;
 };
 

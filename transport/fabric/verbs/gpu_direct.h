@@ -37,28 +37,30 @@ class GpuDirect {
   GpuDirect(const GpuDirect&) = delete;
   GpuDirect& operator=(const GpuDirect&) = delete;
 
-  // Returns the knowledge about the GPU of `bytes`; the result lives as long as
-  // this object. Keeps separate knowledge for each GPU, because each may be
-  // behind a different switch or IOMMU. Also separates bytes with a name
-  // (memory::DeviceAccess::Share) from bytes without, which are of various
-  // kinds, such as memory of another process.
+  // Returns the known ways to reach the GPU of `bytes`. The result lives as
+  // long as this object. Each GPU has its own GpuReach, because each may be
+  // behind a different switch or IOMMU. Named and unnamed bytes have different
+  // ones, too. Bytes are named if memory::DeviceAccess::Share() has a name for
+  // their allocation. Unnamed bytes are of various kinds, for example memory of
+  // another process.
   absl::StatusOr<GpuReach*> ReachOf(const memory::Bytes& bytes, bool is_named);
-  // Returns true if named memory of some GPU may be usable. Does not wait for
-  // trials.
+  // Returns true if named memory of some GPU may be usable. Does not wait for a
+  // trial.
   bool may_be(GpuUse use) const;
 
   // Registers `range`, memory of `gpu`, under its own addresses, for windows
-  // and for this side's READs. `access` is for a region by peermem. A region by
-  // dmabuf allows READs only, because Linux binds no window to it. The region
-  // keeps the memory, so the addresses may refer to other memory while the
-  // region exists.
+  // and for this side's READs. `access` applies only to a region by peermem. A
+  // region by dmabuf allows READs only, because Linux cannot bind a window to
+  // such a region. A region keeps the memory itself. If the program frees the
+  // memory, the same addresses may belong to other memory while the region
+  // exists.
   absl::StatusOr<MemoryRegion> Register(GpuWay way, ibv_pd* pd,
                                         memory::DeviceAccess* gpu,
                                         absl::Span<const uint8_t> range,
                                         int access);
-  // Registers `range` by dmabuf for peers to read by the region's own key, at
-  // unpredictable addresses (ibv_mr::addr), because the key is valid for every
-  // connection in the domain.
+  // Registers `range` by dmabuf. Peers read by the region's own key, which is
+  // valid for every connection in the domain. Therefore the region's addresses
+  // (ibv_mr::addr) are unpredictable.
   absl::StatusOr<MemoryRegion> RegisterForPeers(
       ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range);
 
@@ -87,8 +89,8 @@ class GpuDirect {
   const uint8_t port_;
 
   mutable base::Mutex mu_;
-  // The reaches, by the GPUs' owner, their number, and the existence of a name.
-  // Entries are never removed.
+  // The GpuReach for each GPU. The key is the GPU's owner, the GPU's number,
+  // and true if the memory has a name. Entries are never removed.
   std::map<std::tuple<const memory::DeviceAccess*, int, bool>,
            std::unique_ptr<GpuReach>>
       reaches_ ABSL_GUARDED_BY(mu_);

@@ -30,19 +30,19 @@ enum class GpuUse {
   kReceive,  // READs of this side write to it
 };
 
-// Finds the way that works for each use, and remembers it. Only a test shows
-// which way works. The first test uses the first memory that the program sends
-// or receives. A success holds as long as this object. A failure holds for a
-// while, because the range may have been unusual, or a kernel module may be
-// loaded later. Thread-safe.
+// Finds and remembers how an RDMA device can register a GPU's memory, for each
+// use. Only a test shows which way works. The first test uses the first memory
+// that the program sends or receives. A success holds as long as this object. A
+// failure holds for a while, because the range may have been unusual, or a
+// kernel module may be loaded later. Thread-safe.
 class GpuReach {
  public:
   // Registers a range by `way`. If `is_trial`, also finds out if the bytes
   // arrive.
   using Attempt = absl::FunctionRef<absl::Status(GpuWay way, bool is_trial)>;
 
-  // Starts without a known way. After some failures, tests nothing for `pause`,
-  // and from then on once per pause.
+  // Starts without a known way. After some failures, tests nothing for `pause`.
+  // From then on tests once per `pause`.
   explicit GpuReach(absl::Duration pause = absl::Minutes(1)) : pause_(pause) {}
   GpuReach(const GpuReach&) = delete;
   GpuReach& operator=(const GpuReach&) = delete;
@@ -60,14 +60,14 @@ class GpuReach {
   // there is no way.
   absl::Status Register(GpuUse use, Attempt attempt);
 
-  // Returns the way in which the memory is reached, in words: "GPUDirect by
-  // dmabuf". Empty while unknown. `with_windows` is true if peers may read at
-  // all.
+  // Returns how the memory is reached, in words: "GPUDirect by dmabuf". Returns
+  // an empty text while this is unknown. `with_windows` is true if peers can
+  // read the memory.
   std::string Describe(bool with_windows) const;
 
  private:
   enum class State { kUnknown, kByDmabuf, kByPeermem };
-  // The known state, guarded by the lock. The first two members may also be
+  // The known result. Changed only under the lock. The first two members may be
   // read without the lock.
   struct Known {
     std::atomic<State> state{State::kUnknown};
@@ -89,8 +89,8 @@ class GpuReach {
   mutable base::Mutex mu_;
   Known send_;
   Known receive_;
-  // The error of the last range that could not be registered although other
-  // ranges can.
+  // The error of the last range that could not be registered. Other ranges
+  // could be registered.
   absl::Status last_failure_ ABSL_GUARDED_BY(mu_);
 };
 

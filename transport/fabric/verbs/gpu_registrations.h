@@ -30,8 +30,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The limits of regions that are kept while unused, and of regions that are
-// made for a single use.
+// Limits the unused regions that are kept. Also says which memory is worth a
+// region of its own.
 struct GpuKeeping {
   uint64_t bytes = 0;
   size_t regions = 256;
@@ -69,8 +69,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   // Memory for peers to read.
   struct ToSend {
     SharedRegistration region;
-    // True if peers read the whole region by its own key, from ibv_mr::addr on.
-    // If false, a window must be bound to the region.
+    // True if peers read by the region's own key, which covers the whole region
+    // from ibv_mr::addr on. If false, a window must be bound to the region.
     bool by_key = false;
   };
 
@@ -84,9 +84,9 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
 
   // Return a region that covers the bytes of a GPU, by the way that works: for
   // peers to read, or as a destination of READs. The region covers the whole
-  // allocation, if the allocation is not too large. Bytes without an id must be
-  // more than `least_unnamed`. The caller keeps the bytes as long as the
-  // region. May block, for a trial (gpu_reach.h).
+  // allocation, if the allocation is not too large. Fails for bytes without an
+  // id unless there are more than `least_unnamed`. The caller keeps the bytes
+  // as long as the region. May block, for a trial (gpu_reach.h).
   absl::StatusOr<ToSend> GetToSend(const memory::Bytes& bytes,
                                    size_t least_unnamed);
   absl::StatusOr<SharedRegistration> GetToReceive(
@@ -127,19 +127,19 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   GpuRegistrations(std::shared_ptr<const ProtectionDomain> domain,
                    std::shared_ptr<GpuDirect> direct, int access,
                    GpuKeeping keeping);
-  // A range of GPU memory, the allocation that contains it, if that has an id,
-  // and the knowledge about the GPU.
+  // A range of GPU memory, its allocation if the allocation has an id, and the
+  // GPU's GpuReach.
   struct Piece {
     memory::Bytes bytes;
     absl::optional<memory::SharedAllocation> allocation;
     GpuReach* reach = nullptr;
   };
-  // Returns the piece that `bytes` are. Returns an error if the bytes cannot,
-  // or should not, be registered for `use`.
+  // Describes `bytes` as a piece. Returns an error if the bytes cannot, or
+  // should not, be registered for `use`.
   absl::StatusOr<Piece> Look(GpuUse use, const memory::Bytes& bytes,
                              size_t least_unnamed);
-  // Returns an existing region, or makes a region. For a trial, the region
-  // covers only the bytes.
+  // Returns an existing region for the piece, or makes one. If `is_trial`, the
+  // region covers only the piece's bytes, not the whole allocation.
   absl::StatusOr<SharedRegistration> Get(GpuWay way, const Piece& piece,
                                          bool is_trial);
   SharedRegistration FindLocked(GpuWay way, const Piece& piece)

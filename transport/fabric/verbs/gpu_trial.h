@@ -17,19 +17,19 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Limits the time of one trial. Shorter than for windows on the host's memory,
-// because a message is waiting.
+// Limits the time of one trial, during which a message waits. The trial of
+// windows on host memory has a longer limit.
 constexpr absl::Duration kGpuTrialLimit = absl::Milliseconds(250);
 
-// All functions use queue pairs between the device and itself, because a
-// failure breaks them. On failure, they return the name of the failed step.
-// They return DATA_LOSS if the bytes differ from a copy of them: a switch or an
-// IOMMU between two devices may misdirect accesses. They leave nothing behind.
-// They block for up to `limit`, plus the time of the calls and copies
-// themselves.
+// All functions use queue pairs that connect the device to itself, because a
+// failed request breaks its queue pair. On failure, they return the name of the
+// failed step. They return DATA_LOSS if the transferred bytes are wrong: a
+// switch or an IOMMU between two devices may misdirect accesses. They leave
+// nothing behind. They block for up to `limit`, plus the time of the calls and
+// copies themselves.
 //
-// Reads the first and the last of the `bytes` of a GPU. Reads through a window
-// that the trial binds to them on their `region`.
+// Reads the first and the last of `bytes`, which are on a GPU. Reads through a
+// window that the trial binds on their `region`.
 absl::Status TryGpuWindow(Api* api,
                           const std::shared_ptr<const ProtectionDomain>& domain,
                           uint8_t port, ibv_mr* region,

@@ -19,7 +19,8 @@ namespace verbs {
 //
 // List a protection domain before its objects, because members are destroyed
 // from the last to the first. Destroying fails only if this order was broken or
-// the device is gone. The result is dropped, because there is no remedy.
+// the device is gone. The destructor ignores the failure, because there is no
+// remedy.
 template <typename T, int (Api::*kDestroy)(T*)>
 class Handle {
  public:
@@ -55,8 +56,8 @@ using CompletionChannel = Handle<ibv_comp_channel, &Api::DestroyCompChannel>;
 using CompletionQueue = Handle<ibv_cq, &Api::DestroyCq>;
 using QueuePair = Handle<ibv_qp, &Api::IbvDestroyQp>;
 using SharedReceiveQueue = Handle<ibv_srq, &Api::DestroySrq>;
-// An owner of an identifier. Before its end, destroy its queue pair and
-// acknowledge its events.
+// An owner of an identifier. Destroy the identifier's queue pair and
+// acknowledge its events before this object is destroyed.
 using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
 
 // The functions below create one object each. The error names the device. If

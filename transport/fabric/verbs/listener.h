@@ -51,8 +51,8 @@ class Listener : public CmHandler,
   explicit Listener(const Site& site);
   absl::Status Listen();
   void StopListening();
-  // Grants `request`, and takes its identifier, or returns the reason of a
-  // refusal.
+  // Accepts `request` and takes its identifier. Returns the reason if the
+  // request is refused.
   absl::Status Accept(CmEvent* request);
 
   const Site site_;

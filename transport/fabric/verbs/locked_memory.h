@@ -20,15 +20,15 @@ constexpr char kLockedMemoryRemedy[] =
 
 // Returns this process's present limit (RLIMIT_MEMLOCK), or kUnlimited. Also
 // returns kUnlimited with CAP_IPC_LOCK, which lifts the limit. In a user
-// namespace, the capability may have no effect: then registering fails.
+// namespace the capability may have no effect; registering memory then fails.
 uint64_t LockedMemoryLimit();
 
 // Returns RESOURCE_EXHAUSTED, with the remedy, if `limit` is too low for a
 // connection.
 absl::Status CheckLockedMemory(uint64_t limit);
 
-// Returns how many of the `wanted` bytes of registrations may be kept, so that
-// `limit` leaves enough for connections.
+// Returns the part of `wanted` bytes that registrations may keep, so that
+// `limit` leaves enough locked memory for connections.
 uint64_t CacheBudget(uint64_t wanted, uint64_t limit);
 
 }  // namespace verbs

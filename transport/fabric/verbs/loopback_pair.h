@@ -28,9 +28,10 @@ struct LoopbackRoute {
 absl::StatusOr<LoopbackRoute> FindLoopback(Api* api, ibv_context* device,
                                            uint8_t port);
 
-// One queue pair reads memory that the other queue pair exposes, one request at
-// a time. Destroy windows that are bound through the pair before it, and the
-// protection domain and the completion queue after it. Not thread-safe.
+// A pair of queue pairs. One reads memory that the other exposes, one request
+// at a time. Destroy windows that were bound through the pair before it.
+// Destroy the protection domain and the completion queue after it. Not
+// thread-safe.
 class LoopbackPair {
  public:
   // Makes and connects two queue pairs that both complete to `queue`.

@@ -28,8 +28,8 @@ struct Options {
   std::string device;                  // "mlx5_0"
   int port = 0;
   int gid_index = -1;
-  // The traffic class (DSCP and ECN bits) of RoCE v2, which also selects the
-  // service level of InfiniBand. -1 leaves it to the system.
+  // The traffic class (DSCP and ECN bits) of RoCE v2. On InfiniBand, selects
+  // the service level. With -1, the system chooses.
   int traffic_class = -1;
 
   // The exponent of the retransmission timeout. The device retransmits a lost
@@ -42,8 +42,8 @@ struct Options {
   // completion. After this time the connection is lost, because the device or
   // its link hangs. Longer than the device's own retries, which take a second.
   absl::Duration completion_timeout = absl::Seconds(3);
-  // The limit of each Connect(), each Listen(), and each accepted connection
-  // that is not established.
+  // Limits the time of each Connect() and Listen(), and the time until an
+  // accepted connection is established.
   absl::Duration setup_timeout = absl::Seconds(5);
   // Limits the accepted connections that are not established yet.
   size_t max_half_open = 64;
@@ -57,8 +57,8 @@ struct Options {
   uint64_t exposed_bytes = 32 * 1024 * 1024;
   uint64_t read_bytes = 32 * 1024 * 1024;
   // Limits the bytes of the program's declared stable memory that stay
-  // registered, with windows. Fewer stay registered if little memory may be
-  // locked.
+  // registered, with windows. The limit is lower if the process may lock only
+  // little memory.
   uint64_t cache_bytes = uint64_t{1} << 30;
   // Limits the bytes of GPU memory that stay registered while unused, in one
   // protection domain.
@@ -68,9 +68,8 @@ struct Options {
   // measured: the system calls that export, register and deregister take about
   // 200 us.
   uint64_t gpu_alone_bytes = 2 * 1024 * 1024;
-  // The time for which the heap block of a received message is kept,
-  // registered, for the next message. At least as long as shm keeps an empty
-  // segment.
+  // The time for which the heap block of a received message stays registered
+  // for the next message. At least as long as shm keeps an empty segment.
   absl::Duration spare_idle = absl::Seconds(5);
   // The bytes that the process may lock. If not set, asks the system.
   absl::optional<uint64_t> locked_bytes;

@@ -36,8 +36,8 @@ class Quota {
   std::atomic<uint64_t> used_{0};
 };
 
-// An exclusive part of a pool. May be destroyed on any thread. Holds a
-// reference to the pool.
+// A leased part of a pool, which nobody else uses. Holds a reference to the
+// pool. May be destroyed on any thread.
 class PoolLease {
  public:
   PoolLease(const PoolLease&) = delete;

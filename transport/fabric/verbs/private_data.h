@@ -41,7 +41,7 @@ struct Terms {
   uint16_t reads = 0;     // reads that it serves at once, at least 1
 };
 
-// Checks a token. Returns INVALID_ARGUMENT if it is empty, because it would
+// Returns INVALID_ARGUMENT if the token is empty, because an empty token would
 // prove nothing.
 absl::Status CheckToken(absl::string_view token);
 // Returns the name by which a listener finds the token.
@@ -64,8 +64,9 @@ struct Request {
 absl::StatusOr<Request> ParseRequest(absl::string_view bytes);
 absl::StatusOr<Terms> ParseAnswer(absl::string_view bytes);
 
-// Return true if `bytes`, which were parsed before, contain a valid proof, so
-// that their sender knows `token`. Run in constant time for any proof.
+// Return true if `bytes` contain a valid proof, so that their sender knows
+// `token`. `bytes` must have been parsed successfully. The time does not depend
+// on the proof.
 bool RequestIsProven(absl::string_view bytes, absl::string_view token,
                      uint32_t client_qp);
 bool AnswerIsProven(absl::string_view bytes, absl::string_view token,

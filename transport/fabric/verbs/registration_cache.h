@@ -22,8 +22,8 @@ namespace verbs {
 // Owns a registered region, and ends it with the last reference.
 class Registration {
  public:
-  // Takes ownership of a region. Keeps `memory`, which may be null, until after
-  // the region's end.
+  // Takes ownership of a region. Releases `memory`, which may be null, only
+  // after the region's end.
   Registration(std::shared_ptr<const ProtectionDomain> domain,
                std::shared_ptr<const void> memory, MemoryRegion region);
   Registration(const Registration&) = delete;
@@ -52,12 +52,12 @@ struct RegistrationCounters {
 // Reuses registered regions, because registering costs a system call and pins
 // pages. Reuses a region only while its addresses certainly have the same pages
 // as at registration. Two things guarantee this:
-// - The program has promised it by memory::StableMemory. The cache keeps the
-//   region, within a budget, until the promise is over. The least recently used
-//   region is evicted first, never one in use.
+// - The program has promised stable pages by memory::StableMemory. The cache
+//   keeps the region, within a budget, until the promise is over. The least
+//   recently used region is evicted first, never one in use.
 // - The bytes have an owner: the region holds a reference to the owner, and
-//   ends before it releases the reference. The region serves further users
-//   meanwhile, up to a limit, and ends with its last user.
+//   ends before it releases the reference. Up to a limited number of users may
+//   share the region, which ends with its last user.
 //
 // Registers any other memory for its user alone. Thread-safe.
 class RegistrationCache : public memory::StableMemoryWatcher {
@@ -72,7 +72,7 @@ class RegistrationCache : public memory::StableMemoryWatcher {
 
   // Return a region that covers `bytes` and allows `access`. If there is none,
   // Get() registers the whole pages of `bytes`, and Find() returns null. The
-  // caller keeps its own reference to the bytes for longer than the region.
+  // caller keeps the bytes for longer than the region.
   absl::StatusOr<SharedRegistration> Get(const memory::Bytes& bytes,
                                          int access);
   SharedRegistration Find(const memory::Bytes& bytes, int access);

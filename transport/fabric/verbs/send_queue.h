@@ -14,8 +14,9 @@ namespace fabric {
 namespace verbs {
 
 // Collects requests by Add(), and passes them to the device together by Post(),
-// with one doorbell. The device works in order and completes only signaled
-// requests: a completion ends all earlier requests, too. Not thread-safe.
+// with one doorbell. The device works in order, and reports only the completion
+// of signaled requests. A completion therefore also ends all earlier requests.
+// Not thread-safe.
 class SendQueue {
  public:
   enum class Kind : uint8_t {
@@ -44,8 +45,8 @@ class SendQueue {
   uint64_t under_way() const { return posted_ - ended_; }
   // Returns true if the last request is signaled.
   bool last_is_signaled() const { return since_signal_ == 0; }
-  // Returns true if a signaled request was added and has not ended, so that a
-  // completion will arrive.
+  // Returns true if a signaled request is in flight, so that a completion will
+  // arrive.
   bool awaits_completion() const { return added_ - ended_ > since_signal_; }
   // Return the number of requests that have ever ended, and that were ever
   // posted.

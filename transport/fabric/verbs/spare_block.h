@@ -30,9 +30,10 @@ class SpareBlock : public std::enable_shared_from_this<SpareBlock> {
   SpareBlock(const SpareBlock&) = delete;
   SpareBlock& operator=(const SpareBlock&) = delete;
 
-  // Returns `size` bytes: the first bytes of the kept block, if the block is at
-  // most twice as large, or else fresh memory. The result may outlive this
-  // object. Returns RESOURCE_EXHAUSTED if memory runs out.
+  // Returns `size` bytes. Uses the start of the kept block if that block has at
+  // least `size` and at most twice `size` bytes, or else fresh memory. The
+  // result may outlive this object. Returns RESOURCE_EXHAUSTED if memory runs
+  // out.
   absl::StatusOr<memory::Block> Allocate(size_t size);
 
   // Frees the block if it has been kept for `idle`. Call it periodically, from

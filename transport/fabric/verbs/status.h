@@ -17,8 +17,8 @@ namespace verbs {
 absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
                         ibv_context* device);
 
-// Returns the error that a completion means for its connection, by the only
-// table of completion errors. Returns OK for IBV_WC_SUCCESS.
+// Returns the error of a connection whose request ended with this completion
+// status. Returns OK for IBV_WC_SUCCESS. The only table of completion errors.
 absl::Status CompletionStatus(ibv_wc_status status);
 // Returns the label of a completion for metrics.
 metrics::Completion CompletionLabel(ibv_wc_status status);

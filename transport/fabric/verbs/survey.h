@@ -16,15 +16,14 @@ namespace verbs {
 
 class Api;
 
-// An address of this machine on an RDMA device, as a process offers it to its
-// peers.
+// An RDMA address of this machine, as offered to peers.
 struct LocalAddress {
   std::string address;      // "10.9.0.1"
   std::string device;       // "rxe0"
   int port = 0;             // of the device
   std::string description;  // "rxe0/1, GID 1, RoCE v2, mtu 1024"
-  // OK if the device's memory windows are trusted, so that messages are sent in
-  // place. Otherwise the reason (window_trial.h).
+  // OK if the device's memory windows are trusted. Messages are then sent
+  // without a copy. Otherwise the reason (window_trial.h).
   absl::Status windows;
 };
 
@@ -32,11 +31,12 @@ struct LocalAddress {
 // NOT_FOUND, with the package of the missing library.
 absl::Status OpenLibraries();
 
-// Returns the addresses that a process with `options` offers, by the code that
-// offers them. Returns NOT_FOUND if the libraries are missing or no address is
-// usable, and RESOURCE_EXHAUSTED if too little memory may be locked.
+// Returns the addresses that a process with `options` would offer to its peers.
+// Returns NOT_FOUND if the libraries are missing or no address is usable, and
+// RESOURCE_EXHAUSTED if too little memory may be locked.
 //
-// Blocks for the trial of each device's windows, a second at the most.
+// Blocks for the trial of each device's windows, up to a second for each
+// device.
 absl::StatusOr<std::vector<LocalAddress>> SurveyAddresses(
     const Options& options);
 // Surveys over `api`, without checking the limit of locked memory.

@@ -37,9 +37,10 @@ enum class RangeRule {
 //   by the window's key, through a queue pair that it was not bound to
 //   by the key of its region, which permits no remote access
 //
-// Returns the trust if the device passes, as far as `rule` demands. Otherwise
-// returns the name of the first failure. Leaves nothing behind. Blocks for up
-// to `limit`, plus the time of the calls themselves.
+// Returns the degree of trust if the device passes the tests that `rule`
+// demands. Otherwise returns an error that names the first failed test. Leaves
+// nothing behind. Blocks for up to `limit`, plus the time of the calls
+// themselves.
 absl::StatusOr<WindowTrust> TryWindows(Api* api, ibv_context* device,
                                        uint8_t port,
                                        absl::Duration limit = kWindowTrialLimit,
