@@ -1,5 +1,5 @@
-// Allocates memory that peer processes of the same user can read. For code that
-// does not know gRPC.
+// Allocates memory that peer processes of the same user can read, for code
+// without gRPC.
 
 #ifndef PENSTOCK_TRANSPORT_POOL_H_
 #define PENSTOCK_TRANSPORT_POOL_H_
@@ -11,8 +11,8 @@
 namespace penstock {
 
 // Allocates `bytes` from the pool, uninitialised. The last reference returns
-// them to the pool. Returns null if the pool has no room, or if there is no
-// shared memory. Thread-safe.
+// the memory to the pool. Returns null if the pool has no room, or if there is
+// no shared memory. Thread-safe.
 std::shared_ptr<uint8_t> AllocateFromPool(size_t bytes);
 
 // Raises the pool's limit to `bytes`, unless the limit is higher or

@@ -5,8 +5,9 @@
 
 namespace penstock {
 
-// Starts monitoring at the first call in the process. Any thread. If something
-// cannot be started, logs the reason, and the program goes on without it.
+// Starts monitoring at the first call in the process. Callable on any thread.
+// If a part cannot be started, logs the reason, and the program goes on without
+// it.
 void StartMonitoringOnce();
 
 }  // namespace penstock

@@ -9,15 +9,16 @@
 
 namespace penstock {
 
-// Returns the settings, or logs and returns why Penstock cannot be used.
-// Policy::kOff is no such reason: the caller checks for it, and logs nothing.
-// All functions here are thread-safe.
+// Returns the settings. If Penstock cannot be used, logs and returns the
+// reason. Policy::kOff is no error: the caller checks for it. All functions
+// here are thread-safe.
 absl::StatusOr<Settings> UsableSettings(const Options& options);
 
-// Prepares the process for its first channel over Penstock: places the memory
-// of stubs, and warns, once, if threads that wait in gRPC cannot poll.
+// Prepares the process for its first channel over Penstock. Decides where stubs
+// allocate messages. Warns once if threads that wait in gRPC cannot poll.
 void PrepareForChannel(const Settings& settings);
-// Prepares the process for its first server: places the memory of stubs.
+// Prepares the process for its first server. Decides where stubs allocate
+// messages.
 void PrepareForServer(const Settings& settings);
 
 // Logs why Penstock is not used.

@@ -11,9 +11,9 @@
 namespace penstock {
 namespace base {
 
-// Keeps short buffers for reuse, so that a steady flow of small messages
-// allocates nothing from the heap. Keeps only as many as a few small calls need
-// at once. Not thread-safe.
+// Keeps short buffers for reuse, so that a steady flow of small messages needs
+// no heap allocation. Keeps a few buffers, as many as small calls need at a
+// time. Not thread-safe.
 class BufferPool {
  public:
   static constexpr size_t kMaxBuffers = 6;

@@ -10,8 +10,7 @@
 namespace penstock {
 namespace base {
 
-// Converts [begin, end) between the host's byte order and the wire's, in
-// either direction.
+// Converts [begin, end) from the host's byte order to the wire's, or back.
 inline void SwapIfBig(uint8_t* begin, uint8_t* end) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
   std::reverse(begin, end);

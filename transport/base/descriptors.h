@@ -27,17 +27,17 @@ struct Descriptors {
   // Returns true if enough descriptors are free for a new path: more than three
   // eighths of the limit, or more than 384.
   bool HasRoomForPath() const { return free > Reserve() * 3 / 2; }
-  // Returns the number of descriptors that paths must give back, so that a
-  // burst of connections finds more than a quarter of the limit, or more than
-  // 256. This bound is below HasRoomForPath()'s, so that paths are not made and
-  // given up alternately.
+  // Returns the number of descriptors that paths must give back. Afterwards a
+  // burst of connections finds more than a quarter of the limit free, or more
+  // than 256. This bound is below that of HasRoomForPath(), so that paths are
+  // not made and given up alternately.
   int64_t Excess() const { return free > Reserve() ? 0 : Reserve() + 1 - free; }
 
   // Returns OK if HasRoomForPath(). Otherwise returns RESOURCE_EXHAUSTED with
   // the remedy.
   absl::Status CheckForPath() const;
   // Returns the RESOURCE_EXHAUSTED of CheckForPath(). The text depends only on
-  // the limit, so that a log does not repeat it.
+  // the limit, so that a log need not repeat the text.
   absl::Status Scarce() const;
 
   int64_t free = 0;  // counted until HasRoomForPath()

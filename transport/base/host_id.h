@@ -8,10 +8,9 @@
 namespace penstock {
 namespace base {
 
-// Returns the kernel's boot id. Two processes have the same id only if they run
-// on the same kernel, even in containers; host names may coincide. Empty if
-// /proc hides the id: treat an empty id as different from every other.
-// Thread-safe.
+// Returns the kernel's boot id, by which processes find out if they run on the
+// same kernel, even in containers. Host names are not unique. Empty if /proc
+// hides the id; an empty id differs from every other id. Thread-safe.
 const std::string& HostId();
 
 }  // namespace base

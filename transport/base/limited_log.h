@@ -1,5 +1,5 @@
-// A rate limit for the log lines that one connection, or all refused peers
-// together, can cause.
+// Limits how many log lines one connection can cause, and how many lines all
+// refused peers together can cause.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_LIMITED_LOG_H_
 #define PENSTOCK_TRANSPORT_BASE_LIMITED_LOG_H_
@@ -13,10 +13,10 @@
 namespace penstock {
 namespace base {
 
-// Logs a burst of lines, then one line per minute. Keeps one connection, or the
-// refused peers of one port, from using up the limit of the process. Counts the
-// dropped lines, and logs the count with the next line. The destructor logs the
-// last dropped line, and the count. Not thread-safe.
+// Logs a burst of lines, then one line per minute. One connection, or the
+// refused peers of one port, therefore cannot use up the limit of the process.
+// Counts the dropped lines, and logs the count with the next line. The
+// destructor logs the last dropped line, and the count. Not thread-safe.
 class LimitedLog {
  public:
   LimitedLog() = default;

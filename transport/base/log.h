@@ -1,5 +1,5 @@
-// Logs lines to standard error, for example the path of a connection, and why
-// it has no better path.
+// Logs lines to standard error. For example, logs the path of a connection, and
+// why a better path was not possible.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_LOG_H_
 #define PENSTOCK_TRANSPORT_BASE_LOG_H_
@@ -16,9 +16,9 @@ namespace base {
 constexpr size_t kMaxLogLineBytes = 2048;
 // Limit the log lines of the process: the burst of lines, and the further lines
 // per second. Information has one pair of limits; warnings and errors share
-// another. The burst suffices for a server that starts and accepts many
-// connections. Dropped lines are counted, and the count is logged before the
-// next line.
+// another. The burst is large enough for the start of a server that accepts
+// many connections. Dropped lines are counted, and the count is logged before
+// the next line.
 constexpr int kLogBurst = 1000;
 constexpr int kLogLinesPerSecond = 10;
 
@@ -31,8 +31,8 @@ constexpr const char* kDefaultLogLevel = "info";
 
 // Log one line, within the limits above. `text` may come from a peer:
 // Printable() makes it safe. Do not block: a line is dropped if standard error
-// has no room. The caller may hold a lock. Thread-safe. Do not call them on the
-// path of a message.
+// has no room. The caller may hold a lock. Thread-safe. Too slow for the path
+// of a message.
 void LogInfo(absl::string_view text);
 void LogWarning(absl::string_view text);
 void LogError(absl::string_view text);

@@ -11,8 +11,9 @@
 namespace penstock {
 namespace base {
 
-// A std::mutex with annotations. In Debian's build of gRPC, absl::Mutex checks
-// for deadlocks on each use, which takes longer than these locks are held.
+// A std::mutex with annotations. absl::Mutex is slower than these critical
+// sections, because it checks for deadlocks on each use in Debian's build of
+// gRPC.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;

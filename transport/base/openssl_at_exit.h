@@ -8,8 +8,8 @@ namespace base {
 
 // Keeps OpenSSL from freeing its tables in exit(). gRPC's threads still run
 // then, and a thread in a handshake would crash. Call this function first in
-// main(): it has no effect once OpenSSL has been used. Only programs call it. A
-// library leaves the choice to its program.
+// main(), because it has no effect once OpenSSL has been used. A library must
+// not call this function: the choice is the program's.
 void KeepOpenSslAtExit();
 
 }  // namespace base

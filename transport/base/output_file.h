@@ -1,5 +1,5 @@
-// Opens a file that the library writes, on its own threads and, at exit, on the
-// program's thread.
+// Opens files that the library writes: on threads of the library, and at exit
+// on the program's thread.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_OUTPUT_FILE_H_
 #define PENSTOCK_TRANSPORT_BASE_OUTPUT_FILE_H_
@@ -17,15 +17,15 @@ namespace base {
 
 // Opens `path` for writing, readable by this user only, and empties it. Does
 // not block. `what` ("write a trace to") begins the text of an error. Fails if
-// the file cannot be written, is not a regular file (a device, a pipe, a
-// symbolic link), or is being written by another process that opened it by this
-// function.
+// the file cannot be written, or is a device, a pipe or a symbolic link. Also
+// fails if another process has opened the file by this function and is still
+// writing.
 absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
                                         absl::string_view what);
 
-// Keeps a write beyond the limit on file sizes from killing the program, while
-// the object lives. Such a write of this thread fails with EFBIG, and does not
-// raise SIGXFSZ. Leaves the program's handler of that signal unchanged.
+// Protects a thread from SIGXFSZ, which would kill the program, while the
+// object lives. A write beyond the limit on file sizes then fails with EFBIG.
+// Leaves the program's handler of that signal unchanged.
 class FileSizeSignalBlock {
  public:
   FileSizeSignalBlock();

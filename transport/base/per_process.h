@@ -11,8 +11,8 @@ namespace penstock {
 namespace base {
 
 // Holds the process's only T, which is made at the first use and never
-// destroyed. The child of a fork gets its own T, because the parent's T may be
-// locked forever in the child, by a thread that the child does not have.
+// destroyed. The child of a fork gets its own T, because a thread of the parent
+// may have held a lock of the parent's T.
 //
 // `T` must be a type local to one .cc file, with a constructor that takes no
 // arguments.

@@ -4,9 +4,9 @@
 #define PENSTOCK_TRANSPORT_BASE_PROBES_H_
 
 // PENSTOCK_PROBE(name, first, second) emits a no-op instruction. A note in the
-// program's file gives the address of the probe and the location of its
-// arguments, which are numbers or zero-terminated texts. docs/operations.md
-// lists the probes.
+// program's file gives the probe's address and the locations of its arguments.
+// An argument is a number or a zero-terminated text. docs/operations.md lists
+// the probes.
 #if defined(__has_include)
 #if __has_include(<sys/sdt.h>)
 #include <sys/sdt.h>

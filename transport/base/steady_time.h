@@ -13,22 +13,22 @@
 namespace penstock {
 namespace base {
 
-// Returns the monotonic time, which never goes back and never jumps. Compare it
-// only with other results of this function: it counts from the machine's start.
-// Never less than absl::UnixEpoch(). Thread-safe.
+// Returns the monotonic time, which never goes back and never jumps. Counts
+// from the machine's start, so compare only results of this function. Never
+// less than absl::UnixEpoch(). Thread-safe.
 absl::Time SteadyNow();
 
 // A condition variable that waits by SteadyNow(). absl::CondVar waits by the
-// system's clock, even for a duration: if the clock is set back by an hour, it
-// waits an hour longer. Thread-safe.
+// system's clock, even for a duration: after the clock is set back by an hour,
+// a wait lasts an hour longer. Thread-safe.
 class SteadyCondVar {
  public:
   // Wakes one waiting thread.
   void Signal() { condition_.notify_one(); }
 
-  // Unlocks `mu`, waits for a signal or until SteadyNow() reaches `deadline`,
-  // and locks `mu` again. May also return early, after a spurious wake-up or
-  // after 24 hours.
+  // Unlocks `mu`. Waits until a signal comes or SteadyNow() reaches `deadline`.
+  // Locks `mu` again. May also return early, after a spurious wake-up or after
+  // 24 hours.
   void WaitUntil(absl::Mutex* mu, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 

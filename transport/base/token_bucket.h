@@ -16,7 +16,7 @@ class TokenBucket {
   TokenBucket(int burst, absl::Duration pause)
       : pause_(pause), depth_(pause * burst) {}
 
-  // Counts an event and returns true if an event may happen now. Otherwise
+  // Returns true if an event may happen now, and counts the event. Otherwise
   // returns false. `now` is SteadyNow().
   bool Take(absl::Time now) {
     // full_at_ is the time at which the bucket is full again. The bucket is

@@ -9,9 +9,9 @@ namespace penstock {
 namespace base {
 
 // Writes `line` if there is room for it now. Returns true if the line was
-// written. Does not wait for a full pipe, socket or terminal, and does not make
-// the descriptor non-blocking, because others share it. Needs a line of at most
-// PIPE_BUF bytes. Thread-safe.
+// written. Does not wait for a full pipe, socket or terminal. Leaves the
+// descriptor's mode unchanged, because other processes share the descriptor.
+// Needs a line of at most PIPE_BUF bytes. Thread-safe.
 bool WriteToStderr(absl::string_view line);
 
 }  // namespace base

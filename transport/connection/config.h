@@ -36,8 +36,8 @@ struct Config {
   size_t max_metadata_bytes = 8 * 1024;
   // Caps the streams that a client may have open at this server.
   uint32_t max_streams = UINT32_MAX;
-  // This connection's share of the limit on a server's half-open connections.
-  // Released when a path is chosen or the session ends.
+  // This connection's place among the limited half-open connections of a
+  // server. Released when a path is chosen or the session ends.
   paths::HalfOpen::Place half_open;
 };
 

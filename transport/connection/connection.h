@@ -74,8 +74,8 @@ class Connection : public session::SessionEvents,
  protected:
   Connection(const Config& config, std::shared_ptr<Executor> executor,
              std::unique_ptr<fabric::tcp::ByteStream> stream);
-  // The front end's destructor runs before this one. No other thread uses the
-  // connection by then.
+  // The front end's destructor has run before this destructor. By then no other
+  // thread uses the connection.
   ~Connection() override;
 
   // Adds the connection to the metrics. Call after the front end was
@@ -85,11 +85,11 @@ class Connection : public session::SessionEvents,
   // after each keepalive ping.
   void Begin(std::function<void()> pinged) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Begins a section: takes a reference and the lock. In a forked child,
-  // abandons the session, so that the section finds the session closed.
+  // Begins a section: takes a reference and the lock. In a forked child, also
+  // closes the session, without sending anything.
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(mu_);
   // Sends all output that was added in the section. `now` returns
-  // Executor::Now(), without a virtual call.
+  // Executor::Now(); a template avoids a virtual call.
   template <typename Clock>
   void Flush(Clock now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     liveness_.SyncHeartbeat();
@@ -129,15 +129,15 @@ class Connection : public session::SessionEvents,
         [](Connection* connection) { connection->Release(); });
   }
 
-  // Delivers the input that the peer sent over the fast path before the end of
-  // the byte stream. Then reports the result of `cause` to the lifeline: the
-  // input, such as a GOAWAY, may explain the end. Call when the byte stream has
-  // ended.
+  // Reports the end of the byte stream. First delivers the input that the peer
+  // sent over the fast path before. This input, such as a GOAWAY, may explain
+  // the end. Therefore calls `cause` only afterwards, and passes its result to
+  // the lifeline.
   void OnStreamClosed(const std::function<absl::Status()>& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Functions that the front end overrides. All except PollPath() and Release()
-  // are called under the lock.
+  // The functions below are for the front end to override. All except
+  // PollPath() and Release() are called under the lock.
   //
   // Drops a reference. Called on any thread.
   virtual void Release() { Unref(); }
@@ -146,15 +146,16 @@ class Connection : public session::SessionEvents,
   // Watches the wake-ups of `path`, and of no other path. Null means no path.
   virtual void OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
-  // Called once. The status is OK if a path that the settings allow carries the
-  // session. Otherwise the status is the reason of the session's end.
+  // Reports the result of the setup, once. The status is OK if a path that the
+  // settings allow carries the session. Otherwise the status is the reason of
+  // the session's end.
   virtual void OnSettled(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
   // Called when the session has ended, after the streams' events.
   virtual void OnEnded(const absl::Status& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
-  // Ends the byte stream. Called when all output was written, or when the peer
-  // did not read in time.
+  // Ends the byte stream. Called when all output has been written, or when the
+  // peer has not read the output in time.
   virtual void EndStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
   virtual bool HasCalls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
 
@@ -168,8 +169,8 @@ class Connection : public session::SessionEvents,
   std::atomic<int> refs_{1};
 
  protected:
-  // The lock of all members. Not gRPC's mutex, which checks for deadlocks on
-  // each use.
+  // The lock of all members. Differs from gRPC's mutex, which checks for
+  // deadlocks on each use.
   base::Mutex mu_;
 
  private:

@@ -11,9 +11,9 @@
 namespace penstock {
 namespace connection {
 
-// An executor of tasks. gRPC's front end uses gRPC's clock and timers; other
-// front ends use an event loop. Thread-safe. Runs tasks without locks, and
-// never within the call that adds them.
+// A clock, and an executor of tasks. gRPC's front end uses gRPC's clock and
+// timers. Other front ends use an event loop. Thread-safe. Runs tasks without
+// locks, and never within the call that adds a task.
 class Executor {
  public:
   // Identifies a task of RunAfter(). Zero means no task.
@@ -24,8 +24,8 @@ class Executor {
   virtual absl::Time Now() const = 0;
   // Runs `task` soon. Tasks start in the order of the calls.
   virtual void Post(std::function<void()> task) = 0;
-  // Runs `task` once with true, after at least `delay`. After Cancel(), runs
-  // `task` with false or drops `task`.
+  // Runs `task` once with true, after at least `delay`. If Cancel() is called
+  // before, runs `task` with false, or drops `task`.
   virtual Id RunAfter(absl::Duration delay,
                       std::function<void(bool is_due)> task) = 0;
   // Cancels a task. Call only for a task that has not returned.

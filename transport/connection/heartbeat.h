@@ -1,5 +1,5 @@
-// Decides when the lifeline of an active session needs a heartbeat. Pure
-// functions, without I/O.
+// Decides when the lifeline of an active session needs a heartbeat. Does no
+// I/O.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_
@@ -25,13 +25,13 @@ namespace connection {
 //   kRunning  timer, activity since the last     beat, start timer   kRunning
 //   kRunning  timer, no activity                 -                   kIdle
 //
-// The lifeline of a session in use is silent for at most one interval. An idle
-// session is as silent as an idle HTTP/2 connection. The caller's timer holds
-// the state: the timer is pending in kRunning.
+// While a session is in use, its lifeline is silent for at most one interval.
+// An idle session sends nothing, like an idle HTTP/2 connection. The caller's
+// timer holds the state: the timer is pending in kRunning.
 class Heartbeat {
  public:
-  // Beats once per `interval`, and at least as often as `keepalive` would ping
-  // a silent connection. Zero means no beats.
+  // Beats once per `interval`, and at least as often as `keepalive` pings a
+  // silent connection. An interval of zero means no beats.
   Heartbeat(absl::Duration interval, const Keepalive::Config& keepalive)
       : interval_(std::min(interval,
                            std::max(keepalive.time, absl::Milliseconds(10)))) {}
@@ -41,9 +41,8 @@ class Heartbeat {
 
   enum class Action { kNone, kStartTimer, kBeat };
 
-  // Returns the action for a use of the session. Call while a path is in use
-  // and the timer is not pending. After kBeat, the caller also starts the
-  // timer.
+  // Returns the action when a session is used. Call while a path is in use and
+  // the timer is not pending. After kBeat, the caller also starts the timer.
   Action OnUse(const session::Counters& counters) {
     if (!enabled() || ActivityOf(counters) == seen_) return Action::kNone;
     const bool is_first = seen_ == 0;
@@ -58,8 +57,8 @@ class Heartbeat {
   }
 
  private:
-  // Returns the number of inputs and sent stream frames. Excludes beats,
-  // because two idle sides would answer each other's beats forever.
+  // Returns the number of received packets and sent stream frames. Excludes
+  // beats, because two idle sides would answer each other's beats forever.
   static uint64_t ActivityOf(const session::Counters& counters) {
     return counters.inputs + counters.stream_frames_sent;
   }

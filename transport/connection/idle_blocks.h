@@ -6,9 +6,9 @@
 namespace penstock {
 namespace connection {
 
-// Frees the blocks that the process's memory::LargeBlocks keeps, once they have
-// not been used for 5 to 10 seconds, from the first call on. Costs nothing
-// while no blocks are kept. Thread-safe.
+// Starts to free the blocks that memory::LargeBlocks keeps for the process. A
+// block is freed after 5 to 10 seconds without use. Costs nothing while no
+// block is kept. Later calls do nothing. Thread-safe.
 void FreeIdleBlocks();
 
 }  // namespace connection

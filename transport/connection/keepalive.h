@@ -1,5 +1,5 @@
-// gRPC's keepalive. Checks that the peer is alive, and that the peer does not
-// ping too often. Pure functions: the caller passes the time.
+// gRPC's keepalive. Checks if the peer is alive, and if the peer pings too
+// often. Does no I/O: the caller passes the time.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_
@@ -28,8 +28,8 @@ class Keepalive {
     absl::Duration time = absl::InfiniteDuration();  // infinite: never ping
     absl::Duration timeout = absl::Seconds(20);
     bool permit_without_calls = false;
-    // Caps consecutive pings without a data frame of this side between them.
-    // Zero means no limit.
+    // Caps the pings that this side sends without sending a data frame between
+    // them. Zero means no limit.
     int max_pings_without_data = 2;
   };
   enum class Action { kNone, kPing, kPeerIsDead };
@@ -45,9 +45,9 @@ class Keepalive {
   // Returns the time of the next OnTimer() if no input arrives before. Returns
   // infinity if no call is needed.
   absl::Time NextTimer() const;
-  // Returns the time of the next OnTimer() for a timer that input does not
-  // restart. At most config.time from `now`, because a pong may make the next
-  // ping due before the end of the timeout.
+  // Returns the time of the next OnTimer(), for a timer that input does not
+  // restart. At most config.time from `now`: a pong before the end of the
+  // timeout may make the next ping due earlier.
   absl::Time NextLook(absl::Time now) const {
     return std::min(NextTimer(), now + config_.time);
   }
@@ -73,8 +73,8 @@ class PingPolice {
 
   // Returns true if the client exceeds the limit. Call for each ping.
   bool OnPing(absl::Time now, bool has_calls);
-  // Allows the peer to ping at once, and clears its strikes. Call when a frame
-  // other than a pong was sent.
+  // Lets the peer ping immediately again, and clears its strikes for early
+  // pings. Call after sending a frame other than a pong.
   void OnDataSent();
 
  private:

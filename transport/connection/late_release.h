@@ -1,5 +1,5 @@
-// Delays the release of values that are dropped under a lock until the lock is
-// released.
+// Delays the release of values until the lock is released under which the
+// values were dropped.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_
@@ -13,9 +13,9 @@ namespace connection {
 
 // A scope that keeps the values that its thread passes to Drop(), and releases
 // them at its end. Create the object before taking a lock, and destroy the
-// object after unlocking. Releasing the last reference to a value calls a
-// destructor of the application, which may take any time, or call the
-// transport. Scopes may nest; the innermost scope keeps the values.
+// object after unlocking. Releasing a value may run a destructor of the
+// application. Such a destructor may take any time, and may call the transport.
+// Scopes may nest; the innermost scope keeps the values.
 template <typename Value>
 class LateRelease {
  public:

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace connection {
 
-// The keepalive and the heartbeat of a session, with their timers. Call all
+// The keepalive and the heartbeat of a session, and their timers. Call all
 // functions under the connection's lock.
 class Liveness {
  public:
@@ -31,15 +31,14 @@ class Liveness {
   // Cancels all timers. Call when the session has ended.
   void End();
 
-  // Starts the heartbeat of a session whose fast path is in use. Does nothing
-  // in the usual case, because the timer is pending already. Call before each
-  // flush of the session.
+  // Starts the heartbeat if a fast path is in use. Call before each flush of
+  // the session. Usually does nothing, because the timer is already pending.
   void SyncHeartbeat() {
     if (!heartbeat_timer_.pending() && session_->path().in_use()) Beat();
   }
   // Tells keepalive what the session has received and sent since the last call.
-  // Call after each flush. `now` returns Executor::Now(), without a virtual
-  // call.
+  // Call after each flush. `now` returns Executor::Now(); a template avoids a
+  // virtual call.
   template <typename Clock>
   void Observe(Clock now) {
     const session::Counters& counters = session_->counters();

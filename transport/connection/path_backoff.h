@@ -1,5 +1,5 @@
-// The backoff between attempts at a better path. Pure functions: the caller
-// passes the time.
+// The backoff between attempts at a better path. Does no I/O: the caller passes
+// the time.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_
@@ -10,9 +10,10 @@ namespace penstock {
 namespace connection {
 
 // A backoff that doubles from kFirst to kLongest. The first pause is short,
-// because most losses are over soon. Later pauses are long, because an attempt
-// costs both sides work, and a loss costs the time until its detection.
-// Restarts at kFirst after a path has lasted as long as kLongest.
+// because most losses are over soon. Later pauses are long, because each
+// attempt costs both sides work. Also, calls are delayed until the loss of a
+// bad path is detected. Restarts at kFirst after a path has lasted as long as
+// kLongest.
 class PathBackoff {
  public:
   static constexpr absl::Duration kFirst = absl::Seconds(1);

@@ -14,12 +14,12 @@
 namespace penstock {
 namespace connection {
 
-// A registration of a session's path in the process's PollSet and in
-// PathRelief. Thread-safe.
+// Polls a session's path. Keeps the path registered in the process's PollSet
+// and in PathRelief. Thread-safe.
 //
-// After a doorbell, polls until the input is delivered, because perhaps no
+// After a doorbell, polls until all input is delivered, because perhaps no
 // other thread polls. Each poll is bounded, so that other tasks of the executor
-// run in between.
+// can run in between.
 class PathPoller {
  public:
   // The connection that owns the poller.
@@ -31,7 +31,7 @@ class PathPoller {
     // Delivers a bounded amount of the path's input. Returns true if there was
     // input. Called on any thread, without the lock.
     virtual bool PollPath() = 0;
-    // Arranges for more polling, because input remains after several polls.
+    // Arranges for more polling, because input is left after several polls.
     // Called without the lock.
     virtual void LeaveInput() = 0;
     // Takes a reference. The PollSet holds a reference while it contains a
@@ -48,10 +48,10 @@ class PathPoller {
       : owner_(owner), executor_(executor), mu_(mu) {}
   ~PathPoller() { Watch(nullptr); }
 
-  // Polls `path` instead of the previous path. Null means no path. A thread may
-  // still be polling the previous path, and keeps that path alive. Schedules
-  // polling if `path` has input already, for which no doorbell rang. Call under
-  // the lock.
+  // Replaces the watched path by `path`. Null means no path. A thread may still
+  // be polling the previous path, and keeps that path alive. Schedules polling
+  // if `path` already has input, because no doorbell rings for such input. Call
+  // under the lock.
   void Watch(std::shared_ptr<fabric::Endpoint> path);
   // Returns the watched path. Call under the lock.
   const std::shared_ptr<fabric::Endpoint>& path() const {
@@ -61,8 +61,8 @@ class PathPoller {
 
   // Call the functions below without the lock.
   //
-  // Delivers the path's input. Polls at most once itself, and schedules the
-  // rest. Calls LeaveInput() if input remains after `polls` polls.
+  // Delivers the path's input. Polls at most once on this thread, and schedules
+  // further polls. Calls LeaveInput() if input is left after `polls` polls.
   void PollUntilEmpty(int polls = kPolls);
   // Calls PollUntilEmpty() on the executor. May be called under the lock, too.
   void Schedule(int polls = kPolls);

@@ -1,5 +1,5 @@
-// Sets up a connection's session, from the hello to a path. Later retries a
-// better path.
+// Sets up a connection's session, from the hello to a path. Later tries again
+// to get a better path.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
@@ -21,12 +21,13 @@
 namespace penstock {
 namespace connection {
 
-// The timeout of the hellos. Both sides send a hello directly after the
-// negotiation. The hellos take a few round trips even if some packets are lost.
+// Limits the time until the peer's hello arrives. Both sides send a hello
+// directly after the negotiation. The hellos take a few round trips even if
+// some packets are lost.
 constexpr absl::Duration kHelloLimit = absl::Seconds(5);
-// The timeout of the agreement on a path, or on no path. Attempts run one after
-// another: an attempt over shm has two seconds, an attempt over verbs five. The
-// rest allows for lost packets.
+// Limits the time until both sides agree on a path, or on no path. Attempts run
+// one after another: an attempt over shm has two seconds, an attempt over verbs
+// five. The rest allows for lost packets.
 constexpr absl::Duration kSettleLimit = absl::Seconds(15);
 
 // Returns the configuration of a connection's session. `side_paths` provides
@@ -37,10 +38,10 @@ session::Config SessionConfig(const Config& config,
 // The setup of one session. Call all functions under the connection's lock.
 class SessionSetup : public session::PathEvents {
  public:
-  // Receives the outcome of the setup, when a path was chosen, or when the
-  // session begins on the lifeline and the side path is connected later. The
-  // status is OK if the settings allow the path. Otherwise the session is
-  // closed, and the status is the reason. Called under the lock.
+  // Called with the result of the setup: when a path was chosen, or when the
+  // session begins on the lifeline and a side path follows later. The status is
+  // OK if the settings allow the path. Otherwise the session is closed, and the
+  // status is the reason. Called under the lock.
   using Settled = std::function<void(const absl::Status&)>;
 
   // `began` is the base::SteadyNow() at which the connection began. All
@@ -83,8 +84,8 @@ class SessionSetup : public session::PathEvents {
   void OnDeferTimer();
   void RetryLater();
   void LogPath(const session::PathDescription& path);
-  // Returns the callback of an attempt. Fabrics call the callback on their
-  // threads.
+  // Returns the callback for an attempt. Fabrics call the callback on threads
+  // of their own.
   paths::SidePaths::Done OnSidePath();
   // Tells the session the result of an attempt, unless a later attempt has
   // begun.

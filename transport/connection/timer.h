@@ -14,8 +14,8 @@
 namespace penstock {
 namespace connection {
 
-// The interface between a connection and its parts. Lets a part return to the
-// connection from another thread.
+// The interface through which a part of a connection returns to the connection
+// from another thread.
 class Host {
  public:
   virtual ~Host() = default;
@@ -23,7 +23,7 @@ class Host {
   // Returns a reference to the connection. Any thread may drop the reference.
   virtual std::shared_ptr<Host> Share() = 0;
   // Calls `work` under the connection's lock, then sends the output that `work`
-  // added. The caller holds a share and no locks.
+  // added. The caller holds a reference and no locks.
   virtual void Enter(absl::FunctionRef<void()> work) = 0;
 };
 
@@ -34,8 +34,8 @@ class Timer {
   explicit Timer(Host* host) : host_(host) {}
 
   // Calls `expired` under the connection's lock, after `delay`, unless the
-  // timer is cancelled or restarted before. Holds a share of the connection
-  // until the timer is over.
+  // timer is cancelled or restarted before. Holds a reference to the connection
+  // meanwhile.
   void Start(absl::Duration delay, std::function<void()> expired);
   void Cancel();
   bool pending() const { return id_ != 0; }

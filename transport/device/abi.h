@@ -103,7 +103,7 @@ constexpr unsigned kMemoryTypeDevice = 2;
 // A value of CUmemRangeHandleType.
 constexpr int kRangeHandleDmaBufFd = 1;
 
-// Values that tell when a device sees the writes of network devices to its
+// Values that tell when a device sees writes that network devices make to its
 // memory. kFlushWritesByHost is a bit of kGpuDirectRdmaFlushWritesOptions, and
 // means that cuFlushGPUDirectRDMAWrites() can be called. From the ordering
 // kWritesOrderedForOwner on, the device that owns the memory sees the writes

@@ -23,8 +23,8 @@ struct Allocation {
 absl::StatusOr<Allocation> AllocationOf(Device* device,
                                         absl::Span<const uint8_t> range);
 
-// Returns the number of the allocation at `address`, which is never reused in
-// this process. Thread-safe.
+// Returns the number of the allocation at `address`. The number is never reused
+// in this process. Thread-safe.
 absl::StatusOr<uint64_t> IdOf(Device* device, abi::Address address);
 
 }  // namespace device

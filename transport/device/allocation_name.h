@@ -54,8 +54,8 @@ class AllocationNames {
     AllocationName name;
     bool is_own = false;  // encoded by this object
   };
-  // Decodes any bytes. Returns INVALID_ARGUMENT if the bytes are no name, have
-  // another version, or name an impossible allocation.
+  // Decodes any bytes. Returns INVALID_ARGUMENT if the bytes are not a name,
+  // have another version, or name an impossible allocation.
   absl::StatusOr<Decoded> Decode(absl::string_view bytes) const;
 
  private:

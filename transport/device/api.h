@@ -44,8 +44,8 @@ class Api {
   virtual abi::Result StreamSynchronize(abi::Stream stream) = 0;
   virtual abi::Result StreamWaitEvent(abi::Stream stream, abi::Event event,
                                       unsigned flags) = 0;
-  // Sets `status` to kCaptureStatusNone if the stream is not being captured,
-  // and otherwise to another value. Does not disturb a capture.
+  // Sets `status` to kCaptureStatusNone if the stream is not being captured, or
+  // else to another value. Does not disturb a capture.
   virtual abi::Result StreamIsCapturing(abi::Stream stream, int* status) = 0;
   // Swaps the calling thread's mode with `mode`; see RelaxedCapture.
   virtual abi::Result ThreadExchangeStreamCaptureMode(int* mode) = 0;
@@ -68,8 +68,8 @@ class Api {
   virtual abi::Result PointerGetAttribute(void* value, int attribute,
                                           abi::Address address) = 0;
 
-  // Sets `address` and `bytes` to the begin and the length of the allocation
-  // that contains `within`.
+  // Finds the allocation that contains `within`. Sets `address` to its begin
+  // and `bytes` to its length.
   virtual abi::Result MemGetAddressRange(abi::Address* address, size_t* bytes,
                                          abi::Address within) = 0;
   virtual abi::Result IpcGetMemHandle(abi::IpcMemHandle* handle,

@@ -32,21 +32,20 @@ struct DeviceCopy {
 // CPU copies another. If no memory can be pinned, there are no slots, and the
 // driver copies, more slowly.
 //
-// With any of these kinds of memory, the device begins after each event of
-// `after` has completed; the events may belong to any device. After an error
-// nothing writes to the caller's memory any more, and its contents are
-// undefined. Thread-safe.
+// In all cases, the device begins once all events of `after` have completed.
+// The events may belong to any device. After an error nothing writes to the
+// caller's memory any more, and its contents are undefined. Thread-safe.
 class Copier {
  public:
   struct Options {
-    // The number of slots of a transfer, and their size. Two slots keep both
-    // the device and the CPU busy; more slots even out disturbances. With 2
-    // MiB, the fixed cost of a chunk (about 10 us) is less than a tenth of its
-    // copy over PCIe; see docs/lab/2026-11-25-gpus-simulated.md.
+    // The number and the size of a transfer's slots. Two slots keep both the
+    // device and the CPU busy; more slots even out disturbances. With 2 MiB,
+    // the fixed cost of a chunk (about 10 us) is less than a tenth of its copy
+    // over PCIe; see docs/lab/2026-11-25-gpus-simulated.md.
     int slots = 4;
     size_t slot_bytes = 2 << 20;
-    // Limits the number of simultaneous transfers with slots: they use 64 MiB
-    // of pinned memory.
+    // Limits the number of simultaneous transfers with slots, and so their
+    // pinned memory, to 64 MiB.
     int lanes = 8;
   };
 
@@ -69,8 +68,8 @@ class Copier {
 
   absl::Status CopyHost(Direction direction, absl::Span<const HostCopy> copies,
                         absl::Span<const abi::Event> after);
-  // Calls `run(lane)`, which queues copies in a lane's stream, and waits for
-  // the copies.
+  // Takes a lane, calls `run(lane)`, which queues copies in the lane's stream,
+  // and waits until the copies have run.
   template <typename Run>
   absl::Status InLane(absl::Span<const abi::Event> after, Run run);
 

@@ -61,9 +61,9 @@ class Device {
   absl::StatusOr<Entered> Enter();
 
   // Returns FAILED_PRECONDITION if `stream`, which belongs to the program, is
-  // being captured into a graph. Nothing can then be ordered before or after
-  // the stream: an attempt would invalidate the capture. Requires an Entered
-  // object.
+  // being captured into a graph. A captured stream must not be used for
+  // synchronisation, because this would invalidate the capture. Requires an
+  // Entered object.
   absl::Status CheckNotCaptured(abi::Stream stream);
 
   // Returns true if the device had a sticky error.

@@ -25,8 +25,9 @@ struct OpenDevice {
   Copier copier;
 };
 
-// Opens each device at its first use, because a context takes some hundred MB
-// of a device's memory, and half a second. Thread-safe.
+// The devices of this process. Opens each device at its first use, because a
+// context takes half a second, and some hundred MB of the device's memory.
+// Thread-safe.
 class Devices {
  public:
   // Limits pinned ranges to `pinned_budget` bytes, for all devices together.
@@ -34,8 +35,9 @@ class Devices {
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
-  // Returns the device with that number, which lives as long as this object, or
-  // the error of Device::Open(). Tries again after a failure.
+  // Returns the device with this number, which lives as long as this object.
+  // Returns the error of Device::Open() if the device cannot be opened. A later
+  // call tries again.
   absl::StatusOr<OpenDevice*> At(int ordinal);
 
   // Returns the number of the device whose memory is at `address`. Returns
@@ -44,7 +46,7 @@ class Devices {
   absl::StatusOr<int> OrdinalOf(abi::Address address);
 
   // Returns the number of the device with this UUID. Returns NOT_FOUND if this
-  // process does not see it. Opens no device.
+  // process cannot see the device. Opens no device.
   absl::StatusOr<int> OrdinalOf(const abi::Uuid& uuid);
 
  private:

@@ -17,8 +17,8 @@ namespace device {
 // Owns one object of a device, and destroys it once with `kDestroy`, in the
 // device's context. Move-only. Not thread-safe.
 //
-// Destroying fails only if the device is lost, or in a forked child. The result
-// is dropped, because there is no remedy.
+// Destroying fails only if the device is lost, or in a forked child. The
+// destructor ignores the failure, because there is no remedy.
 template <typename T, abi::Result (Api::*kDestroy)(T)>
 class Handle {
  public:
@@ -62,7 +62,7 @@ using Module = Handle<abi::Module, &Api::ModuleUnload>;
 using PinnedRange = Handle<void*, &Api::MemHostUnregister>;
 
 // The functions below create one object each, in the device's context. They
-// return RESOURCE_EXHAUSTED for lack of memory, which is a normal answer.
+// return RESOURCE_EXHAUSTED if memory runs out, which is a normal answer.
 
 // Creates a stream that does not synchronise with the legacy default stream.
 absl::StatusOr<Stream> CreateStream(Device* device);

@@ -25,7 +25,8 @@ class Lane {
 
   abi::Stream stream() const { return stream_.get(); }
   // Returns an event that is not recorded yet. The lane's user records the
-  // event in a stream, to wait for the work before it.
+  // event in a stream, and then waits for it, so as to wait for the earlier
+  // work.
   abi::Event mark() const { return mark_.get(); }
 
   int slots() const { return static_cast<int>(slot_events_.size()); }
@@ -51,7 +52,7 @@ class Lane {
 class Lanes {
  public:
   // Refers to `device`, which must outlive this object. Each lane has `slots`
-  // slots. Beyond `max_with_slots` lanes in use, further lanes have no slots.
+  // slots. At most `max_with_slots` lanes in use have slots.
   Lanes(Device* device, int max_with_slots, int slots, size_t slot_bytes)
       : device_(device),
         max_with_slots_(max_with_slots),
@@ -60,8 +61,8 @@ class Lanes {
 
   // Returns a lane for exclusive use, new or reused. Never waits.
   absl::StatusOr<std::unique_ptr<Lane>> Take();
-  // Keeps a lane with slots for the next transfer, and drops a lane without.
-  // Requires that the lane's stream has no work left.
+  // Keeps a lane with slots for the next transfer. Drops a lane without slots.
+  // The lane's stream must have no work left.
   void GiveBack(std::unique_ptr<Lane> lane);
   // Drops a lane instead of keeping it, after an error.
   void Drop(std::unique_ptr<Lane> lane);

@@ -10,10 +10,10 @@ namespace penstock {
 namespace device {
 
 // Returns the process's driver, libcuda.so.1, opened and initialised on first
-// use and never closed. Returns the same result each time. Returns NOT_FOUND on
-// a machine without the driver or without a device, UNIMPLEMENTED for a driver
-// that is too old, and the driver's error if it does not start. Each error
-// names the remedy. Thread-safe.
+// use and never closed. Every call returns the same result. Returns NOT_FOUND
+// on a machine without the driver or without a device, and UNIMPLEMENTED if the
+// driver is too old. If the driver does not start, returns the driver's error.
+// Each error names the remedy. Thread-safe.
 absl::StatusOr<Api*> OpenLibrary();
 
 }  // namespace device

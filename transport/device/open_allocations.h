@@ -30,18 +30,18 @@ struct Mapping {
 };
 
 // The allocations that this process has opened by name. Each allocation stays
-// open from its first user to its last, and is declared (memory::DeviceRange)
-// for that time. Afterwards the allocation is closed, because its owner may
-// free it at any time, and reading a freed allocation is undefined. Code that
-// learns from the owner when the allocation will be freed, such as a
-// connection, holds a reference until then.
+// open as long as it has users, and is declared (memory::DeviceRange) for that
+// time. Afterwards the allocation is closed, because its owner may free it at
+// any time, and reading a freed allocation is undefined. A connection learns
+// from the owner when the owner will free the allocation, and holds a reference
+// until then.
 //
 // Must outlive all references. Thread-safe. A thread that opens an allocation
-// waits while another thread opens or closes the same one, but for no other.
+// waits only while another thread opens or closes the same allocation.
 class OpenAllocations {
  public:
-  // Opens at most `max` allocations at a time. `access` is for their
-  // declarations.
+  // Opens at most `max` allocations at a time. Declares open allocations with
+  // `access`.
   OpenAllocations(memory::DeviceAccess* access, size_t max)
       : access_(access), max_(max) {}
   OpenAllocations(const OpenAllocations&) = delete;
@@ -54,14 +54,14 @@ class OpenAllocations {
   absl::StatusOr<memory::OpenAllocation> Open(
       absl::string_view name, absl::FunctionRef<absl::StatusOr<Mapping>()> map);
 
-  // Returns true if `address` is inside an open allocation of another process.
-  // Does not wait for a driver.
+  // Returns true if `address` is in an open allocation of another process. Does
+  // not wait for a driver.
   bool IsForeign(abi::Address address) const;
 
  private:
   struct Entry {
-    // False while a thread opens or closes the allocation. The entry then
-    // belongs to that thread, and there are no references.
+    // False while a thread opens or closes the allocation. Until then that
+    // thread owns the entry, and nobody has a reference.
     bool is_open = false;
     // Members are destroyed from the last to the first.
     Mapping mapping;
@@ -71,7 +71,7 @@ class OpenAllocations {
   using Entries = std::map<std::string, Entry>;
   class Share;
 
-  // Waits until no thread opens or closes the entry of that name. Returns the
+  // Waits while a thread opens or closes the entry with this name. Returns the
   // open entry, or the end if there is none.
   Entries::iterator FindLocked(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -85,8 +85,8 @@ class OpenAllocations {
 
   // Guards the members below. Never held during a call of the driver.
   mutable base::Mutex mu_;
-  // Signalled when an allocation has been opened or closed, or could not be
-  // opened.
+  // Signalled when opening an allocation has succeeded or failed, and when an
+  // allocation has been closed.
   std::condition_variable_any settled_;
   Entries entries_ ABSL_GUARDED_BY(mu_);
 };

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace device {
 
-// The blocks of device memory that this process owns. Delays freeing a block
-// while a peer has it open, because freeing it then is undefined in CUDA. Code
+// The blocks of device memory that this process owns. Does not free a block
+// while a peer has the block open, because CUDA leaves that undefined. Code
 // that shares a block with a peer holds Found::memory until the peer has closed
 // the block. The block is freed when nobody holds Found::memory, and nobody in
 // this process uses the block.
@@ -26,13 +26,13 @@ class OwnedBlocks {
   OwnedBlocks(const OwnedBlocks&) = delete;
   OwnedBlocks& operator=(const OwnedBlocks&) = delete;
 
-  // Takes ownership of the block. Returns the reference that users in this
-  // process hold.
+  // Takes ownership of the block. Returns a reference for users in this
+  // process.
   std::shared_ptr<const void> Add(DeviceBlock block);
 
   struct Found {
-    // Keeps the block from being freed; the last reference frees it. Null if
-    // there is no block.
+    // Keeps the block. The last reference frees the block. Null if there is no
+    // block.
     std::shared_ptr<const void> memory;
     // Expires when nobody in this process uses the block any more.
     std::weak_ptr<const void> use;

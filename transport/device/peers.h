@@ -12,8 +12,8 @@
 namespace penstock {
 namespace device {
 
-// The devices to which one device can write directly, without a copy through
-// the host. Thread-safe.
+// The other devices to which a device can write directly, without a copy
+// through the host. Thread-safe.
 class Peers {
  public:
   // Refers to `device`, which must outlive this object.
@@ -23,7 +23,7 @@ class Peers {
 
   // Enables direct access to `other`, if the machine allows it. Asks the driver
   // once for each `other`. Ignores a failure: the driver then copies through
-  // the host, which only takes longer.
+  // the host, which is slower.
   void Reach(Device* other);
 
  private:

@@ -18,9 +18,9 @@ namespace device {
 
 // Pins a whole range that was declared stable (memory::StableMemory) when a
 // part of the range is first used. Keeps the range pinned until the promise
-// ends. Examples are the pool that shm lends from, and memory of
-// RegisterMemory(). A device copies from and to pinned memory by itself, at
-// full speed. Thread-safe.
+// ends. Examples of stable ranges are the pool of shm, and memory of
+// RegisterMemory(). A device can copy pinned memory by itself, at full speed.
+// Thread-safe.
 class PinnedRanges : public memory::StableMemoryWatcher {
  public:
   using Pin = std::shared_ptr<const PinnedRange>;
@@ -31,9 +31,10 @@ class PinnedRanges : public memory::StableMemoryWatcher {
   PinnedRanges& operator=(const PinnedRanges&) = delete;
 
   // Returns an object that keeps [data, data + size) pinned for all devices.
-  // Returns null if the memory is in no stable range, or in a short one, if the
-  // budget has no room for the range, or if the driver refuses the range. The
-  // driver is asked once for each range.
+  // Returns null in these cases:
+  // - the memory is in no stable range, or in a short one;
+  // - the budget has no room for the range;
+  // - the driver refuses the range. The driver is asked once for each range.
   Pin Get(Device* device, const void* data, size_t size);
 
   uint64_t pinned_bytes() const;

@@ -27,26 +27,27 @@
 namespace penstock {
 namespace device {
 
-// Copies by each device's Copier, and shares by CUDA IPC; see docs/gpu.md.
+// The memory of this process's CUDA devices. Copies by each device's Copier,
+// and shares memory by CUDA IPC; see docs/gpu.md.
 //
 // A process that opens an allocation may read and write all of it. If the size
 // is not a multiple of 2 MiB, it can also access the neighbouring memory in the
 // last block, because CUDA shares whole blocks. In the child of a fork all
-// functions fail, as CUDA does.
+// functions fail, because CUDA does not work there.
 class ProcessDevices : public memory::DeviceAccess {
  public:
-  // Limits the open allocations: more than the messages in flight to one
-  // process from all processes of a host. In the driver, each open allocation
-  // takes some of the device's addresses, and an entry of a table.
+  // Limits the number of open allocations. Processes of one host have fewer
+  // messages in flight to one process. In the driver, each open allocation
+  // takes device addresses, and an entry of a table.
   static constexpr size_t kMaxOpen = 1024;
 
   // Opens at most `max_open` allocations at a time. `devices` must outlive this
-  // object, which must outlive everything that it has opened.
+  // object. This object must outlive all allocations that it has opened.
   explicit ProcessDevices(Devices* devices, size_t max_open = kMaxOpen);
 
   // Takes ownership of the block. Frees the block only after all processes that
-  // share it have closed it (SharedAllocation::memory). Returns the reference
-  // for users in this process, which this object must outlive.
+  // share it have closed it (SharedAllocation::memory). Returns a reference for
+  // users in this process. This object must outlive the reference.
   std::shared_ptr<const void> Own(DeviceBlock block) {
     return owned_.Add(std::move(block));
   }
@@ -61,10 +62,10 @@ class ProcessDevices : public memory::DeviceAccess {
   absl::StatusOr<memory::SharedAllocation> Share(
       absl::Span<const uint8_t> range) override;
 
-  // Opens an allocation of another process. Memory that this process has shared
-  // itself is not opened, but used in place, if it still exists. Keep the
-  // reference while messages of the owner may come, because opening costs about
-  // as much as copying a megabyte.
+  // Opens an allocation of another process. If this process has shared the
+  // memory itself, uses the memory directly, as long as it exists. Keep the
+  // reference while messages from the owner may come, because opening costs
+  // about as much as copying a megabyte.
   absl::StatusOr<memory::OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) override;
 

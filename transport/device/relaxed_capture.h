@@ -13,8 +13,8 @@ namespace device {
 // Allows any CUDA call on this thread while another thread captures a stream
 // into a graph, for the object's lifetime. Otherwise CUDA would refuse to
 // allocate memory, or to free or query an event, on any thread, and would
-// invalidate the capture. None of our calls need to be captured, because they
-// concern our own streams and events.
+// invalidate the capture. Penstock's calls need not be captured, because they
+// use only streams and events of Penstock.
 //
 // Destroy the object on the thread that made it. Creation may fail in a forked
 // child, because all other calls fail there, too.

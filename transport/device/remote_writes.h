@@ -12,7 +12,8 @@ namespace device {
 // Makes earlier writes of network devices visible to the device's own work, and
 // to copies. The CPU must have seen the completion of the writes. Calls the
 // driver only if the device does not order the writes by itself. Returns
-// FAILED_PRECONDITION, for people, if nothing makes the writes visible.
+// FAILED_PRECONDITION, with a reason for people, if the writes cannot be made
+// visible.
 absl::Status FlushRemoteWrites(Device* device);
 
 }  // namespace device

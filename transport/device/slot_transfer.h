@@ -15,19 +15,20 @@
 namespace penstock {
 namespace device {
 
-// A transfer in two stages: the device copies between its memory and a slot,
-// and the CPU copies between the slot and the host's memory. The device's stage
-// is first in copies to the host. Used once, in the device's context. Not
+// A transfer in two stages. The device copies between its memory and a slot,
+// and the CPU copies between the slot and the host's memory. In a copy to the
+// host, the device's stage comes first. Used once, in the device's context. Not
 // thread-safe.
 class SlotTransfer {
  public:
-  // Refers to `device` and `lane`, which must outlive this object; the lane has
-  // slots.
+  // Refers to `device` and `lane`, which must outlive this object. The lane
+  // must have slots.
   SlotTransfer(Device* device, Lane* lane, bool to_host,
                std::vector<SlotLoad> loads);
 
-  // Returns when all bytes have been copied. After an error, returns when the
-  // device has ended the copies that it had begun, unless it is lost.
+  // Blocks until all bytes have been copied. After an error, blocks until the
+  // device has ended the copies that it had begun. Does not wait for a lost
+  // device.
   absl::Status Run();
 
  private:

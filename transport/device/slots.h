@@ -23,14 +23,14 @@ struct HostCopy {
 // copy or a piece of one.
 using SlotLoad = std::vector<HostCopy>;
 
-// Returns the size of the next load, when `begun` loads precede it and `left`
-// bytes remain. The first loads grow and the last ones shrink. All stages but
-// one are idle during the first and the last load, so these are kept small.
+// Returns the size of the load after the first `begun` loads, if `left` bytes
+// remain. The first loads grow and the last ones shrink. The first and the last
+// loads are small, because all stages but one are idle meanwhile.
 size_t NextLoadBytes(size_t begun, size_t left, size_t slot_bytes);
 
-// Divides `copies` into loads, in order, each of NextLoadBytes() or a little
-// less. Each part begins at a multiple of kSlotAlignment in its slot. A copy
-// that does not fit into the rest of a load is cut. Skips empty copies.
+// Divides `copies` into loads, in order. Each load has NextLoadBytes() bytes or
+// a little less. Each part begins at a multiple of kSlotAlignment in its slot.
+// A copy that does not fit into the rest of a load is cut. Skips empty copies.
 std::vector<SlotLoad> DivideAmongSlots(absl::Span<const HostCopy> copies,
                                        size_t slot_bytes);
 

@@ -11,9 +11,10 @@
 namespace penstock {
 namespace device {
 
-// Moves chunks through stages by a few buffers, the slots, so that all stages
-// work at once. While one chunk is copied out of a device, the chunk before it
-// is sent, and the chunk before that is copied into another device.
+// Moves chunks through several stages, in a few buffers called slots, so that
+// all stages work at the same time. While one chunk is copied out of a device,
+// the chunk before it is sent, and the chunk before that is copied into another
+// device.
 //
 //   state     event               guard                     action
 //   running   Start()             -                         begin steps

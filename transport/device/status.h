@@ -16,8 +16,8 @@ namespace device {
 absl::Status CallFailed(Api* api, abi::Result result,
                         absl::string_view operation);
 
-// Returns true if the driver returns the same error for every later call in
-// this process, on this device.
+// Returns true if every later call for this device, in this process, will
+// return the same error.
 bool IsSticky(abi::Result result);
 
 }  // namespace device

@@ -26,8 +26,8 @@ namespace penstock {
 namespace event_engine {
 
 // The state of one endpoint: TCP, the stream, and the operations of gRPC that
-// wait. Outlives the endpoint while a thread polls, or TCP has a callback left.
-// Thread-safe. Calls callbacks without the lock.
+// wait. Outlives the endpoint until no thread polls and TCP has called all
+// callbacks. Thread-safe. Calls callbacks without the lock.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Endpoint = grpc_event_engine::experimental::EventEngine::Endpoint;
@@ -48,12 +48,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Begins an attempt at a path. Called without the lock.
   using Seek = std::function<std::unique_ptr<fabric::PendingConnect>(
       fabric::ConnectCallback found)>;
-  // Begins an attempt at a path, which calls `found` and ends with this
-  // connection. Seeks again after a path was lost, if the connection continues
-  // without it. Makes at most kMaxSeeks attempts.
+  // Begins an attempt to get a path. The attempt calls `found`, and ends when
+  // this connection ends. If a path was lost and the connection continues
+  // without it, seeks again. Makes at most kMaxSeeks attempts.
   static constexpr int kMaxSeeks = 4;
   void SeekPath(Seek seek, fabric::ConnectCallback found);
-  // Takes the result of the attempt.
+  // Handles the result of the attempt.
   void OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path);
   // Ends everything, because gRPC destroys the endpoint.
   void Close();
@@ -68,16 +68,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Description Describe();
 
  private:
-  // An operation that has ended. Without the lock, the callback is called, and
-  // the bytes are dropped.
+  // An operation that has ended. The lock is released before its callback is
+  // called and its bytes are dropped.
   struct EndedOperation {
     Callback callback;  // may be null
     absl::Status status;
     SliceBuffer bytes;
   };
   using Ended = std::vector<EndedOperation>;
-  // A scope that holds the lock. At its end, settles, unlocks, then calls the
-  // callbacks and drops bytes that are no longer needed.
+  // A scope that holds the lock. The destructor settles the state, unlocks,
+  // calls the callbacks, and drops bytes that are no longer needed.
   class Section;
 
   void OnTcpRead(const absl::Status& status);
@@ -92,16 +92,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Notes that TCP has delivered bytes, after which a lost path is no sign of
-  // the peer's end: the peer has sent its mark.
+  // Records that TCP has delivered bytes. The loss of the path then does not
+  // mean that the peer is ending, because the peer has sent its mark.
   void GoOnWithoutPathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Does what the section's events ask for, until nothing is left to do.
+  // Handles the section's events until nothing is left to do.
   void SettleLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns true if the path was lost or the stream failed, and no step has
-  // handled that yet.
+  // handled this yet.
   bool HasUnhandledEndLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The steps of SettleLocked().
@@ -128,8 +128,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool announced_ ABSL_GUARDED_BY(mu_) = false;  // the path of stream_
   // True if the lost path was announced and its loss was not.
   bool was_announced_ ABSL_GUARDED_BY(mu_) = false;
-  // True if a path was lost and TCP has delivered nothing since. At a normal
-  // end, the peer's path often ends before its TCP connection.
+  // True if a path was lost and TCP has delivered no bytes since. When a peer
+  // ends normally, its path often ends before its TCP connection.
   bool may_be_ending_ ABSL_GUARDED_BY(mu_) = false;
   int nudges_ ABSL_GUARDED_BY(mu_) = 0;
   bool nudge_waits_ ABSL_GUARDED_BY(mu_) = false;  // for its timer

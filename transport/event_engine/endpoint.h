@@ -12,9 +12,9 @@
 namespace penstock {
 namespace event_engine {
 
-// A handle of a Connection, which it closes. Hides the extensions of the TCP
-// endpoint: they give access to the socket, which carries only some of the
-// bytes.
+// A handle of a Connection. The destructor closes the connection. Hides the
+// extensions of the TCP endpoint: they give access to the socket, which carries
+// only some of the bytes.
 class Endpoint final
     : public grpc_event_engine::experimental::EventEngine::Endpoint {
  public:

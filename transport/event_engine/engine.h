@@ -13,21 +13,21 @@
 namespace penstock {
 namespace event_engine {
 
-// The channel argument that holds InternSettings(). Channels and servers
-// without it get gRPC's own endpoints.
+// The name of the channel argument with a number of InternSettings(). Channels
+// and servers without this argument get gRPC's own endpoints.
 constexpr char kSettingsArgument[] = "penstock.settings";
 
-// Returns a positive number for `settings`, equal for equal settings. Lives as
-// long as the process. Thread-safe.
+// Returns a positive number for `settings`. Equal settings have equal numbers,
+// for the life of the process. Thread-safe.
 int InternSettings(const Settings& settings);
 
-// Makes Engine the default engine of gRPC, once. Fails if it cannot start.
-// Channels and servers that exist keep the engine that they have. Thread-safe.
+// Makes Engine the default engine of gRPC, once. Fails if the engine cannot
+// start. Existing channels and servers keep their engine. Thread-safe.
 absl::Status InstallEngine();
 
-// Wraps an engine of gRPC's, and passes name resolution and timers to it. Runs
-// closures on the crew. Hides the inner engine's extensions: with them, gRPC
-// makes listeners that this engine does not see. Thread-safe.
+// An engine around an engine of gRPC, which resolves names and runs timers.
+// Runs closures on the crew. Hides the inner engine's extensions, because gRPC
+// would use them to make listeners that this engine does not see. Thread-safe.
 class Engine final : public grpc_event_engine::experimental::EventEngine {
  public:
   Engine(std::shared_ptr<EventEngine> inner, Crew* crew);

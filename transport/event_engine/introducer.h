@@ -27,7 +27,8 @@ using OnEndpoint =
     std::function<void(absl::StatusOr<std::unique_ptr<EventEngine::Endpoint>>)>;
 
 // Wraps the endpoint of a client's TCP connection, and asks the server for a
-// path. Calls `done` at once; with Policy::kRequire, after the answer.
+// path. Calls `done` immediately, or with Policy::kRequire after the server's
+// answer.
 void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
                    const Settings& settings, OnEndpoint done);
 
@@ -36,18 +37,18 @@ class MeetingPlaces {
  public:
   explicit MeetingPlaces(const Settings& settings) : settings_(settings) {}
 
-  // Opens the place of a bound address. If this fails, logs the reason, and
-  // connections stay on TCP. Each accepted connection tries again, because
-  // another server at the same port may have ended.
+  // Opens the meeting place of a bound address. If this fails, logs the reason,
+  // and connections stay on TCP. Each accepted connection tries again, because
+  // another server at the same port may have ended meanwhile.
   void Open(const EventEngine::ResolvedAddress& bound, int port);
-  // Wraps an accepted endpoint, and waits for its client. Calls `done` as
-  // WrapConnected() does.
+  // Wraps an accepted endpoint, and waits for its client at the meeting place.
+  // Calls `done` as WrapConnected() does.
   void WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
                     OnEndpoint done);
 
  private:
-  // Returns the place where clients of `server` look, or null. Opens the place
-  // if it was taken before.
+  // Returns the meeting place for clients of `server`, or null. Opens the place
+  // if another server had taken it before.
   std::shared_ptr<MeetingPlace> Find(const TcpAddress& server);
 
   const Settings settings_;

@@ -8,11 +8,12 @@
 namespace penstock {
 namespace event_engine {
 
-// Returns credentials for grpc::CompositeChannelCredentials(), which reads the
-// core's credentials of its argument, and makes channels without Penstock. The
-// calls of such a channel go over stock gRPC, with a warning. With
-// `is_required`, each call fails, and the error names the remedy. The caller
-// owns the result. Returns null for null.
+// Returns credentials to pass to grpc::CompositeChannelCredentials().
+// CompositeChannelCredentials() only sees the core's credentials of its
+// argument, and therefore makes channels without Penstock. Calls of such a
+// channel go over stock gRPC, with a warning. With `is_required`, each call
+// fails, and the error names the remedy. The caller owns the result. Returns
+// null for null.
 grpc_channel_credentials* ForOuterComposition(grpc_channel_credentials* wrapped,
                                               bool is_required);
 

@@ -15,9 +15,9 @@
 namespace penstock {
 namespace event_engine {
 
-// Has the crew poll `path`, until this object is destroyed. A poll may then
-// still be running. Needs doorbells on both sides, because a sleeping thread
-// would not notice input otherwise.
+// Makes the crew poll `path`, until this object is destroyed. One poll may
+// still be running afterwards. Both sides need doorbells, because a sleeping
+// thread would not notice input otherwise.
 class PathWatch {
  public:
   // Delivers a bounded amount of the path's input. Returns true if there was

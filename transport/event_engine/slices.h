@@ -1,5 +1,5 @@
-// Converts gRPC's slices to this project's bytes and back, without copies of
-// large ones.
+// Converts gRPC's slices to memory::Payload and back. Large slices are not
+// copied.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_SLICES_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_SLICES_H_
@@ -10,8 +10,8 @@
 namespace penstock {
 namespace event_engine {
 
-// Returns the bytes of `slices`. The result either owns the slices, and
-// `slices` is then empty, or is a copy.
+// Returns the bytes of `slices`. The result either takes the slices, and leaves
+// `slices` empty, or is a copy.
 memory::Payload TakePayload(
     grpc_event_engine::experimental::SliceBuffer* slices);
 // Appends `payload` to `slices`, which then share its owners.

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace event_engine {
 
-// A queue in front of an endpoint, which allows one write at a time. The
-// owner's lock guards all calls.
+// A queue of writes to an endpoint, because an endpoint allows one write at a
+// time. The owner's lock guards all calls.
 class TcpWriter {
  public:
   using Endpoint = grpc_event_engine::experimental::EventEngine::Endpoint;
@@ -33,12 +33,12 @@ class TcpWriter {
   void Push(Item item) { items_.push_back(std::move(item)); }
   // Sets the callback of the last item. Requires !idle().
   void SetLastDone(Callback done) { items_.back().done = std::move(done); }
-  // Starts the next write, unless one is in progress. `on_written` is called
-  // without the owner's lock; the owner then calls Finish(). Returns true, with
-  // the item in `*done`, if the write completed at once.
+  // Starts the next write, unless a write is in progress. Calls `on_written`
+  // without the owner's lock; the owner then calls Finish(). If the write
+  // completes immediately, returns true with the item in `*done`.
   bool StartNext(Endpoint* endpoint, Callback on_written, Item* done);
-  // Ends and returns the write in progress. The owner drops an item without its
-  // lock, because a program's function may run when bytes are dropped.
+  // Ends and returns the write in progress. The owner drops the item without
+  // its lock, because dropping bytes may run a function of the program.
   Item Finish();
   // Removes and returns the writes that have not started.
   std::vector<Item> TakeWaiting();

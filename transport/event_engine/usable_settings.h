@@ -9,8 +9,8 @@
 namespace penstock {
 namespace event_engine {
 
-// The largest frame of HTTP/2 that this side accepts. A message of 1 MiB is
-// then one frame, not 64.
+// Limits the HTTP/2 frames that this side accepts, in bytes. A message of 1 MiB
+// then takes one frame instead of 64.
 constexpr int kMaxFrameBytes = 4 * 1024 * 1024;
 
 // Returns the settings. Installs the engine unless the policy is kOff. Logs and

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace fabric {
 
-// The owner of the callback of one Listen() or Connect(). Calls the callback
-// once, or never if the attempt is cancelled first. Thread-safe.
+// One Listen() or Connect() that has not ended. Owns its callback, and calls
+// the callback once, or never if the attempt is cancelled first. Thread-safe.
 class Attempt {
  public:
   Attempt(std::string token, ConnectCallback done)
@@ -52,9 +52,9 @@ class AttemptHandle : public PendingConnect {
   const std::function<void()> clean_up_;
 };
 
-// Finishes `attempt` with `error` on the event loop's thread, unless the
-// returned handle is destroyed first. If there is no event loop, finishes the
-// attempt within this call.
+// Finishes `attempt` with `error`, soon, on the event loop's thread. Destroying
+// the returned handle before cancels the attempt. If there is no event loop,
+// finishes the attempt within this call.
 std::unique_ptr<PendingConnect> FailLater(std::shared_ptr<Attempt> attempt,
                                           absl::Status error);
 

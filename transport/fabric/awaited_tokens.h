@@ -31,8 +31,8 @@ namespace fabric {
 //   taken    the limit           DEADLINE_EXCEEDED, if it still pends  -
 class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
  public:
-  // Creates an empty list. Finishes each attempt with DEADLINE_EXCEEDED and
-  // `late` after `limit`, taken or not.
+  // Creates an empty list. An attempt that does not end within `limit` finishes
+  // with DEADLINE_EXCEEDED and the text `late`, even if it was taken.
   static std::shared_ptr<AwaitedTokens> Create(progress::EventLoop* loop,
                                                absl::Duration limit,
                                                std::string late);
@@ -40,15 +40,15 @@ class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
   AwaitedTokens& operator=(const AwaitedTokens&) = delete;
 
   // Keeps `attempt` until Take(`name`). Destroying the handle cancels and
-  // forgets the attempt. In a forked child, destroying the handle only cancels
-  // the child's copy. If another attempt of that name is pending, fails this
-  // attempt with ALREADY_EXISTS.
+  // forgets the attempt. In a forked child, destroying the handle cancels only
+  // the child's copy. If another attempt with this name is pending, fails
+  // `attempt` with ALREADY_EXISTS.
   std::unique_ptr<PendingConnect> Await(const std::string& name,
                                         std::shared_ptr<Attempt> attempt);
 
   // Returns true if a peer may have the attempt. Called under the lock.
   using Proof = std::function<bool(const Attempt&)>;
-  // Returns the pending attempt of that name, and forgets it. Returns null if
+  // Removes and returns the pending attempt with this name. Returns null if
   // there is none. If `proof` returns false, returns null and keeps the
   // attempt.
   std::shared_ptr<Attempt> Take(const std::string& name,

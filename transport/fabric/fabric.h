@@ -40,20 +40,20 @@ struct SizeRange {
 struct Capabilities {
   // Limits the size of a packet. At least wire::kMaxFrameBytes.
   size_t max_packet_bytes = 0;
-  // Limits the size of a payload that is sent eagerly. Above the limit,
-  // announcing and reading costs less than copying through packets. A session
-  // starts with this limit, and adapts it within eager_range.
+  // Limits the size of a payload that is sent eagerly, that is, in packets.
+  // Above the limit, announcing and reading the payload costs less than copying
+  // it. A session starts with this limit, and adapts it within eager_range.
   size_t eager_max_bytes = 0;
   SizeRange eager_range;
   // The size of the chunks of a read. A session starts with this size, and
   // adapts it within read_chunk_range.
   size_t read_chunk_bytes = 0;
   SizeRange read_chunk_range;
-  // The number of reads to keep in flight: enough to fill the pipe, few enough
-  // not to delay later messages.
+  // The number of reads to keep in flight. Enough reads to use the whole
+  // bandwidth, and few enough not to delay later messages.
   int max_reads = 0;
-  // The bytes of a region that Push() sends, which is the size of the region's
-  // first read. 0 if the fabric does not push.
+  // The number of bytes that Push() sends of a region. Equals the size of the
+  // region's first read. 0 if the fabric does not push.
   size_t push_bytes = 0;
 
   // Returns the largest size of one Read().
@@ -62,14 +62,13 @@ struct Capabilities {
   }
   // True if Load() works, so that exposed memory can be used in place.
   bool can_load = false;
-  // True if the session ends when this endpoint breaks. Packets sent over a
-  // lifeline are lost only with the session, so nobody keeps them for
-  // retransmission.
+  // True if the session ends when this endpoint breaks. The session keeps no
+  // packets for retransmission that it sent over a lifeline.
   bool is_lifeline = false;
 };
 
-// Identifies a range of memory that the peer exposed, for one pair of endpoints
-// only. The fields came from the peer: check them before use.
+// Identifies a range of memory that the peer exposed. Valid for one pair of
+// endpoints only. The fields come from the peer: check them before use.
 struct RemotePart {
   uint64_t key = 0;
   uint64_t offset = 0;
@@ -83,8 +82,8 @@ using RemoteRegion = std::vector<RemotePart>;
 struct Exposure {
   RemoteRegion region;
   // The bytes that the peer reads: the payload itself, the fabric's copy, or a
-  // mix of both. The caller keeps this object while it may need the bytes
-  // again, and may release the original payload.
+  // mix of both. The caller may release the original payload, and keeps this
+  // object as long as the bytes may be needed again.
   memory::Payload stable;
 };
 
@@ -98,19 +97,19 @@ class EndpointEvents {
   virtual void OnPacket(absl::Span<const uint8_t> packet) = 0;
   // Announces that Send(), which returned false, may succeed again.
   virtual void OnWritable() = 0;
-  // Ends the Read() that was given `cookie`, exactly once for each. Afterwards
-  // the fabric writes nothing to the destination.
+  // Ends the Read() that was given `cookie`. Called exactly once for each
+  // Read(). Afterwards the fabric writes nothing to the read's destination.
   virtual void OnReadDone(uint64_t cookie, const absl::Status& status) = 0;
-  // Announces that the peer rang: input may wait at another endpoint of the
-  // session.
+  // Announces that the peer rang. Another endpoint of the session may have
+  // input.
   virtual void OnDoorbell() = 0;
   // Announces that the endpoint is dead. This is the last event. All reads in
   // flight have ended before, by OnReadDone() with an error.
   virtual void OnBroken(const absl::Status& cause) = 0;
 };
 
-// One end of a connection over one fabric. The owner destroys the endpoint,
-// which ends the connection and delivers no event. Loaded memory stays valid.
+// One end of a connection over one fabric. Destroying the endpoint ends the
+// connection, and delivers no event. Loaded memory stays valid.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -127,24 +126,23 @@ class Endpoint {
   // OnWritable() follows.
   virtual bool Send(absl::Span<const uint8_t> packet) = 0;
 
-  // Sends a packet that the caller no longer needs, as Send() does. May take
-  // ownership instead of copying. Leaves the packet unchanged if it returns
-  // false.
+  // Sends a packet as Send() does, but may take the packet's memory instead of
+  // copying it. If this function returns false, the packet is unchanged.
   virtual bool SendOwned(std::string* packet) {
     return Send(
         {reinterpret_cast<const uint8_t*>(packet->data()), packet->size()});
   }
 
-  // BeginBatch() and EndBatch() enclose packets that are sent together at the
-  // end, with one system call or one doorbell of a device. Batches may be
+  // Enclose packets that should be sent together. EndBatch() sends the packets
+  // with one system call, or with one doorbell of a device. Batches may be
   // nested.
   virtual void BeginBatch() {}
   virtual void EndBatch() {}
 
   // Lets the peer read `payload` until Withdraw(). The region has 1 to
-  // `max_parts` parts. Exposes pieces in place if the peer can reach their
-  // memory, and copies the others. RESOURCE_EXHAUSTED is a normal answer: then
-  // send the payload over another fabric.
+  // `max_parts` parts. Exposes pieces without a copy if the peer can reach
+  // their memory, and copies the others. RESOURCE_EXHAUSTED is a normal answer;
+  // the caller then sends the payload over another fabric.
   virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                           size_t max_parts) = 0;
   // Exposes `payload` in one part, as Expose() does, and promises to Push() the
@@ -163,15 +161,16 @@ class Endpoint {
   // region.
   virtual void Withdraw(const RemoteRegion& region) = 0;
 
-  // Returns memory to read into. Prefers memory that Read() fills at the lowest
-  // cost, and falls back to the heap. The memory stays valid after the endpoint
-  // is gone.
+  // Returns memory to read into. Prefers memory into which Read() is cheapest,
+  // and falls back to the heap. The memory stays valid after the endpoint is
+  // gone.
   virtual absl::StatusOr<memory::Block> AllocateForRead(size_t size) {
     return memory::AllocateBlock(size);
   }
-  // Prepares for reads into memory of the program. The caller holds the result
-  // until the reads have ended. Returns null if reads into this memory are
-  // impossible, or cost more than a copy from memory of AllocateForRead().
+  // Prepares the program's memory as a destination of reads. The caller holds
+  // the result until the reads have ended. Returns null if reads into this
+  // memory are impossible, or if a copy from memory of AllocateForRead() costs
+  // less.
   virtual std::shared_ptr<const void> PrepareToRead(
       const memory::Destination& into) {
     return nullptr;
@@ -183,16 +182,17 @@ class Endpoint {
   // bytes.
   virtual void Read(const RemotePart& part, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) = 0;
-  // Returns the whole region in place, one piece for each part. The loan ends,
-  // on any thread, with the last reference to the bytes. Requires can_load.
+  // Returns the whole region without a copy, with one piece for each part. The
+  // last reference to the bytes ends the loan, on any thread. Requires
+  // can_load.
   virtual absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) = 0;
-  // Releases a region that was read with Read() or not at all. A region taken
-  // with Load() is released with its bytes instead. Call exactly once for each
-  // such region, with no read in flight.
+  // Releases a region that was not loaded: it was read with Read(), or not at
+  // all. The bytes of a loaded region release the region instead. Call exactly
+  // once for each such region, with no read in flight.
   virtual void GiveBack(const RemoteRegion& region) {}
 
-  // Returns true if destroying this endpoint now would lose nothing that it has
-  // sent. If false, the endpoint has input for Poll() once this becomes true.
+  // Returns true if the endpoint could be destroyed now without losing sent
+  // data. If false, the endpoint has input for Poll() once this becomes true.
   virtual bool IsDrained() { return true; }
 
   // Returns true if a call has found the endpoint dead, but OnBroken() is still
@@ -200,8 +200,8 @@ class Endpoint {
   // is woken to do so.
   virtual bool HasFailed() const { return false; }
 
-  // Returns true if Expose() would leave device memory in place now. Safe
-  // without the lock.
+  // Returns true if Expose() would now expose device memory without a copy to
+  // the host. Safe without the lock.
   virtual bool TakesDeviceMemory() const { return false; }
 
   // Delivers a bounded amount of the input. Returns true if there was any
@@ -216,18 +216,18 @@ class Endpoint {
   virtual void SetArmed(bool armed) = 0;
   // Returns descriptors. While armed, one of them has an event (EPOLLET) when
   // there is input. The owner then polls, calls ClearWakeup(), and polls again
-  // until HasInput() returns false. Input before ClearWakeup() may cause no
-  // further event. Empty if the lifeline's doorbell announces input. The
-  // endpoint owns the descriptors. Other processes may share them, so remove
-  // them from an epoll set explicitly.
+  // until HasInput() returns false, because input before ClearWakeup() may
+  // cause no further event. Empty if the lifeline's doorbell announces input.
+  // The endpoint owns the descriptors. Remove them from an epoll set
+  // explicitly, because other processes may share them.
   virtual std::vector<int> wakeup_fds() const { return {}; }
   virtual void ClearWakeup() {}
   // Returns false if a packet sent now would reach the peer without a wake-up
   // or a system call, because the peer polls or was rung already.
   virtual bool SendWakesPeer() const { return true; }
-  // Rings the peer for packets that were sent since the last call, if the peer
-  // sleeps. Returns true if the caller must ring by the lifeline's
-  // RingDoorbell() instead.
+  // Rings a sleeping peer for packets that were sent since the last call.
+  // Returns true if the caller must instead ring by RingDoorbell() of the
+  // lifeline.
   virtual bool TakeDoorbellRequest() = 0;
   // Rings the peer's doorbell. Works on a lifeline only.
   virtual void RingDoorbell() = 0;
@@ -237,24 +237,25 @@ class Endpoint {
 using ConnectCallback =
     std::function<void(absl::StatusOr<std::unique_ptr<Endpoint>>)>;
 
-// Cancels a pending Connect() or Listen() when destroyed. Does not wait for a
-// callback that has begun: the callback must own everything that it uses.
+// A pending Connect() or Listen(). Destroying this object cancels it. A
+// callback that has begun may still be running afterwards, so the callback must
+// own everything that it uses.
 class PendingConnect {
  public:
   virtual ~PendingConnect() = default;
 };
 
 // Makes connections of one kind in addition to the lifeline. Thread-safe. Calls
-// each callback once, unless it is cancelled, on a thread of the fabric,
-// without locks.
+// each callback once, unless the attempt is cancelled, on a thread of the
+// fabric, without locks.
 class Fabric {
  public:
   virtual ~Fabric() = default;
 
   virtual absl::string_view name() const = 0;
-  // Returns this process's offer for the hello, with which a peer reaches this
-  // fabric. Only the same fabric in the peer understands the offer. If the
-  // fabric cannot be used here, returns an error with the reason in words.
+  // Returns the text by which a peer reaches this fabric, for the hello. Only
+  // the same fabric in the peer understands the text. If the fabric cannot be
+  // used here, returns an error with the reason in words.
   virtual absl::StatusOr<std::string> Offer() = 0;
   // Waits for the peer that presents `token`, for as long as the fabric allows.
   virtual std::unique_ptr<PendingConnect> Listen(absl::string_view token,

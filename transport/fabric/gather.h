@@ -14,8 +14,9 @@
 namespace penstock {
 namespace fabric {
 
-// A stretch of a payload: consecutive pieces that become one part of its
-// region. Either one piece in place, or any number of copied pieces.
+// A stretch of a payload: consecutive pieces that become one part of the
+// region. A stretch is either one piece that is not copied, or any number of
+// copied pieces.
 struct Stretch {
   bool in_place = false;
   size_t first_piece = 0;
@@ -25,15 +26,15 @@ struct Stretch {
 
 // Divides a payload into at most `max_parts` stretches, in order. `reachable`
 // has one element for each piece. Copies pieces that are not reachable, and
-// pieces below `min_bytes`, because a copy costs less than a part. If there
-// would be too many stretches, also copies the smallest of the other pieces.
+// pieces below `min_bytes`, because a copy costs less than a part. If there are
+// too many stretches, also copies the smallest of the remaining pieces.
 // Adjacent copied pieces become one stretch. Requires max_parts >= 1.
 std::vector<Stretch> DivideIntoParts(const memory::Payload& payload,
                                      const std::vector<bool>& reachable,
                                      size_t min_bytes, size_t max_parts);
 
-// The layout of copied stretches in one block. Each stretch is aligned as a
-// block is, so that pieces keep their alignment within a stretch.
+// The layout of copied stretches in one block. Each stretch is aligned like a
+// block, so that pieces keep their alignment.
 class GatheredLayout {
  public:
   // Adds a stretch, and returns its offset.
@@ -51,8 +52,8 @@ class GatheredLayout {
 
 // Returns the sizes of the parts in which a copied stretch is announced: one
 // part for each piece of `min_bytes` or more, and one part for the bytes
-// between two such pieces. A receiver can then put each piece in its own place.
-// Returns one part for the whole stretch if there would be more than
+// between two such pieces. A receiver can then read each piece into memory of
+// its own. Returns one part for the whole stretch if there would be more than
 // `max_parts`. Requires max_parts >= 1.
 std::vector<size_t> PartsOf(const memory::Payload& payload,
                             const Stretch& stretch, size_t min_bytes,

@@ -34,7 +34,7 @@ class TimedSetup : public std::enable_shared_from_this<TimedSetup> {
   virtual ~TimedSetup() = default;
 
   // Starts `setup` on its loop, soon. Destroying the handle cancels the attempt
-  // immediately, and stops `setup` on the loop soon after.
+  // immediately, and then stops `setup` on the loop.
   static std::unique_ptr<PendingConnect> Launch(
       const std::shared_ptr<TimedSetup>& setup);
 
@@ -56,8 +56,8 @@ class TimedSetup : public std::enable_shared_from_this<TimedSetup> {
  private:
   // Does the first step. May finish at once.
   virtual void BeginOnLoop() = 0;
-  // Releases the resources of the work. Called once, at the end, before the
-  // attempt's callback.
+  // Releases the resources of the work. Called once, before the attempt's
+  // callback.
   virtual void ReleaseOnLoop() = 0;
 
   progress::EventLoop* const loop_;

@@ -16,8 +16,8 @@ namespace monitoring {
 // Implements penstock::AddMetrics(). Thread-safe.
 std::shared_ptr<void> Add(std::function<std::vector<MetricFamily>()> collect);
 
-// Calls the added functions, and returns their results in the order of
-// addition. Thread-safe; waits for calls on other threads.
+// Calls the functions that the program has added, in the order of addition, and
+// returns their results. Thread-safe. Waits for calls on other threads.
 std::vector<prometheus::MetricFamily> AddedFamilies();
 
 }  // namespace monitoring

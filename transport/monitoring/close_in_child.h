@@ -6,9 +6,9 @@
 namespace penstock {
 namespace monitoring {
 
-// Makes the child of each fork close its copy of `fd`. This process never
-// closes `fd`. Otherwise the child would keep an address at which it does not
-// answer. Holds up to 16 descriptors; further descriptors stay open in
+// Makes the child of each fork close its copy of `fd`, which this process never
+// closes. With an open copy, the child would hold an address at which it does
+// not answer. Holds up to 16 descriptors; further descriptors stay open in
 // children. Thread-safe.
 void CloseInChild(int fd);
 

@@ -13,16 +13,16 @@ namespace penstock {
 namespace monitoring {
 
 // Returns the current metrics of this process. Thread-safe. Waits for the locks
-// of connections: call it on a thread that may wait.
+// of connections, so call only on a thread that may block.
 metrics::Snapshot CollectAll();
 
-// Returns a family for each row of the table that has series. Omits a series
-// "other" that has counted nothing, and a limit that does not exist.
+// Returns a family for each row of the table that has series. Omits the series
+// "other" if it has counted nothing, and limits that do not exist.
 std::vector<prometheus::MetricFamily> ToFamilies(
     const metrics::Snapshot& snapshot);
 
-// Returns the families of CollectAll(), then the ones that the program has
-// added.
+// Returns the families of CollectAll(), followed by the families that the
+// program has added.
 std::vector<prometheus::MetricFamily> AllFamilies();
 
 // Returns AllFamilies() in Prometheus' text format, version 0.0.4.

@@ -18,8 +18,8 @@ namespace monitoring {
 // - EventLoop::GetForMonitoring() serves all clients, and one run of
 //   Aside::kStatus collects for all clients that wait.
 // - At most 64 clients, 32 of them from one host, may be slow to read an
-//   answer. As many may have sent an incomplete head. Beyond a limit, the host
-//   with the most clients loses its oldest client.
+//   answer. The same limits apply to clients that have sent an incomplete head.
+//   Above a limit, the host with the most clients loses its oldest client.
 // - Every complete request is answered. While 64 clients wait for an answer,
 //   new clients wait in the backlog.
 absl::StatusOr<int> ServeHttp(const HttpAddress& address);

@@ -1,5 +1,5 @@
-// Parses the head of an HTTP/1 request, and encodes that of an answer. Total
-// functions.
+// Parses the head of an HTTP/1 request, and encodes the head of an answer. All
+// functions accept any input.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_HTTP_REQUEST_H_
 #define PENSTOCK_TRANSPORT_MONITORING_HTTP_REQUEST_H_
@@ -24,8 +24,8 @@ struct HttpRequest {
 
 // Parses the bytes received so far on a connection. Returns nothing while the
 // head is incomplete. Returns INVALID_ARGUMENT as soon as the bytes cannot be
-// HTTP/1, or the head exceeds kMaxHeadBytes. Reads the request line, and
-// ignores the fields.
+// HTTP/1, or the head exceeds kMaxHeadBytes. Parses only the request line, and
+// ignores header fields.
 absl::StatusOr<absl::optional<HttpRequest>> ParseHttpRequest(
     absl::string_view bytes);
 

@@ -10,10 +10,11 @@
 namespace penstock {
 namespace monitoring {
 
-// Reads as recv() does with MSG_DONTWAIT, but leaves descriptors in the socket:
-// if descriptors come next, returns -1 with errno EPROTO. recv() would close
-// the descriptors, and a hostile sender can make that take as long as it likes.
-// Descriptors may remain in the socket, so let a progress::ForeignFd close it.
+// Reads like recv() with MSG_DONTWAIT, but leaves descriptors in the socket. If
+// descriptors come next, returns -1 with errno EPROTO. recv() would close the
+// descriptors, and a hostile sender can make closing take as long as it likes.
+// Descriptors may remain in the socket, so let a progress::ForeignFd close the
+// socket.
 ssize_t ReceiveBytes(int socket, void* buffer, size_t size);
 
 }  // namespace monitoring

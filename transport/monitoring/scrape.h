@@ -24,8 +24,9 @@ namespace monitoring {
 //   kWriting  all is written            end                  kOver
 //   any       error, time limit, End()  close                kOver
 //
-// A client has five seconds to send its head, and five more to read the answer,
-// even if it does so byte by byte. Used on the loop's thread.
+// A client has five seconds in total to send its head, and five more to read
+// the answer. A received byte does not restart the time. Used on the loop's
+// thread.
 class Scrape : public std::enable_shared_from_this<Scrape> {
  public:
   struct Callbacks {
@@ -40,7 +41,7 @@ class Scrape : public std::enable_shared_from_this<Scrape> {
 
   // Reads the received bytes, and then waits for more.
   void Start();
-  // Reads once more, and ends the connection if the request's head is still
+  // Reads once more. Ends the connection if the request's head is still
   // incomplete.
   void ReadOrEnd();
   // Answers with the metrics. Returns true if the client is still reading them.

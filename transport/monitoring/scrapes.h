@@ -29,19 +29,19 @@ namespace monitoring {
 //                                          the most
 class Scrapes {
  public:
-  // Returns the text of the metrics. Called on a thread of Aside::kStatus, once
-  // for all clients that ask before the call begins.
+  // Returns the text of the metrics. Called on a thread of Aside::kStatus. One
+  // call answers all clients that have asked before the call begins.
   using Collect = std::function<std::string()>;
 
   Scrapes(progress::EventLoop* loop, Collect collect);
 
   // Serves an accepted connection. Takes ownership of the socket.
   void Begin(base::UniqueFd socket, const sockaddr_storage& peer);
-  // Drops a connection that is slow with its head, or if there is none, with
-  // its answer. Returns false if there is neither.
+  // Drops a connection that is slow to send its head, or else one that is slow
+  // to read its answer. Returns false if there is neither.
   bool MakeRoom();
-  // Returns true if so many clients wait for the text that no other may be
-  // accepted.
+  // Returns true if so many clients wait for the text that no more connections
+  // may be accepted.
   bool IsFull() const;
 
  private:

@@ -21,15 +21,15 @@ constexpr absl::string_view kAskMetrics = "metrics";
 constexpr absl::string_view kAskConnections = "connections";
 constexpr absl::string_view kAnswerPrefix = "penstock-status 1 ";
 
-// Asks `process`, a pid as this process sees it, one of these questions.
-// Returns metrics as text, or a line of JSON for each connection, as
+// Asks a process one of these questions. `process` is the pid as this process
+// sees it. Returns metrics as text, or a line of JSON for each connection, as
 // docs/operations.md describes. Texts may come from a peer. Waits for at most
 // `limit`.
 //
 // Errors:
 // - NOT_FOUND: nobody answers for the process. The process has had no
-//   connection over Penstock yet, is told not to answer, has ended, or is in
-//   another network namespace.
+//   connection over Penstock yet, has its status socket turned off, has ended,
+//   or is in another network namespace.
 // - PERMISSION_DENIED: the process is another user's, or other processes have
 //   taken all its names.
 // - UNAVAILABLE: the process closed the connection before the end of an answer,
@@ -51,11 +51,11 @@ struct StatusOwner {
 // wait to be accepted.
 absl::StatusOr<StatusOwner> OwnerOfStatusSocket(absl::string_view name);
 
-// The number of names that a process may use. A process uses the first free
-// one: "penstock-status-4711", then "penstock-status-4711.1" and so on. A
-// process of another pid namespace may have the same pid in the same network
-// namespace, and anybody may take a name. `process` is the pid that the process
-// itself sees.
+// The number of names for the status socket of one process. A process uses the
+// first free name: "penstock-status-4711", then "penstock-status-4711.1" and so
+// on. Several names are needed because a process in another pid namespace may
+// have the same pid, and because anybody may take a name. `process` is the pid
+// that the process itself sees.
 constexpr int kStatusNames = 8;
 std::string StatusSocketName(pid_t process, int name = 0);
 // Writes the socket's address, an abstract name, to `address`. Returns the size

@@ -8,15 +8,15 @@ namespace monitoring {
 
 // Serves this process's status at an abstract UNIX socket,
 // "penstock-status-PID" or another name of StatusSocketName(), from the first
-// connection of this process on. A process without connections spends no
-// descriptors and threads on this.
+// connection of this process on. A process without connections therefore needs
+// no descriptors or threads for this.
 //
 // Serves processes of the same user and of root, 8 at a time, each for at most
-// 5 s. EventLoop::Get() transfers the bytes, and the thread of Aside::kStatus
-// collects them, so nobody else waits. Closes sockets aside: anybody can
-// connect, and can leave descriptors in the socket that take forever to close.
-// The child of a fork serves only its own status, from its own first connection
-// on. Thread-safe.
+// 5 s. The thread of EventLoop::Get() sends the bytes, and the thread of
+// Aside::kStatus collects them, so that no other thread waits. Closes sockets
+// on another thread, because any client can leave descriptors in the socket
+// that take forever to close. The child of a fork serves only its own status,
+// from its own first connection on. Thread-safe.
 //
 //   question         answer
 //   metrics\n        metrics in Prometheus' text format

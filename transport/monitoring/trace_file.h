@@ -14,7 +14,7 @@ namespace monitoring {
 // which is complete after each write. "%p" in the path stands for the pid. A
 // separate thread writes ten times a second, and once more at exit. The file
 // grows to at most 256 MiB; later events are dropped and counted. Replaces an
-// older file. Call it once.
+// older file. Call WriteTraceTo() once.
 //
 // Fails if the file cannot be written, is not a regular file (a device, a pipe,
 // a symbolic link), is another user's, has a second name, or is being written

@@ -11,26 +11,26 @@
 namespace penstock {
 namespace paths {
 
-// A set of places for negotiations. A negotiation holds a place from the
+// Limits the negotiations at one time. A negotiation holds a place from the
 // client's offer until both sides have agreed on a path, or on no path. A
 // stalled negotiation ends at its timeout: 5 s for the hello, 15 s for the
-// path. The number of places therefore also limits the rate of peers that begin
-// and then stall. A client that finds no place is served over HTTP/2.
+// path. The number of places therefore also limits the rate of negotiations
+// that stall. Without a free place, a client is served over HTTP/2.
 // Thread-safe.
 class HalfOpen {
  public:
-  // Frees the place when the last share is destroyed. Must not outlive its
-  // HalfOpen.
+  // A place, which is free again when the last reference is destroyed. Must not
+  // outlive its HalfOpen.
   using Place = std::shared_ptr<void>;
 
   // Returns the process's instance for gRPC servers, whose port is open to any
   // client. The instance is never destroyed. A forked child gets a new
-  // instance. The limit, 4096, is far above the number of honest negotiations
-  // at one time in any cluster. As many stalled negotiations take a few tens of
-  // MiB of memory.
+  // instance. The limit is 4096, far above the number of honest negotiations at
+  // one time in any cluster. 4096 stalled negotiations take a few tens of MiB.
   static HalfOpen* Get();
   // Returns a second instance with the same limit, for clients that have shown
-  // a token. Strangers at gRPC's port take no place from clients with a token.
+  // a token. Strangers at gRPC's port therefore cannot use up the places of
+  // these clients.
   static HalfOpen* OfTokenHolders();
 
   explicit HalfOpen(int limit);

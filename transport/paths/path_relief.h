@@ -16,10 +16,10 @@
 namespace penstock {
 namespace paths {
 
-// A list of connections with side paths. Ends the newest paths when a
-// connection begins and few descriptors are free. A session survives without a
-// side path, but a new connection needs a descriptor. Clients retry their paths
-// later, with a backoff. Thread-safe.
+// A list of connections with side paths. When a connection begins and few
+// descriptors are free, ends the newest side paths. A session survives without
+// a side path, but a new connection needs a descriptor. Clients retry their
+// paths later, with a backoff. Thread-safe.
 class PathRelief {
  public:
   // A connection whose session can continue without its path.
@@ -37,24 +37,24 @@ class PathRelief {
   // gets a new instance.
   static PathRelief* Get();
 
-  // `closing_time` is the time until a path's descriptors are closed. A
-  // different thread closes them, after descriptors of other peers.
+  // `closing_time` is the time until a path's descriptors are closed. Another
+  // thread closes the descriptors, perhaps after those of other peers.
   explicit PathRelief(absl::Duration closing_time = absl::Milliseconds(100))
       : closing_time_(closing_time) {}
   PathRelief(const PathRelief&) = delete;
   PathRelief& operator=(const PathRelief&) = delete;
 
-  // Adds an owner that has a path, until Remove(). Others must hold references
-  // to the owner meanwhile.
+  // Adds an owner with a path. Until Remove(), somebody must hold a reference
+  // to the owner.
   Id Add(Owner* owner);
   void Remove(Id id);
 
-  // Schedules Relieve() if few descriptors are free. Call for each connection
-  // that begins.
+  // Schedules Relieve() if few descriptors are free. Call when a connection
+  // begins.
   void OnConnection();
-  // Gives up the newest paths, so many that `now` has no excess. Counts the
-  // descriptors of recently given up paths as free, because they will be closed
-  // soon.
+  // Gives up the newest paths until enough descriptors are free, by the numbers
+  // in `now`. Descriptors of paths that were just given up count as free,
+  // because they will be closed soon.
   void Relieve(const base::Descriptors& now);
 
  private:

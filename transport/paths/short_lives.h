@@ -13,33 +13,33 @@
 namespace penstock {
 namespace paths {
 
-// The latest short-lived connections of this process's clients.
+// Counts the recent short-lived connections of this process's clients.
 //
 // Setting up a side path costs both sides about as much as opening the
 // connection. A program that opens a channel for each call pays this cost and
 // gains nothing. While many connections end soon, a new connection begins on
 // tcp, and tries a side path after kShort.
 //
-// Thread-safe without locks, because a fork's parent may have had a thread in a
-// function here. Concurrent ends may be counted once.
+// Thread-safe without locks, because a fork may happen while a thread runs a
+// function here. Connections that end at the same time may count once.
 class ShortLives {
  public:
-  // The upper bound of a short life. Setting up a side path takes less than 1
-  // ms on an idle machine.
+  // The longest life that is short. Setting up a side path takes less than 1 ms
+  // on an idle machine.
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
-  // The number of short lives within kWindow from which AreUsual() returns
-  // true. Below this rate, side paths cost less than a fifth of a core.
+  // AreUsual() returns true from this number of short lives within kWindow.
+  // Below this rate, setting up side paths costs less than a fifth of a core.
   static constexpr size_t kMany = 512;
   static constexpr absl::Duration kWindow = absl::Seconds(2);
 
   // Returns the process's instance, which is never destroyed.
   static ShortLives* OfProcess();
 
-  // Records the end of a connection that began at `begin` and ended at `end`.
-  // `begin` and `end` are results of base::SteadyNow().
+  // Records the life of a connection. Both arguments are results of
+  // base::SteadyNow().
   void OnEnd(absl::Time begin, absl::Time end);
-  // Returns true if a connection that begins at `now` should expect a short
-  // life.
+  // Returns true if a connection that begins at `now` will probably have a
+  // short life.
   bool AreUsual(absl::Time now) const;
 
  private:

@@ -20,8 +20,9 @@ class DeviceAccess;
 
 namespace paths {
 
-// The attempts of one connection. Only side_paths.cc names the fabrics shm and
-// verbs. Not thread-safe. Attempts call back on threads of the fabrics.
+// The attempts of one connection to get a side path. Only side_paths.cc names
+// the fabrics shm and verbs. Not thread-safe. Callbacks run on threads of the
+// fabrics.
 class SidePaths {
  public:
   // Called once for each attempt that is not cancelled, without locks.
@@ -29,12 +30,12 @@ class SidePaths {
       const std::string& fabric,
       absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path)>;
 
-  // `is_private` is true if the connection's security promises that others can
-  // neither read nor change the traffic; see PromisesPrivacy().
+  // `is_private` is true if the connection's security promises that nobody else
+  // can read or change the traffic; see PromisesPrivacy().
   //
-  // `devices` gives access to device memory that the peers lend each other,
-  // unless the settings request copies. Must live as long as the process. Null
-  // if this connection's receivers read all bytes with the CPU.
+  // `devices` gives access to device memory, which the peers lend each other
+  // unless the settings request copies. The object must live as long as the
+  // process. Null if receivers on this connection read all bytes by the CPU.
   SidePaths(const Settings& settings, bool is_private,
             memory::DeviceAccess* devices)
       : settings_(settings),
@@ -42,8 +43,8 @@ class SidePaths {
         devices_(settings.shm_sharing == ShmSharing::kSameUid ? devices
                                                               : nullptr) {}
 
-  // Returns the hello's offers: one for each fabric that the settings list
-  // before tcp.
+  // Returns the offers for the hello. There is one for each fabric that
+  // precedes tcp in the settings.
   std::vector<wire::FabricOffer> Offers() const;
 
   // Listens for the peer on each usable fabric of `offers`. The peer presents
@@ -57,8 +58,8 @@ class SidePaths {
   void Cancel() { pending_.clear(); }
 
  private:
-  // Returns the process's fabric with this name. Returns null if this release
-  // does not know the fabric.
+  // Returns the process's fabric with this name. Returns null for an unknown
+  // name.
   fabric::Fabric* Find(const std::string& name) const;
 
   const Settings settings_;

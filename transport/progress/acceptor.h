@@ -34,8 +34,9 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   struct Callbacks {
     // Takes a connection, whose socket is non-blocking, and the peer's address.
     std::function<void(base::UniqueFd, const sockaddr_storage&)> accepted;
-    // Closes a connection that is worth less than a new one. Returns false if
-    // there is none. Called when the process has no descriptors left.
+    // Closes the connection that is worth least, to make room for a new one.
+    // Returns false if there is none. Called when the process has no
+    // descriptors left.
     std::function<bool()> make_room;
     // Returns true if clients must wait in the backlog for now. May be null.
     std::function<bool()> is_full;
@@ -45,8 +46,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   static absl::StatusOr<std::shared_ptr<Acceptor>> Begin(
       EventLoop* loop, base::UniqueFd listening, Callbacks callbacks);
   int port() const { return port_; }
-  // Closes the socket and drops the callbacks soon. A callback may still be
-  // running.
+  // Soon closes the socket and drops the callbacks. A callback may still be
+  // running when Stop() returns.
   void Stop();
 
  private:

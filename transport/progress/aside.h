@@ -14,22 +14,22 @@ namespace progress {
 enum class Aside {
   // Makes the kernel search, unmap or free pages. One thread.
   kMemory,
-  // Closes descriptors, whose owner may block the closing forever. At most
-  // kMostClosingThreads threads.
+  // Closes descriptors. The peer of a descriptor may block the closing forever.
+  // At most kMostClosingThreads threads.
   kClosing,
   // Looks up names, for which a name server may be slow. At most
   // kMostNameThreads threads.
   kNames,
-  // Asks for the state of connections and of the program. Locks of connections,
-  // or functions of the program, may block. One thread.
+  // Collects the state of connections and of the program. May block on locks of
+  // connections or in functions of the program. One thread.
   kStatus,
   // Calls a device's driver, which waits for the device's work. One thread.
   kDevice,
 };
 
 // Limits the closing threads. With several threads, one slow closing does not
-// block the others. The limit is low, because a peer that makes many closings
-// slow can occupy all threads.
+// block the others. The limit is low, because a hostile peer can occupy all
+// threads with slow closings.
 constexpr size_t kMostClosingThreads = 4;
 // Limits the threads that resolve names.
 constexpr size_t kMostNameThreads = 4;
@@ -51,16 +51,16 @@ size_t TasksAside(Aside kind);
 // of kMemory and kClosing.
 size_t TasksAside();
 
-// Caps the waiting and running tasks that peers can cause. More tasks mean that
-// a task is stuck or that a peer floods this process.
+// Caps the waiting and running tasks that peers can cause. Above the cap, a
+// task is stuck, or a peer floods this process.
 constexpr size_t kManyTasksAside = 256;
 
-// Returns true above the cap. Code that runs tasks for peers then accepts no
-// input from them.
+// Returns true above the cap. Code that runs tasks for peers then stops
+// accepting input from peers.
 inline bool IsBusyAside() { return TasksAside() > kManyTasksAside; }
 
 // Returns true if kDevice has more tasks than the cap, because the device is
-// stuck. Code that runs kDevice tasks for peers then accepts no new ones.
+// stuck. Code that runs kDevice tasks for peers then refuses new ones.
 inline bool IsBusyAsideForDevice() {
   return TasksAside(Aside::kDevice) > kManyTasksAside;
 }

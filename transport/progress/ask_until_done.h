@@ -1,5 +1,5 @@
 // Polls from one background thread, for events that no descriptor reports, such
-// as those of devices.
+// as events of devices.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_ASK_UNTIL_DONE_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_ASK_UNTIL_DONE_H_
@@ -11,9 +11,9 @@
 namespace penstock {
 namespace progress {
 
-// Calls `is_done` on the thread until it returns true. Calls become less
-// frequent with time: an event is noticed late by at most an eighth of its
-// duration, and by at most 1 ms, plus the time of the other questions.
+// Calls `is_done` on that thread until the result is true. Calls become less
+// frequent with time. The delay in noticing an event is at most an eighth of
+// the wait, and at most 1 ms, plus the time of other callers' `is_done`.
 // `is_done` must not block, and may call this function. No lock is held during
 // a call.
 //

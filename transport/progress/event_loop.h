@@ -29,8 +29,8 @@ namespace progress {
 // - GetPolling() carries the messages of front ends whose applications have no
 //   thread that waits (transport/rpc). This loop polls the PollSet and its
 //   watched descriptors before it sleeps.
-// - GetForMonitoring() serves a port at which anybody can ask. A crowd there
-//   delays no connection.
+// - GetForMonitoring() serves the port of metrics, which is open to anybody. A
+//   crowd of clients there delays no connection.
 //
 // Thread-safe. Callbacks run one after another on the loop's thread, without
 // locks, and may call every function of the loop. Callbacks must not block. The
@@ -58,16 +58,16 @@ class EventLoop {
   // Calls `callback` again and again while any of `events`, EPOLLERR or
   // EPOLLHUP is pending at `fd`. The caller keeps `fd` open until Unwatch().
   absl::StatusOr<Id> Watch(int fd, uint32_t events, FdCallback callback);
-  // Ends a watch: no call of its callback begins any more. A call that has
-  // begun may still be running, so the callback must own everything that it
-  // uses. Ignores unknown ids and 0.
+  // Ends a watch. No call of its callback begins afterwards, but a call may
+  // still be running. Therefore the callback must own everything that it uses.
+  // Ignores unknown ids and 0.
   void Unwatch(Id id);
   // Changes the events of a watch. Ignores unknown ids and 0.
   void SetEvents(Id id, uint32_t events);
 
-  // Calls `callback` once, after `delay` or somewhat later. Never calls it if
-  // `delay` is infinite. Returns 0 in the child of a fork, for a loop of the
-  // parent.
+  // Calls `callback` once, after `delay` or somewhat later. Never calls
+  // `callback` if `delay` is infinite. Returns 0 if the loop belongs to the
+  // parent of this process.
   Id RunAfter(absl::Duration delay, Callback callback);
   // Cancels a timer. Returns false if its callback has run or is running, or if
   // `id` is unknown.
@@ -77,9 +77,9 @@ class EventLoop {
   void Post(Callback callback);
   // Returns true on the loop's thread.
   bool IsCurrent() const;
-  // Returns true if the loop was made before this process was forked. In the
-  // child, the loop's locks may be held for ever, and the parent still uses the
-  // loop's epoll set.
+  // Returns true if the loop belongs to the parent of this process. In a forked
+  // child, a lock of the loop may be held forever, and the parent still uses
+  // the loop's epoll set.
   bool IsForeign() const;
 
  private:

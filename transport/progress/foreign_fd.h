@@ -13,7 +13,7 @@ namespace progress {
 // Owns a descriptor that came from a peer, or that may carry descriptors of a
 // peer, and closes it on a thread of Aside::kClosing. Closing the last
 // reference may take long:
-// - a TCP socket may wait for unsent data, if the peer has set it up so;
+// - a TCP socket may wait for unsent data, if the peer has set SO_LINGER;
 // - a file in user space waits for the peer's program;
 // - memory waits for the kernel to free its pages;
 // - a UNIX socket closes all descriptors that were sent and not received.
@@ -23,8 +23,8 @@ namespace progress {
 class ForeignFd {
  public:
   ForeignFd() = default;
-  // Takes ownership of a descriptor. Implicit, because closing any descriptor
-  // aside is correct.
+  // Takes ownership of a descriptor. Implicit, because closing a descriptor on
+  // another thread is always correct.
   ForeignFd(base::UniqueFd fd);
   ForeignFd(ForeignFd&& other) noexcept;
   ForeignFd& operator=(ForeignFd&& other) noexcept;

@@ -18,13 +18,13 @@ namespace penstock {
 namespace progress {
 
 // Returns the part of an address that identifies one owner: an IPv4 address,
-// also inside of IPv6, or the first 64 bits of an IPv6 address. A machine can
-// choose the remaining bits freely.
+// even in the form of IPv6, or the first 64 bits of an IPv6 address. A machine
+// can choose the remaining bits freely.
 std::string HostOf(const sockaddr_storage& address);
 
 // Decides which half-open connection to drop if there are too many: the oldest
 // connection of the host with the most connections. A host with many
-// connections therefore costs other hosts nothing, and a quick client finishes
+// connections therefore does not harm other hosts. A quick client finishes
 // before its connection is the oldest. Owns no connection. Each call takes
 // logarithmic time. Not thread-safe.
 class HalfOpenTable {
@@ -36,8 +36,9 @@ class HalfOpenTable {
     size_t of_host = 0;
   };
 
-  // Returns `wanted`, or less if the process may open few descriptors: at most
-  // a quarter of the descriptors, and a quarter of that quarter for one host.
+  // Returns `wanted`, or lower limits if the process may open few descriptors.
+  // All half-open connections get at most a quarter of the descriptors, and one
+  // host gets a quarter of this quarter.
   static Limits WithinDescriptors(Limits wanted);
 
   explicit HalfOpenTable(Limits limits) : limits_(limits) {}
@@ -48,21 +49,22 @@ class HalfOpenTable {
   size_t size() const { return hosts_by_id_.size(); }
   const Limits& limits() const { return limits_; }
 
-  // Returns the connection to drop, which stays in the table until Remove().
-  // Returns nothing if the table is within its limits.
+  // Returns the connection to drop if the table exceeds its limits, or else
+  // nothing. The connection stays in the table until Remove().
   absl::optional<Id> Excess() const;
-  // Returns the connection to drop next, even within the limits. Returns
-  // nothing if the table is empty.
+  // Returns the connection to drop next, even if the table is within its
+  // limits. Returns nothing if the table is empty.
   absl::optional<Id> Next() const;
 
  private:
-  // The number of connections of a host, and the negative id of its oldest. The
-  // last key belongs to the host whose oldest connection is dropped next.
+  // The order in which hosts lose connections: the number of a host's
+  // connections, then the negative id of its oldest. The host with the greatest
+  // weight is next.
   using Weight = std::pair<size_t, int64_t>;
 
   static Weight WeightOf(const std::set<Id>& connections);
-  // Changes the number of the host's connections by `change`. Updates the
-  // host's place in the order.
+  // Changes a host's connections by `change`, and updates the host's position
+  // in the order.
   template <typename Change>
   void Reweigh(const std::string& host, Change change);
 

@@ -9,7 +9,7 @@ namespace penstock {
 namespace progress {
 
 // A note that paths of a PollSet have input for which no doorbell will ring. A
-// thread that has polled long enough leaves the note, and does other work.
+// thread that has polled long enough leaves the note before it does other work.
 //
 // No thread sleeps while there is a note. Proof: Leave() writes the note, then
 // reads the count of sleepers. BeginSleep() increments the count, then reads
@@ -20,9 +20,8 @@ namespace progress {
 // Thread-safe without locks.
 class LeftInput {
  public:
-  // Leaves a note. Returns true if the caller must make another thread Take()
-  // the note: some threads sleep, or no thread ever takes notes before it
-  // sleeps.
+  // Leaves a note. Returns true if the caller must make another thread call
+  // Take(): some threads sleep, or no thread ever takes notes before it sleeps.
   bool Leave() {
     left_.store(true);
     return sleepers_.load() > 0 || !is_attended_.load();
@@ -30,8 +29,9 @@ class LeftInput {
   // Takes the note. Returns true if there was one; the caller then polls.
   bool Take() { return left_.load() && left_.exchange(false); }
 
-  // Announces that the caller sleeps until a doorbell. Returns false if this
-  // call took a note: the caller then polls, and does not sleep.
+  // Announces that the caller is about to sleep until a doorbell rings. Returns
+  // false if this call took a note; the caller must then poll instead of
+  // sleeping.
   bool BeginSleep() {
     if (!is_attended_.load()) is_attended_.store(true);
     sleepers_.fetch_add(1);

@@ -27,10 +27,10 @@ class Pollable {
   // Returns true if Poll() would find input. Must be cheap, take no lock and
   // not call PollSet.
   virtual bool HasInput() const = 0;
-  // While armed, the peer rings a doorbell when it sends, once for each arming
-  // at least. The doorbell wakes a thread, which polls this pollable until it
-  // is empty. Must take no lock, not
-  // call PollSet, and end with a sequentially consistent fence.
+  // Arms or disarms the doorbell. While armed, the peer rings when it sends, at
+  // least once for each arming. The doorbell wakes a thread, which polls this
+  // pollable until no input is left. Must take no lock, not call PollSet, and
+  // end with a sequentially consistent fence.
   virtual void SetArmed(bool armed) = 0;
 };
 
@@ -48,8 +48,8 @@ class Pollable {
 // A thread that a doorbell has woken polls the pollable until it is empty.
 //
 // A pollable is hot if it had input recently, and cold otherwise. Cold
-// pollables are polled rarely. They stay armed, so that spinning need not arm
-// them.
+// pollables are polled rarely. Cold pollables stay armed even while threads
+// spin.
 //
 // No thread sleeps while there is input. Proof: the peer writes input i,
 // executes a fence, then reads the armed flag. Arming writes the flag, executes
@@ -80,9 +80,9 @@ class PollSet {
  public:
   using SlotId = size_t;
 
-  // Limits the time of a round of polls, in nanoseconds. gRPC and the
-  // application then handle the delivered messages without a look at other
-  // sources, which would take about four times as long.
+  // Limits the time of a round of polls, in nanoseconds. Handling the messages
+  // that a round delivers takes gRPC and the application about four times as
+  // long. No other source is polled meanwhile.
   static constexpr int64_t kRoundNanos = 50 * 1000;
 
   // Returns the set of the process, which allows one spinner for each usable
@@ -112,12 +112,12 @@ class PollSet {
   // Polls all pollables, as PollHot() polls the hot ones.
   bool PollAll() { return PollRound(/*all=*/true); }
 
-  // Begins to spin. Returns false if enough threads spin; the caller then
-  // sleeps.
+  // Begins to spin. Returns false if enough threads spin already; the caller
+  // then sleeps.
   bool BeginSpin();
-  // Ends the spin of a successful BeginSpin(). Returns true if pollables that
-  // are now armed again have input. The caller then polls all pollables instead
-  // of sleeping.
+  // Ends a spin. Call after each BeginSpin() that returned true. Returns true
+  // if pollables that were just armed have input. The caller then polls all
+  // pollables instead of sleeping.
   bool EndSpin();
 
   int max_spinners() const { return max_spinners_; }

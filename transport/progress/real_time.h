@@ -13,7 +13,7 @@ namespace penstock {
 namespace progress {
 
 // The maximum age of a cached answer of IsRealTime(), in nanoseconds. A spinner
-// asks after every few polls, and a system call there delays its next poll.
+// asks after every few polls. A system call each time would delay its polls.
 constexpr int64_t kRealTimeLookNanos = 1000 * 1000;
 
 // Returns true if the calling thread runs under SCHED_FIFO, SCHED_RR or
@@ -22,8 +22,8 @@ constexpr int64_t kRealTimeLookNanos = 1000 * 1000;
 // kRealTimeLookNanos for each thread.
 bool IsRealTime(absl::Time now);
 
-// The cores that spinning real-time threads of a process hold. One core stays
-// free, because the thread for which a spinner waits may need it.
+// The cores on which real-time threads of a process spin. One core stays free,
+// because the thread for which a spinner waits may need it.
 //
 // Thread-safe without locks.
 class RealTimeCores {
@@ -48,8 +48,8 @@ class RealTimeCores {
   std::atomic<int> held_{0};
 };
 
-// One spin of a thread. Notices if the thread is a real-time thread, and
-// decides if it may spin nevertheless. Used by that thread only.
+// One spin of a thread. Checks if the thread is a real-time thread, and decides
+// if the thread may spin nevertheless. Used by that thread only.
 class RealTimeSpin {
  public:
   // Begins a spin. In busy mode, real-time threads spin on all but one of
@@ -62,8 +62,8 @@ class RealTimeSpin {
   RealTimeSpin(const RealTimeSpin&) = delete;
   RealTimeSpin& operator=(const RealTimeSpin&) = delete;
 
-  // Returns true if the thread may continue to spin. sched_yield() would give
-  // the core to no ordinary thread.
+  // Returns true if the thread may continue to spin. A real-time thread must
+  // not rely on sched_yield(), which gives the core to no ordinary thread.
   bool MayGoOn(bool is_real_time) {
     if (!is_real_time || holds_) return true;
     holds_ = is_busy_ && cores_->Take();

@@ -18,14 +18,14 @@ enum class PollingMode {
   kEvent,     // do not spin
 };
 
-// The time at which a spinning thread last regained its core. Belongs to one
+// Remembers when a spinning thread last regained its core. Belongs to one
 // thread, or to a resource that only one thread uses at a time. Threads must
-// not share the object, because one loss on each of two threads is no repeated
-// loss.
+// not share the object: a loss of each of two threads is not a repeated loss of
+// one thread.
 class CoreLosses {
  public:
   // Records that the thread yielded its core, and regained it at `now`, after
-  // `took`. Returns `took` if this loss followed soon after the last loss, or
+  // `took`. Returns `took` if this loss came soon after the previous loss, or
   // else zero.
   absl::Duration Record(absl::Duration took, absl::Time now);
 
@@ -36,14 +36,13 @@ class CoreLosses {
 // Learns from earlier waits how long to spin. If events come soon, the thread
 // spins longer than they take, because sleeping and waking up costs more than a
 // whole RPC. If events come late, the time to spin falls to zero, because
-// spinning would only burn power. Then the policy learns from the duration of
-// sleeps.
+// spinning would only burn power. From then on the policy learns from the
+// duration of sleeps.
 //
 // A spinner yields its core now and then. If other threads are always ready to
 // run, the scheduler gives each of them a slice of milliseconds before the
-// spinner runs again. The spinner then waits longer than if it had slept,
-// because a thread that wakes up precedes threads that have used up their
-// share.
+// spinner runs again. Sleeping would be faster, because a thread that wakes up
+// runs before threads that have used up their share.
 //
 // Therefore a thread that has lost its core by yielding, and loses it again
 // soon after regaining it, does not spin for some time: the policy rests.
@@ -58,35 +57,36 @@ class SpinPolicy {
   // shared memory with a small handler.
   static constexpr int64_t kInitialNanos = 50 * 1000;
   // Limits the time to spin, in nanoseconds. About ten times the cost of two
-  // wake-ups: compared with a longer wait, the wake-ups are cheap. Also longer
-  // than peers on one machine take to fill and read 1 MiB.
+  // wake-ups, which is small compared with a longer wait. Also longer than two
+  // processes on one machine take to write and read 1 MiB.
   static constexpr int64_t kMaxNanos = 500 * 1000;
   // The shortest yield that counts as a lost core, in nanoseconds: another
   // program has used its time slice. The shortest slice of Linux 6.12 is 1.4
   // ms, on two cores. A yield to other spinners takes tens of microseconds for
   // each of them. With 0.5 ms, eight clients on two cores often rested, and
-  // made two thirds of the calls.
+  // made only two thirds as many calls.
   static constexpr int64_t kLostCoreNanos = 1000 * 1000;
   // Limits the losses of a core that count as another program's time slice.
   // Longer than any time slice. A longer loss means that the process or its
   // machine was stopped.
   static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
-  // The fraction of a loss that defines "soon". The thread lost the core for
-  // some time, regained it, and held it for less than this fraction of that
-  // time before it lost it again. In this case the other program never sleeps.
-  // A program that runs only once causes no rest.
+  // Defines when a loss comes "soon" after another: the thread held the
+  // regained core for less than this fraction of the time for which it had lost
+  // the core. In this case the other program never sleeps. A program that runs
+  // only once causes no rest.
   static constexpr double kSoon = 0.25;
   // The duration of the first rest, as a multiple of the time for which the
   // core was lost. With a longer first rest, messages next to a single busy
   // program took as long as over TCP. With this factor they take half as long.
   static constexpr int kRestFactor = 5;
 
-  // The first rest after a costly loss (RecordCostlyYield()), as a multiple of
-  // the time for which the core was lost. A spin for sockets gains tens of
-  // microseconds, and a slice takes milliseconds.
+  // The duration of the first rest after a costly loss (RecordCostlyYield()),
+  // as a multiple of the time for which the core was lost. Longer, because a
+  // spin for sockets gains only tens of microseconds, and a lost time slice
+  // costs milliseconds.
   static constexpr int kLongRestFactor = 10;
-  // The longest rest, in nanoseconds: a core that becomes free is noticed this
-  // late.
+  // Limits a rest, in nanoseconds. After a core has become free, spinning
+  // begins again within this time.
   static constexpr int64_t kMaxRestNanos = 1000 * 1000 * 1000;
 
   explicit SpinPolicy(PollingMode mode) : mode_(mode) {}
@@ -98,8 +98,8 @@ class SpinPolicy {
   // were lost.
   bool Rests(absl::Time now) const;
 
-  // Returns true if a thread that spins must stop at `now`, because the policy
-  // rests. kBusy never stops.
+  // Returns true if the policy rests, so that a spinning thread must stop at
+  // `now`. In mode kBusy, threads never stop.
   bool EndsSpins(absl::Time now) const {
     return mode_ != PollingMode::kBusy && Rests(now);
   }
@@ -109,7 +109,7 @@ class SpinPolicy {
   // to rest. Soon after a rest, one loss suffices.
   void RecordYield(absl::Duration took, absl::Time now, CoreLosses* losses);
 
-  // Records a yield as RecordYield() does, for a spin that gains little
+  // Records a yield, as RecordYield() does, of a spin that gains little
   // compared with a time slice. Each loss is a reason to rest.
   void RecordCostlyYield(absl::Duration took, absl::Time now);
 
@@ -119,10 +119,11 @@ class SpinPolicy {
 
  private:
   // Returns true if the policy rests at `now`, or if the last rest ended less
-  // time ago than it took. A spin that began before a rest goes on during it.
+  // than its own duration ago. A spin that began before a rest continues during
+  // the rest.
   bool HasJustRested(absl::Time now) const;
-  // Begins a rest of `first`, or of twice the last rest if the core was lost
-  // `soon` after that.
+  // Begins a rest of `first`. If the core was lost `soon` after the last rest,
+  // the rest is twice the last one.
   void BeginRest(absl::Duration first, bool soon, absl::Time now);
 
   const PollingMode mode_;

@@ -16,9 +16,8 @@ namespace penstock {
 namespace progress {
 
 // Polls a PollSet and descriptors before its thread sleeps, for as long as
-// SpinPolicy says.
-// (transport/grpc/polling_engine.cc does the same for threads that wait in
-// gRPC.) Used by one thread.
+// SpinPolicy says. Used by one thread. transport/grpc/polling_engine.cc does
+// the same for threads that wait in gRPC.
 class Spinner {
  public:
   // Does the thread's other work. Returns true if there was any.
@@ -27,15 +26,15 @@ class Spinner {
   // Makes a spinner for `set`, which must outlive it.
   Spinner(PollSet* set, PollingMode mode) : set_(set), policy_(mode) {}
 
-  // Waits once: until the set delivers something, a turn does something, or
+  // Waits until the set delivers input, look() or sleep() has done work, or
   // sleep() returns. While polling, calls look() now and then, or in each round
   // if the set is empty; look() must not block. If the set always has input,
   // each wait is short, and calls look() when Turns says that look() is due.
-  // `watches` is true if look() may find the input of a peer. If not, sleeps at
-  // once if the set is empty.
+  // `watches` is true if look() may find input of a peer. If false, and the set
+  // is empty, sleeps immediately.
   void Wait(bool watches, const Turn& look, const Turn& sleep);
-  // Returns true if the set may have input for which no doorbell rings. A
-  // thread that will not wait soon must make another thread poll then.
+  // Returns true if the set may have input for which no doorbell rings. Unless
+  // this thread soon waits again, it must then make another thread poll.
   bool TakeLeftInput() { return std::exchange(has_left_input_, false); }
 
  private:

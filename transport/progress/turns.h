@@ -11,9 +11,10 @@
 namespace penstock {
 namespace progress {
 
-// A schedule for the sources that a busy thread could starve. Hot paths need no
-// turn: a thread polls them in each round. Each other source costs a system
-// call, or a look at many paths, and therefore has turns:
+// A schedule for sources of input that a busy thread could starve. Hot paths
+// need no turn: a thread polls them in each round. Any other source costs a
+// system call, or a check of many paths, and is therefore polled only when its
+// turn is due:
 //
 //   round of the hot paths; if a turn is due, the source that has it; repeat
 //
@@ -31,12 +32,12 @@ class Turns {
     kColdPaths,  // paths that had no input lately
   };
 
-  // The time from one turn of a source to the next. A look at idle sockets
-  // takes 1 to 3 us, so turns cost about one per cent of a thread. With 50 us,
-  // calls of 8 bytes took 8 per cent longer.
+  // The time from one turn of a source to the next. Checking idle sockets takes
+  // 1 to 3 us, so turns cost about one per cent of a thread. With 50 us, calls
+  // of 8 bytes took 8 per cent longer.
   static constexpr int64_t kIntervalNanos = 250 * 1000;
-  // The approximate limit of the time of a turn, and of a round of the paths,
-  // in nanoseconds. A source that has more to do is due again after the next
+  // The approximate limit, in nanoseconds, of the time of a turn, and of a
+  // round of the paths. A source with more input is due again after the next
   // round.
   static constexpr int64_t kTurnNanos = 100 * 1000;
   // The upper bound in docs/threading.md for the time between two turns of a
@@ -44,8 +45,8 @@ class Turns {
   // packets and events that end late.
   static constexpr int64_t kBoundNanos = 1000 * 1000;
 
-  // Returns true if it is the source's turn at `now`, which the caller then
-  // takes. The next turn is due an interval later.
+  // Returns true if the source's turn is due at `now`. The caller then takes
+  // the turn. The next turn is due an interval later.
   bool Take(Source source, absl::Time now);
   // Makes the source due immediately, because there may be more to do.
   void MakeDue(Source source);

@@ -10,12 +10,12 @@ namespace progress {
 
 // Returns the number of cores in the affinity mask, or the processor quota if
 // that is less. The quota is that of this process's control group (version 2),
-// or of a group above it. Rounds down, but to at least 1. Reads files, so call
-// it once and keep the result.
+// or of a group above it. Rounds down, but to at least 1. Reads files, so keep
+// the result.
 int UsableCores();
 
-// Returns the quota of a cpu.max file, "<quota> <period>", in cores. Returns 0
-// if there is no quota, or if the text has another form.
+// Returns the quota in the text of a cpu.max file, "<quota> <period>", in
+// cores. Returns 0 if there is no quota, or if the text has another form.
 double ParseCpuMax(absl::string_view text);
 
 }  // namespace progress

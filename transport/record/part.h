@@ -20,9 +20,9 @@ struct Message {
   bool sent;  // by the server
 };
 
-// A line of the file. A call has one line, or several if it has more messages
-// than one line holds. Only the first line describes the call, and only the
-// last one says how the call ended.
+// A line of the file. A call takes one line, or several if its messages do not
+// fit into one. Only the first line describes the call, and only the last line
+// has the call's end.
 struct Part {
   static constexpr size_t kMaxMessages = 256;
   static constexpr size_t kMaxMethodBytes = 255;
@@ -42,9 +42,9 @@ struct Part {
 std::string HeaderLine(absl::string_view utc_time);
 // Returns a line of JSON, with its line feed. In the method, underscores
 // replace all characters except those of an identifier, dots, slashes and
-// hyphens. The line therefore needs no escapes.
+// hyphens. The method therefore needs no escapes in JSON.
 std::string ToLine(const Part& part);
-// Returns a line which says that `calls` calls are missing, or lack their rest.
+// Returns a line which says that `calls` calls are missing or incomplete.
 std::string LeftOutLine(uint64_t calls);
 
 }  // namespace record

@@ -1,5 +1,5 @@
-// Records the calls of this process's servers: time, size and connection; never
-// contents, nor who made the call.
+// Records the calls of this process's servers: time, size and connection. Never
+// records contents or the identity of the caller.
 
 #ifndef PENSTOCK_TRANSPORT_RECORD_RECORDER_H_
 #define PENSTOCK_TRANSPORT_RECORD_RECORDER_H_
@@ -26,8 +26,9 @@ class Recorder {
   // Limits the bytes of all queued parts, with their messages.
   static constexpr size_t kMaxQueuedBytes = 16 * 1024 * 1024;
 
-  // Returns the recorder of the process. Returns null if nothing is recorded,
-  // or no longer, or in the child of a fork. The recorder is never destroyed.
+  // Returns the recorder of the process, which is never destroyed. Returns null
+  // if nothing is recorded, if recording has stopped, and in the child of a
+  // fork.
   static Recorder* OfProcess();
   // Sets the recorder of the process. Call it once.
   static void SetOfProcess(Recorder* recorder);
@@ -45,8 +46,8 @@ class Recorder {
   bool Add(Part part);
   // Removes and returns all queued parts.
   std::vector<Part> Take();
-  // Returns how many calls were dropped or cut since the last call of this
-  // function.
+  // Returns how many calls were dropped or cut since the previous call of
+  // TakeLeftOut().
   uint64_t TakeLeftOut() { return left_out_.exchange(0); }
 
   // Stops recording: from now on Add() neither queues nor counts.
@@ -65,9 +66,9 @@ class Recorder {
   std::vector<Part> queue_ ABSL_GUARDED_BY(mu_);
 };
 
-// The record of one call. Does nothing without a recorder, before Begin(), and
-// after End(). Stops measuring and holding data once the recorder has stopped.
-// Holds at most Part::kMaxMessages messages. One thread may use it at a time.
+// The record of one call. Does nothing without a recorder, before Begin(),
+// after End(), and once the recorder has stopped. Holds at most
+// Part::kMaxMessages messages. One thread may use it at a time.
 class RecordedCall {
  public:
   RecordedCall() = default;

@@ -39,9 +39,9 @@ class RecordingFile {
 
   // Writes all queued parts. Once a second, also syncs the compressed stream,
   // so that readers can read everything written if the process is killed. If a
-  // write fails, as on a full disk or at a limit on file sizes, or if the file
-  // is full, logs a line, closes the file and stops the recorder. Returns true
-  // if the file is still open.
+  // write fails or the file is full, logs a line, closes the file and stops the
+  // recorder. For example, the disk may be full. Returns true if the file is
+  // still open.
   bool Flush();
   // Writes all queued parts, and closes the file.
   void Close();

@@ -26,8 +26,7 @@ constexpr size_t kMaxTrailingBytes = kMaxMetadataBytes - 1024;
 // A request. A payload keeps its memory alive until the peer has received the
 // payload. The payload is not copied if the path can reach its memory; see
 // fabric::Endpoint::Expose(). Do not write to the memory until then. A received
-// payload may lie in the peer's memory as long as the payload is held. Nobody
-// may write to a received payload.
+// payload may be in the peer's memory. Nobody may write to a received payload.
 struct Request {
   std::string method;
   std::string metadata;
@@ -41,27 +40,27 @@ struct Response {
   memory::Payload payload;
 };
 
-// Names the payload of a status (absl::Status::SetPayload) that carries the
-// metadata of a unary call's error, in both directions: the server sets the
-// payload, and the client finds it.
+// The type URL of a payload of absl::Status (SetPayload). The payload carries
+// the metadata of an error of a unary call. The server's program adds the
+// payload, and the client's program reads it.
 constexpr char kMetadataUrl[] = "penstock.Metadata";
 
 // The end of a call.
 struct End {
   absl::Status status;
-  // The metadata that a stream's server sends last. In a unary call, the
+  // In a stream, the metadata that the server sends last. In a unary call, the
   // metadata of a response without a payload, if the status is OK.
   std::string metadata;
 };
 
-// Functions that a stream calls once. They run as other callbacks do; see
+// Functions that a stream calls once, on the threads of other callbacks; see
 // Client::Done and Server::Handler.
 //
-// Receives the next message. Gets nothing if no message follows.
+// Called with the next message, or with nothing if no message follows.
 using Received = std::function<void(absl::optional<memory::Payload>)>;
-// Learns that a message has left for the peer, which had room for it. Write the
-// next message then, or the messages pile up in memory. Gets false if the
-// stream has ended before.
+// Called with true when the peer had room for a message and the message was
+// sent. To bound memory, write the next message only then. Called with false if
+// the stream ended before.
 using Accepted = std::function<void(bool)>;
 
 // The threads on which a client or a server runs callbacks. In both cases,
@@ -69,12 +68,12 @@ using Accepted = std::function<void(bool)>;
 enum class CallbackThread {
   // The thread of progress::EventLoop::GetPolling().
   kLoop,
-  // Each thread that brings input, for example in Waiter::Wait(), or in a call
-  // of gRPC over Penstock. A thread that waits for an answer then need not be
-  // woken by another thread. A callback must be short, because other paths are
-  // perhaps not polled meanwhile. Nor may it take a lock that such a thread may
-  // hold. Callbacks of calls that could not be sent run on the loop's thread,
-  // perhaps at the same time as others.
+  // Any thread that brings input, for example in Waiter::Wait(), or in a call
+  // of gRPC over Penstock. A thread that waits for an answer then needs no
+  // other thread to wake it. A callback must be short, because this thread may
+  // be the only one that polls other paths. A callback must take no lock that
+  // such a thread may hold. Callbacks of calls that could not be sent run on
+  // the loop's thread, perhaps at the same time as others.
   kAny,
 };
 

@@ -30,8 +30,9 @@ namespace rpc {
 // members. Input and timers run on the thread of EventLoop::GetPolling().
 // Output is sent on the thread that adds the output.
 //
-// Reference-counted. Each possible caller holds a reference. All references are
-// released when the session ends, at the latest after Close().
+// Reference-counted. Each object that may call the connection holds a
+// reference. All references are released when the session ends, at the latest
+// after Close().
 class CallConnection final : public connection::Connection {
  public:
   struct Config : connection::Config {
@@ -73,8 +74,8 @@ class CallConnection final : public connection::Connection {
   // Starts the session. `received` are the bytes after the greeting. Call once.
   void Start(absl::string_view received);
 
-  // The reason for taking the lock. Callbacks do not run directly after kCall,
-  // because the caller may hold locks that callbacks take.
+  // The reason for taking the lock. A callback never runs on the thread of a
+  // kCall entry, because the caller may hold locks that the callback takes.
   enum class Entry { kCall, kInput };
 
   // A scope that holds the lock. The destructor sends the added output, updates
@@ -112,8 +113,8 @@ class CallConnection final : public connection::Connection {
     calls_ += count;
   }
 
-  // Returns true for a message above Config::max_receive_bytes. The session
-  // itself refuses only announced ones.
+  // Returns true if the message exceeds Config::max_receive_bytes. The session
+  // refuses only announced messages above this limit.
   bool IsTooLarge(const memory::Payload& message) {
     const int64_t limit = session()->config().max_receive_bytes;
     return limit >= 0 && message.size() > static_cast<uint64_t>(limit);
@@ -127,8 +128,8 @@ class CallConnection final : public connection::Connection {
     return ShareAs<CallConnection>();
   }
 
-  // Lets the open calls of a server end, and then ends the session. Tells the
-  // client to open no more calls, and refuses later ones.
+  // Refuses new calls of a server, tells the client to open no more, and ends
+  // the session when the open calls have ended.
   void Drain(const absl::Status& why);
   // Ends the session. All calls fail with UNAVAILABLE and the reason `why`.
   void Close(const absl::Status& why);

@@ -16,12 +16,12 @@ namespace penstock {
 namespace rpc {
 
 // A queue of callbacks. One thread at a time runs callbacks, without locks and
-// in their order. A thread that brings input runs them itself, if `thread`
-// allows. Otherwise the loop's thread runs them. Thread-safe, as the functions
+// in their order. If `thread` is kAny, the thread that brought the input runs
+// them. Otherwise the loop's thread runs them. Thread-safe, as the functions
 // say.
 class Callbacks {
  public:
-  // Refers to all arguments, which must outlive this object. `mu` is the lock
+  // Refers to the arguments, which must outlive this object. `mu` is the lock
   // of `owner`.
   Callbacks(connection::Connection* owner, base::Mutex* mu,
             progress::EventLoop* loop, CallbackThread thread)
@@ -32,8 +32,8 @@ class Callbacks {
     mu_->AssertHeld();
     queue_.push_back(std::move(callback));
   }
-  // Returns true if the caller must call Run() after unlocking. Otherwise
-  // another thread runs the callbacks. `may_run_here` is false if the caller
+  // Returns true if the caller must call Run() after unlocking. Returns false
+  // if another thread runs the callbacks. `may_run_here` is false if the caller
   // may hold locks that callbacks take. Call under the lock.
   bool Begin(bool may_run_here);
   // Runs the callbacks after a successful Begin(), without the lock.

@@ -37,18 +37,19 @@ class OutgoingStream {
   // Cancels the stream.
   ~OutgoingStream() { cancel_(); }
 
-  // Sends a message, in the order of the calls. Keeps the memory alive until
-  // the peer has received the message. `accepted` may be null. `is_last`
-  // half-closes the stream behind the message, as HalfClose() does.
+  // Sends a message, after the messages of earlier calls. Keeps the memory
+  // alive until the peer has received the message. `accepted` may be null. If
+  // `is_last`, half-closes the stream after the message, as HalfClose() does.
   void Write(memory::Payload message, Accepted accepted, bool is_last = false);
   // Tells the server that no message follows. Drops later messages.
   void HalfClose();
-  // Takes the next message of the server, in the order of the calls. The server
-  // may send more when messages are taken. After an error that the server did
-  // not send, unread messages are lost.
+  // Receives the server's next message. Each call receives one message, in the
+  // order of the calls. Each received message lets the server send more. If the
+  // stream fails with an error that the server did not send, unread messages
+  // are lost.
   void Read(Received received);
-  // Ends the stream with CANCELLED, and tells the handler. Does nothing if the
-  // stream has ended.
+  // Ends the stream with CANCELLED, and tells the server's handler. Does
+  // nothing if the stream has ended.
   void Cancel() { cancel_(); }
 
  private:
@@ -57,14 +58,14 @@ class OutgoingStream {
 };
 
 // Returns the default keepalive. Pings a peer after half a minute without
-// input. Gives up the peer after another minute without input, because the
-// peer's machine is gone or its process was stopped.
+// input. Gives up the peer after another minute without input: its machine is
+// gone, or its process was stopped.
 connection::Keepalive::Config DefaultKeepalive();
 
-// A client of one server. Thread-safe. Connects once: if the connection is
-// lost, the client is over and its calls fail. If the server takes no new
-// calls, the client is over when its open calls have ended. In a forked child,
-// calls of the parent's clients fail with UNAVAILABLE.
+// A client of one server. Thread-safe. Connects once. If the connection is
+// lost, the client is over and its calls fail. If the server shuts down
+// gracefully, the client is over when its open calls have ended. In a forked
+// child, calls of the parent's clients fail with UNAVAILABLE.
 class Client {
  public:
   struct Options {
@@ -75,19 +76,19 @@ class Client {
     // The timeout of name resolution, connection and greeting together.
     absl::Duration connect_timeout = absl::Seconds(10);
     connection::Keepalive::Config keepalive = DefaultKeepalive();
-    // Limits of each message; negative means no limit. Above them, calls fail
-    // with RESOURCE_EXHAUSTED.
+    // Limit the size of a message. Negative means no limit. Calls with a larger
+    // message fail with RESOURCE_EXHAUSTED.
     int64_t max_receive_bytes = -1;
     int64_t max_send_bytes = -1;
     CallbackThread callbacks = CallbackThread::kLoop;
-    // Ends calls after request.timeout. If false, the program cancels such
-    // calls itself, and saves a timer for each call. The handler learns of the
-    // timeout in both cases.
+    // If true, the client ends a call after request.timeout. If false, the
+    // program cancels such calls itself, which saves a timer for each call. In
+    // both cases the server's handler learns of the timeout.
     bool enforces_timeouts = true;
   };
   // Identifies a call. Never 0 and never reused.
   using CallId = uint64_t;
-  // Receives the answer of a call. Callbacks run on the threads of
+  // Called with the answer of a call. Callbacks run on the threads of
   // Options::callbacks, one after another, without locks, and never within a
   // function of the client. Callbacks must not block. They may call every
   // function of the client, and may destroy the client.
@@ -101,8 +102,9 @@ class Client {
                                                          Closed closed);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  // Ends the connection. Open calls fail, perhaps after the destructor returns.
-  // No call of `closed` begins afterwards, but a running call may continue.
+  // Ends the connection. Open calls fail, perhaps after the destructor has
+  // returned. Afterwards `closed` is not called, but a call of `closed` may
+  // still be running.
   ~Client();
 
   // Starts a call. Calls `done` once, with the response or with an error:
@@ -113,16 +115,17 @@ class Client {
   //
   // Calls that start before the connection exists wait for the connection.
   CallId Call(Request request, Done done);
-  // Opens a stream. Messages are written, so request.payload must be empty.
-  // Calls `metadata` when the server's metadata or first message has arrived,
-  // and not if the stream ends without both. Calls `end` once, with the
-  // server's end or with an error as Call() does, behind the callbacks of
-  // earlier Write() and Read() calls. Messages may then be left to read.
+  // Opens a stream. request.payload must be empty, because messages are sent by
+  // Write(). Calls `metadata` when the server's metadata or first message has
+  // arrived. If the stream ends before, does not call `metadata`. Calls `end`
+  // once, after the callbacks of earlier Write() and Read() calls. `end` gets
+  // the server's end, or an error as in Call(). Unread messages may be left
+  // then.
   std::unique_ptr<OutgoingStream> Open(
       const Request& request, std::function<void(std::string)> metadata,
       std::function<void(End)> end);
-  // Ends a call with CANCELLED, and tells the handler. Does nothing if the call
-  // has been answered.
+  // Ends a call with CANCELLED, and tells the server's handler. Does nothing if
+  // the call has been answered.
   void Cancel(CallId call);
 
   // Returns true if the connection is lost or could not be made, or if the

@@ -30,9 +30,9 @@ namespace rpc {
 //   kOpen     Cancel, a malformed answer     reset, report          kOver
 //   kWaiting  TakeUnsent                     return the report      kOver
 //
-// A stream of a client. Steps before Start() are early: Start() runs them.
-// Write(), Read() and HalfClose() are thread-safe. The other functions are
-// called as OutgoingCall says. Reports the end once, on the loop's thread,
+// A stream of a client. Start() also runs the steps that were requested before
+// Start(). Write(), Read() and HalfClose() are thread-safe. The other functions
+// are called as OutgoingCall says. Reports the end once, on the loop's thread,
 // without locks.
 class ClientStream final : public OutgoingCall,
                            public std::enable_shared_from_this<ClientStream> {

@@ -31,16 +31,17 @@ struct Greeted {
 // that sends no greeting within five seconds. Lives on the loop's thread.
 class Greeter : public std::enable_shared_from_this<Greeter> {
  public:
-  // Receives, once, a client that has the token, or the reason for dropping the
-  // connection.
+  // Called once, with the client if it has shown the token, or with the reason
+  // for dropping the connection.
   using Done = std::function<void(absl::StatusOr<Greeted>)>;
 
   Greeter(progress::EventLoop* loop, base::UniqueFd socket,
           const std::string& peer, const std::string& token, Done done);
 
   // Reads the received bytes, then watches the socket. Reading first serves
-  // honest clients during a flood: an accepted connection has waited longer
-  // than a client needs to send its greeting.
+  // honest clients even during a flood of connections. Their greeting has
+  // arrived by then, because connections wait in the backlog before the server
+  // accepts them.
   void Start();
   // Reads once more. Drops the connection if the greeting is still incomplete.
   void MakeRoom();

@@ -23,9 +23,9 @@ namespace rpc {
 
 // The connections of clients that have not shown the token yet. If there are
 // too many, drops the oldest connection of the host with the most connections.
-// Serves clients with the token first, and never drops them. Logs dropped
-// connections with its own log limit, so that strangers do not use up the
-// process's log lines. Runs on the loop's thread.
+// Serves clients with the token first, and never drops them. Dropped
+// connections have a log limit of their own, so that strangers cannot use up
+// the process's log lines. Runs on the loop's thread.
 class Greeters : public std::enable_shared_from_this<Greeters> {
  public:
   // Receives each client that has shown the token.

@@ -1,5 +1,5 @@
-// The greeting of both sides on a new socket, before the session begins. Total
-// functions; docs/rpc.md shows the bytes.
+// The greeting of both sides on a new socket, before the session begins. All
+// functions accept any input. docs/rpc.md shows the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GREETING_H_
 #define PENSTOCK_TRANSPORT_RPC_GREETING_H_
@@ -41,8 +41,8 @@ std::string EncodeAnswer(const Answer& answer);
 absl::StatusOr<absl::optional<Greeting>> TakeGreeting(absl::string_view* bytes);
 absl::StatusOr<absl::optional<Answer>> TakeAnswer(absl::string_view* bytes);
 
-// Compares two tokens in a time that does not reveal the position of a
-// difference.
+// Compares two tokens. The time of the call does not depend on the position of
+// a difference.
 bool IsSameToken(absl::string_view one, absl::string_view other);
 
 }  // namespace rpc

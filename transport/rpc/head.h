@@ -1,6 +1,6 @@
 // Encodes and parses the heads of calls: all parts of a request or a response
-// except its payload. Heads are sent as metadata of the frames named below.
-// Safe on any input.
+// except its payload. A head is the payload of the frame that its comment
+// names. Safe on any input.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_HEAD_H_
 #define PENSTOCK_TRANSPORT_RPC_HEAD_H_

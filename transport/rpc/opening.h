@@ -38,8 +38,8 @@ struct Opened {
 // the loop's thread.
 class Opening : public std::enable_shared_from_this<Opening> {
  public:
-  // Receives the socket, or an error. Called once, on the loop's thread, unless
-  // the opening is cancelled.
+  // Called with the socket, or with an error. Called once, on the loop's
+  // thread, unless the opening is cancelled.
   using Done = std::function<void(absl::StatusOr<Opened>)>;
 
   static std::shared_ptr<Opening> Begin(progress::EventLoop* loop,

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace rpc {
 
-// Call all functions under the connection's lock, or under the client's lock
-// while there is no connection.
+// A call or a stream of a client. Call all functions under the connection's
+// lock, or under the client's lock while there is no connection.
 class OutgoingCall : public session::StreamEvents {
  public:
   using Unsent = std::function<void(const absl::Status&)>;
@@ -22,8 +22,9 @@ class OutgoingCall : public session::StreamEvents {
   virtual void Start(CallConnection* connection) = 0;
   // Ends an open call with `why` on both sides.
   virtual void Cancel(const absl::Status& why) = 0;
-  // Returns the report of a call that was never started, for the caller to run.
-  // Returns null if the call was started or has reported.
+  // Takes over a call that was never started. Returns the function that reports
+  // the call's failure, for the caller to run. Returns null if the call was
+  // started, or has reported.
   virtual Unsent TakeUnsent() = 0;
 };
 

@@ -11,12 +11,12 @@
 namespace penstock {
 namespace rpc {
 
-// Polls the fast paths of the process for a while, as `mode` says, then calls
-// sleep(), and so on, until is_done() or until base::SteadyNow() reaches
-// `deadline`. Returns is_done(). sleep() blocks until is_done() may have
-// changed, at the latest until the deadline. With CallbackThread::kAny, a
-// callback that changes is_done() may run on this thread. The first wait of a
-// thread sets the mode for all its waits.
+// Waits until is_done() is true, or base::SteadyNow() reaches `deadline`.
+// Returns is_done(). Alternately polls the process's fast paths for a while, as
+// `mode` says, and calls sleep(). sleep() must block until is_done() may have
+// changed, at most until the deadline. With CallbackThread::kAny, a callback
+// that changes is_done() may run on this thread. The first wait of a thread
+// sets the mode for all its waits.
 bool PollUntil(progress::PollingMode mode, absl::Time deadline,
                const std::function<bool()>& is_done,
                const std::function<bool()>& sleep);

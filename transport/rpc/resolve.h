@@ -26,11 +26,11 @@ absl::StatusOr<HostPort> SplitHostPort(absl::string_view target);
 
 using Addresses = std::vector<sockaddr_storage>;
 
-// Calls `done` with at least one address of `target`, in the order of attempts,
-// or with an error. If the host is a numeric address, calls `done` before
-// returning. Otherwise calls `done` on a thread of Aside::kNames, because a
-// name server may be slow; `done` must not block there. Concurrent callers with
-// the same target share one query.
+// Calls `done` with at least one address of `target`, or with an error. The
+// addresses should be tried in their order. If the host is a numeric address,
+// calls `done` before returning. Otherwise calls `done` on a thread of
+// Aside::kNames, because a name server may be slow; `done` must not block
+// there. Concurrent callers with the same target share one query.
 void Resolve(const HostPort& target,
              std::function<void(absl::StatusOr<Addresses>)> done);
 

@@ -26,8 +26,8 @@ namespace rpc {
 
 class ServerCall;
 
-// A received call, for its handler. If the handler destroys the call without an
-// answer, the answer is INTERNAL. Thread-safe.
+// A received call, for its handler. A handler that destroys the call without an
+// answer answers INTERNAL. Thread-safe.
 class IncomingCall {
  public:
   explicit IncomingCall(std::shared_ptr<ServerCall> call)
@@ -42,16 +42,17 @@ class IncomingCall {
   // Answers the call. Has no effect after the first answer, or after the client
   // has gone.
   void Respond(absl::StatusOr<Response> response);
-  // Runs `cancelled` once when the client has gone or has cancelled the call,
-  // perhaps soon. Does not begin `cancelled` after Respond(). Call once.
+  // Calls `cancelled` once, perhaps immediately, when the client has gone or
+  // has cancelled the call. No call of `cancelled` begins after Respond(). Call
+  // OnCancel() once.
   void OnCancel(std::function<void()> cancelled);
 
  private:
   const std::shared_ptr<ServerCall> call_;
 };
 
-// A received stream, for its handler. If the handler destroys the stream
-// without an end, the end is INTERNAL. Thread-safe.
+// A received stream, for its handler. A handler that destroys the stream
+// without Finish() ends it with INTERNAL. Thread-safe.
 class IncomingStream {
  public:
   explicit IncomingStream(std::shared_ptr<ServerCall> call)
@@ -66,16 +67,17 @@ class IncomingStream {
   // Sends metadata before the first message. Has no effect after the first
   // Write() or SendMetadata().
   void SendMetadata(absl::string_view metadata);
-  // Write() and Read() are as in OutgoingStream. Read() gets nothing after the
-  // client's half-close, and after the end of the stream.
+  // As in OutgoingStream. Read() gets nothing after the client's half-close,
+  // and after the end of the stream.
   void Write(const memory::Payload& message, Accepted accepted);
   void Read(Received received);
-  // Ends the stream behind all messages, and drops unread ones. Ends with
-  // INTERNAL if the metadata is above kMaxTrailingBytes. Has no effect after
-  // the first end, or after the client has gone.
+  // Ends the stream after all written messages, and drops unread ones. Ends
+  // with INTERNAL if the metadata is larger than kMaxTrailingBytes. Has no
+  // effect after the first end, or after the client has gone.
   void Finish(End end);
-  // Runs `cancelled` once when the client has gone or has cancelled the stream,
-  // perhaps soon. Does not begin `cancelled` after Finish(). Call once.
+  // Calls `cancelled` once, perhaps immediately, when the client has gone or
+  // has cancelled the stream. No call of `cancelled` begins after Finish().
+  // Call OnCancel() once.
   void OnCancel(std::function<void()> cancelled);
 
  private:
@@ -94,14 +96,14 @@ class Server {
     Settings settings;
     progress::PollingMode polling = progress::PollingMode::kAdaptive;
     connection::Keepalive::Config keepalive = DefaultKeepalive();
-    // Limits of each message; negative means no limit. Above them, calls fail
-    // with RESOURCE_EXHAUSTED.
+    // Limit the size of a message. Negative means no limit. Calls with a larger
+    // message fail with RESOURCE_EXHAUSTED.
     int64_t max_receive_bytes = 64 * 1024 * 1024;
     int64_t max_send_bytes = -1;
     uint32_t max_calls = 100 * 1000;  // open calls per client
-    // Limits the calls of all clients that handlers work on. A handler works on
-    // a call until it drops the IncomingCall or IncomingStream. Above the
-    // limit, calls fail with RESOURCE_EXHAUSTED.
+    // Limits the calls of all clients that handlers are handling. A call counts
+    // until its handler drops the IncomingCall or IncomingStream. Above the
+    // limit, new calls fail with RESOURCE_EXHAUSTED.
     uint32_t max_handled_calls = UINT32_MAX;
     CallbackThread callbacks = CallbackThread::kLoop;
   };
@@ -119,16 +121,16 @@ class Server {
       Options options, Handler handler, StreamHandler stream_handler = nullptr);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Ends all connections, except in a forked child. Waits until no callback
-  // runs, and none is left to run, unless a callback destroys the server. Later
-  // answers to calls have no effect.
+  // Ends all connections, except in a forked child. Blocks until all callbacks
+  // have returned, unless a callback destroys the server. Later answers to
+  // calls have no effect.
   ~Server();
 
-  // Takes no new connections and calls, and lets open calls end within `grace`.
-  // Then ends the connections, and with them the remaining calls. Clients of
-  // earlier releases end their calls at once. Calls `stopped` once when all
-  // connections have ended, and never after ~Server(). A later call may shorten
-  // the grace.
+  // Refuses new connections and calls, and lets open calls end within `grace`.
+  // Then ends the connections, and with them the remaining calls. A client of
+  // an earlier release ends its calls immediately. Calls `stopped` once when
+  // all connections have ended, but never after ~Server(). Call again to
+  // shorten the grace.
   void Shutdown(absl::Duration grace, std::function<void()> stopped);
   int port() const;
 

@@ -37,8 +37,8 @@ namespace rpc {
 class ServerCall final : public session::StreamEvents,
                          public std::enable_shared_from_this<ServerCall> {
  public:
-  // Handles the request, or the head of a stream, when it has arrived. Called
-  // on the loop's thread, without locks.
+  // Handles the request, or a stream, when its head has arrived. Called on the
+  // loop's thread, without locks.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
   // `place` is kept until the last reference to the call is dropped.
@@ -64,8 +64,7 @@ class ServerCall final : public session::StreamEvents,
   void Read(Received received);
   void EndStream(End end);
   // Runs `cancelled` once, as a callback, when the client has gone or has
-  // cancelled the call. Does not begin `cancelled` after Respond() or
-  // EndStream().
+  // cancelled the call. No run begins after Respond() or EndStream().
   void OnCancel(std::function<void()> cancelled);
 
  private:
@@ -92,8 +91,8 @@ class ServerCall final : public session::StreamEvents,
   void RunHandler();
   // Releases what only the handler needs, if it has not run.
   void DropHandler();
-  // Returns true if the call is over, and then forgets on_cancel_: the handler
-  // has answered.
+  // Returns true if the call is over for its handler. In this case also drops
+  // on_cancel_, because the handler has answered.
   bool IsOverForHandler();
   void DropOnCancel();
   // Sends the trailers and ends the call.
@@ -103,12 +102,12 @@ class ServerCall final : public session::StreamEvents,
   const std::shared_ptr<CallConnection> connection_;
   const uint32_t stream_;
   const std::shared_ptr<const void> place_;
-  // True from CallHandler() on. Whoever resets the flag owns handler_, and may
-  // change request_: RunHandler() or DropHandler().
+  // True from CallHandler() on. RunHandler() or DropHandler() resets the flag.
+  // The one that does owns handler_, and may change request_.
   std::atomic<bool> has_handler_{false};
   Handler handler_;
-  // The lock of the connection guards the members below, except request_ after
-  // its arrival.
+  // The connection's lock guards the members below, except request_ once the
+  // request has arrived.
   State state_ = State::kReceiving;
   std::shared_ptr<ServerCall> self_;  // set while the stream is attached
   Request request_;

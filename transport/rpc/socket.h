@@ -36,8 +36,8 @@ class Socket final : public fabric::tcp::ByteStream {
   void Write(std::vector<memory::Bytes> pieces) override;
   // Returns true while a write is in flight.
   bool writing() const { return writing_; }
-  // Sends as much of the write as the socket accepts. Returns true if the write
-  // is complete.
+  // Sends as many bytes of the current write as the socket accepts. Returns
+  // true if the write is complete.
   absl::StatusOr<bool> Pump();
 
   // Closes the socket, and releases unsent pieces. Call no function afterwards.

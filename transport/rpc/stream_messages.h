@@ -17,26 +17,26 @@ namespace penstock {
 namespace rpc {
 
 // Keeps the messages that the program has not read, the reads that wait for a
-// message, and the writes that wait for the peer. A stream's window bounds the
-// messages: the peer gets credit when the program reads one. Call all functions
-// under the connection's lock. Callbacks run later, on the loop's thread,
-// without locks, in the order of the calls.
+// message, and the writes that wait for the peer. The stream's window bounds
+// the unread messages: the peer gets credit when the program reads a message.
+// Call all functions under the connection's lock. Callbacks run later, on the
+// loop's thread, without locks, in the order of the calls.
 class StreamMessages {
  public:
   // Refers to `connection`, which must live until End().
   StreamMessages(CallConnection* connection, uint32_t stream)
       : connection_(connection), stream_(stream) {}
 
-  // Functions for the program; see OutgoingStream. Write() fails for a message
-  // that this side may not send; the caller then ends the stream.
+  // Functions for the program; see OutgoingStream. Write() fails if this side
+  // may not send the message; the caller then ends the stream.
   absl::Status Write(const memory::Payload& message, Accepted accepted,
                      bool is_last = false);
   void Read(Received received);
   // Sends the half-close of a client.
   void HalfClose();
 
-  // Functions for events. OnMessage() fails for a message that the peer may not
-  // send; the caller then ends the stream.
+  // Functions for events. OnMessage() fails if the peer may not send the
+  // message; the caller then ends the stream.
   absl::Status OnMessage(const memory::Payload& message, bool compressed);
   void OnSendAccepted();
   // Handles the peer's last message: later reads get nothing.

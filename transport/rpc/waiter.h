@@ -19,18 +19,19 @@ namespace rpc {
 // Thread-safe. Keep the waiter alive until each Notify() has returned.
 class Waiter {
  public:
-  // Polls as `mode` says. The first wait of a thread sets the mode for all its
-  // waits.
+  // Makes a waiter that polls as `mode` says. The first wait of a thread sets
+  // the mode for all waits of that thread.
   explicit Waiter(progress::PollingMode mode) : mode_(mode) {}
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // Adds a token, and wakes one waiting thread. Never blocks for long, and may
-  // be called in callbacks.
+  // Adds a token, and wakes one waiting thread. Blocks only for a short lock.
+  // May be called in callbacks.
   void Notify();
-  // Takes a token. Blocks until there is one. Returns false if there is none
-  // after `timeout`; a timeout of zero polls once. Hold no lock that a callback
-  // takes, and do not call this in a callback. Any number of threads may wait.
+  // Takes a token. Blocks until a token is there. Returns false if there is
+  // none within `timeout`. A timeout of zero polls once. Hold no lock that a
+  // callback takes, and do not call this in a callback. Any number of threads
+  // may wait.
   bool Wait(absl::Duration timeout);
 
  private:

@@ -27,9 +27,9 @@ class Admission {
   void OpenOrBlock(uint32_t id, Stream* stream);
   // Frees the stream's place. Does nothing if the stream is not open.
   void Close(Stream* stream);
-  // Removes the longest-blocked stream from the queue. Returns false if the
-  // queue is empty or full() is true. The stream may have ended meanwhile;
-  // otherwise call Open() next.
+  // Removes from the queue the stream that has been blocked longest. Returns
+  // false if the queue is empty, or if full() is true. Call Open() next, unless
+  // the stream has ended meanwhile.
   bool TakeBlocked(uint32_t* id);
 
  private:

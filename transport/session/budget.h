@@ -14,11 +14,11 @@ namespace session {
 // Limits what one session holds for its peer. docs/security.md lists these
 // limits and those enforced elsewhere.
 struct BudgetLimits {
-  // Limits that an honest peer may reach. Above them, the session waits for the
-  // peer to take what it was sent.
+  // Limits that an honest peer may reach. Above these limits, the session waits
+  // until the peer has taken data.
   //
   // Caps exposed messages and unsent data of ended streams. Above the cap, new
-  // streams wait. Equals the bytes that a reader reads ahead.
+  // streams wait. Equals Config::read_budget of a peer.
   uint64_t replies_bytes = 64 * 1024 * 1024;
   // Caps the unsent frames that answer the peer's frames. Above the cap, the
   // session stops reading from the lifeline. Holds 25,000 frames.
@@ -27,22 +27,23 @@ struct BudgetLimits {
   // for the fastest path.
   uint64_t outbox_bytes = 4 * 1024 * 1024;
   // Caps announced messages that are still exposed, each counted once per part.
-  // Above the cap, senders wait. Both sides keep to this limit, so it also caps
-  // the peer's announcements.
+  // Above the cap, senders wait. Both sides have this limit, which therefore
+  // also caps the peer's announcements.
   uint64_t announcements = 64 * 1024;
 
-  // Limits that no honest peer reaches. Above them, the session ends.
+  // Limits that no honest peer reaches. Above these limits, the session ends.
   //
-  // Caps a server's unread messages and metadata. An honest client announces
-  // from 16 MiB on.
+  // Caps a server's unread messages and metadata. An honest client stops
+  // sending eagerly above 16 MiB, and announces messages instead.
   uint64_t unread_bytes = 32 * 1024 * 1024;
-  // Caps unsent answers when reading cannot stop: a fast path must be read,
-  // because it delivers the acknowledgements that make room.
+  // Caps unsent answers on a fast path. Reading cannot stop there, because the
+  // path delivers the acknowledgements that make room.
   uint64_t unsent_answers_bytes = 16 * 1024 * 1024;
 };
 
-// Counts what is held for the peer. Code that keeps bytes for the peer charges
-// them, and returns the same amount when releasing them. Not thread-safe.
+// Counts the bytes that a session holds for its peer. Code charges the bytes
+// that it begins to hold, and returns the charge when it releases them. Not
+// thread-safe.
 class Budget {
  public:
   enum class Kind { kReplies, kAnswers, kOutbox, kAnnounced, kUnread };
@@ -64,8 +65,8 @@ class Budget {
     return used(Kind::kOutbox) <= limits_.outbox_bytes &&
            used(Kind::kAnnounced) < limits_.announcements;
   }
-  // Returns true if another announcement of the peer is allowed. `pending` is
-  // the number of parts that are neither read nor released.
+  // Returns true if the peer may announce another message. `pending` is the
+  // number of announced parts that are neither read nor released.
   bool takes_announcement(size_t pending) const {
     return pending < limits_.announcements;
   }

@@ -25,32 +25,32 @@ struct Config {
   bool is_client = false;
   // The fabrics that this side offers besides the lifeline, best first.
   std::vector<wire::FabricOffer> offers;
-  // The accepting side's secret, which the client presents when it connects a
-  // path.
+  // The accepting side's secret. A client presents the secret when it connects
+  // a path.
   std::string token;
   // Limits how many streams a client may have open at once. Used by a server.
   uint32_t max_streams = UINT32_MAX;
   // Limits the size of announced messages; larger ones are refused. Negative:
   // no limit.
   int64_t max_receive_bytes = -1;
-  // Limits the unread bytes that the peer may have in flight on one stream.
-  // Holds two messages of the largest common tensor chunk. With a larger
-  // window, the sender would notice a slow reader later.
+  // Limits the bytes of one stream that the peer may send before this side
+  // reads them. Holds two messages of the largest common tensor chunk. A larger
+  // window would make the sender notice a slow reader later.
   uint32_t stream_window = 4 * 1024 * 1024;
   // True to use messages in the peer's memory, if the fabric supports it.
   bool load_in_place = true;
-  // Defers answers that nobody waits for; see StreamInput. The session's owner
-  // then calls Session::SendDeferred() soon.
+  // Delays answers that no thread of the peer waits for; see StreamInput. The
+  // session's owner must then call Session::SendDeferred() soon.
   bool defers_answers = false;
   // Limits the eagerly sent bytes that the peer has not read, over all streams.
-  // Above the limit, even small messages are announced. This bounds the peer's
-  // memory, even if the peer leaves many streams unread.
+  // Above the limit, even small messages are announced. This limit bounds the
+  // peer's memory, even if the peer leaves many streams unread.
   uint64_t max_eager_unread = 16 * 1024 * 1024;
   // Limits the memory for messages that are being read or wait for the
   // application.
   uint64_t read_budget = 64 * 1024 * 1024;
-  // Limits encoded metadata. At most one byte beyond the limit is kept: enough
-  // to detect the excess.
+  // Limits encoded metadata, in bytes. The session keeps at most one byte more,
+  // to detect metadata above the limit.
   size_t max_metadata_bytes = SIZE_MAX - 1;
   BudgetLimits budget;
   Tuning tuning;

@@ -13,8 +13,8 @@ namespace penstock {
 namespace session {
 
 // Counts of a session, as plain numbers. The session's parts update them under
-// the owner's lock. A message counts for the fabric in use when it was sent or
-// announced.
+// the owner's lock. A message counts for the fabric that was in use at the time
+// of sending or announcing.
 struct Counters {
   struct Traffic {
     uint64_t messages = 0;
@@ -22,8 +22,7 @@ struct Counters {
   };
   using OfFabric = Traffic[metrics::kKinds][metrics::kDirections];
 
-  // The fabric over which the session sends now, and the fabric over which the
-  // session receives.
+  // The fabrics over which the session currently sends and receives.
   metrics::Fabric sending = metrics::Fabric::kTcp;
   metrics::Fabric receiving = metrics::Fabric::kTcp;
   OfFabric traffic[metrics::kFabrics];

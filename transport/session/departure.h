@@ -30,12 +30,11 @@ namespace session {
 //              the last id is used
 //
 // A departure has two steps, because the client's new streams may be in flight.
-// The client's answer to the ping follows all streams that it opened before it
-// saw the first GOAWAY. A server in kDraining serves the streams that arrive
-// before this answer, and none later. A client in kLeaving still opens the
-// streams that its channel sends here, because the channel hears of the GOAWAY
-// a moment later. Otherwise, calls of that moment would fail. A client in kGone
-// opens nothing.
+// The client's answer to the ping follows all streams that the client opened
+// before it saw the first GOAWAY. A server in kDraining serves the streams that
+// arrive before this answer, and refuses later ones. A client in kLeaving still
+// opens streams, because its channel learns of the GOAWAY a moment later, and
+// calls of that moment would fail. A client in kGone opens no streams.
 //
 // Thread-compatible, like the session. Does nothing if the session is closed.
 class Departure {
@@ -47,8 +46,8 @@ class Departure {
 
   bool gone() const { return state_ == State::kGone; }
 
-  // Starts draining, on a server. Returns true if draining began: then call
-  // OnTimeLimit() if the client does not answer in time.
+  // Starts draining, on a server. Returns false if draining had begun before.
+  // After true, call OnTimeLimit() if the client does not answer in time.
   bool Begin(const absl::Status& why);
   void OnTimeLimit();
   // Returns true while a client's channel has yet to leave.
@@ -57,24 +56,23 @@ class Departure {
   bool OnPong(uint64_t cookie);
   // Sends the last GOAWAY immediately.
   void End(const absl::Status& why);
-  // Records a stream that the client opened. Returns false after the last
-  // GOAWAY: the stream is not served then.
+  // Records a stream that the client has opened. Returns false after the last
+  // GOAWAY; the stream must then be refused.
   bool OnStreamOpened(uint32_t stream);
-  // Takes back the streams from `first` on, which are not served. The last
-  // GOAWAY does not include them.
+  // Excludes the streams from `first` on from the last GOAWAY, because they are
+  // not served.
   void TakeBack(uint32_t first) { last_opened_ = first - 1; }
 
   // Handles the server's GOAWAY, on a client. Returns INVALID_ARGUMENT if the
   // server names a higher last stream than before.
   absl::Status OnGoaway(uint32_t last_stream, const std::string& reason);
-  // Returns the id of a new stream. Each id is used once, so the connection is
-  // gone after the last one. Call only if !gone().
+  // Returns the id of a new stream. Each id is used once. After the last id,
+  // gone() is true. Call only if !gone().
   uint32_t OpenStream();
   // Records that the channel sends no more calls to this session.
   void OnChannelLeft();
   void Leave();
-  // Returns the reason in the server's GOAWAY, or an empty string before one
-  // came.
+  // Returns the reason in the server's GOAWAY. Empty if no GOAWAY has arrived.
   const std::string& peer_reason() const { return peer_reason_; }
 
  private:

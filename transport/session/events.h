@@ -15,7 +15,7 @@ namespace penstock {
 namespace session {
 
 // Receives one stream's events, in the order in which the peer caused them.
-// Each is called under the session's lock, and may call the session.
+// Each function is called under the session's lock, and may call the session.
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
@@ -23,7 +23,7 @@ class StreamEvents {
   // Reports the stream's headers. `metadata` is valid during the call.
   virtual void OnHeaders(absl::string_view metadata) = 0;
   // Reports a message. Call StreamInput::Consumed() once the application has
-  // taken the message. Pieces without an owner are valid during the call only;
+  // taken the message. A piece without an owner is valid only during the call;
   // see memory::Own().
   virtual void OnMessage(const memory::Payload& message, bool compressed) = 0;
   // Reports that the stream's next message is above Config::max_receive_bytes.
@@ -33,10 +33,10 @@ class StreamEvents {
   // Reports the regular end of the stream, as its last event. `metadata` is
   // valid during the call.
   virtual void OnTrailers(absl::string_view metadata) = 0;
-  // Reports the early end of the stream, as its last event. Overtakes the
-  // stream's other events. `from_peer`: the peer reset the stream. Otherwise
-  // the session is over, or a message cannot be read. IsRefusal() tells whether
-  // the call may be repeated.
+  // Reports the early end of the stream, as its last event. Other events of the
+  // stream that have not been reported are dropped. `from_peer` is true if the
+  // peer reset the stream. Otherwise the session is over, or a message cannot
+  // be read. IsRefusal() tells whether the call may be repeated.
   virtual void OnReset(const absl::Status& status, bool from_peer) = 0;
   // Reports that a message queued by SendMessage() has left the stream's queue.
   virtual void OnSendAccepted() = 0;
@@ -47,8 +47,8 @@ struct PathDescription {
   std::string fabric;  // "shm", "tcp"
   std::string detail;
   std::string reason;  // why no better path is used
-  // Current sizes: messages up to eager_max_bytes are sent eagerly. Larger
-  // messages of the peer are read in chunks of chunk_bytes.
+  // The current sizes. A message of up to eager_max_bytes is sent eagerly. A
+  // larger message from the peer is read in chunks of chunk_bytes.
   uint64_t eager_max_bytes = 0;
   uint64_t chunk_bytes = 0;
   // The kind of the reason in `reason`.
@@ -61,15 +61,15 @@ class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
 
-  // Reports a stream that the peer opened; ids increase. The stream's data
-  // waits for Session::AttachStream().
+  // Reports that the peer has opened a stream. Ids increase. The stream's data
+  // is kept until Session::AttachStream().
   virtual void OnStreamOpened(uint32_t stream) = 0;
-  // Reports that streams above `last_stream` were not served, and that the
-  // server will serve no new ones. With wire::kLastStreamUnknown, a second
-  // GOAWAY follows and names the last stream.
+  // Reports that the server has not served the streams above `last_stream`, and
+  // will serve no new streams. With wire::kLastStreamUnknown, a second GOAWAY
+  // follows and names the last stream.
   virtual void OnGoaway(uint32_t last_stream, const absl::Status& status) = 0;
-  // Defines an entry that later metadata names by `number`. An error ends the
-  // session.
+  // Adds an entry to the table of metadata. Later metadata refers to the entry
+  // by `number`. An error ends the session.
   virtual absl::Status OnEntry(uint32_t number, absl::string_view entry) = 0;
   // Reports a ping from the peer. The session answers the ping.
   virtual void OnPing() = 0;
@@ -83,15 +83,15 @@ class PathEvents {
  public:
   virtual ~PathEvents() = default;
 
-  // Asks the owner to connect to the peer over `fabric`, then to call
-  // FastPath::Add() or OnFailure(). Drop the result if FastPath::epoch()
-  // changed meanwhile.
+  // Requests a connection to the peer over `fabric`. The owner then calls
+  // FastPath::Add() or OnFailure(). The owner drops the result if
+  // FastPath::epoch() has changed meanwhile.
   virtual void OnConnectWanted(const std::string& fabric,
                                const std::string& offer,
                                const std::string& token) = 0;
-  // Reports that the client tries again. The owner waits for the client on all
-  // offered fabrics, with a new token for FastPath::Offer(), and then calls
-  // FastPath::Add() or OnFailure().
+  // Reports that the client tries again to connect a path. The owner listens
+  // for the client on all offered fabrics, calls FastPath::Offer() with a new
+  // token, and then calls FastPath::Add() or OnFailure().
   virtual void OnListenWanted() = 0;
   // Reports the first choice of a path, and each later change.
   virtual void OnPathChosen(const PathDescription& path) = 0;

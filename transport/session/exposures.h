@@ -40,16 +40,17 @@ class Exposures {
       : lifeline_(lifeline), budget_(budget), version_(version) {}
 
   // Exposes a message of `stream` on the lifeline. If `fast_path` is not null,
-  // exposes the message there too; the lifeline serves the message if the fast
-  // path is lost. `epoch` names the fast path. With `may_push`, sets is_pushed
-  // of a message that only the lifeline carries: call Push() of the lifeline
-  // after the announcement was sent. Returns the announcement. If the message
-  // could not be exposed, the announcement has no regions and is not kept.
+  // also exposes the message there; the lifeline serves the message if the fast
+  // path is lost. `epoch` is the fast path's number. If `may_push`, sets
+  // is_pushed of a message that is exposed only on the lifeline. The caller
+  // then calls Push() of the lifeline after sending the announcement. Returns
+  // the announcement. If exposing fails, the announcement has no regions, and
+  // nothing is kept.
   wire::Announce Add(uint32_t stream, const memory::Payload& message,
                      fabric::Endpoint* fast_path, uint32_t epoch,
                      bool may_push);
-  // Returns the exposed message. Requires that it exists. The pointer is valid
-  // until the next call.
+  // Returns the exposed message, which must exist. The pointer is valid until
+  // the next call.
   Exposed* Find(uint64_t id) { return &exposed_.find(id)->second; }
   // Withdraws the message, and returns it. Returns nullopt if `id` is unknown.
   absl::optional<Exposed> Release(uint64_t id);

@@ -26,29 +26,30 @@ namespace penstock {
 namespace session {
 
 // At most one path besides the lifeline. A PathHandshake decides when both
-// sides use the path. A loss neither loses nor repeats a frame: unacknowledged
-// frames go over the lifeline. Not thread-safe.
+// sides use the path. If the path is lost, no frame is lost or repeated:
+// unacknowledged frames are sent again over the lifeline. Not thread-safe.
 class FastPath {
  public:
-  // Refers to all arguments, and to all that `parts` points to, which must
-  // outlive this object. `input` receives the path's events.
+  // Refers to the arguments and to the objects in `parts`. All must outlive
+  // this object. `input` receives the path's events.
   FastPath(const Parts& parts, Streams* streams, fabric::EndpointEvents* input,
            PathEvents* events);
 
   // Returns the number of the latest attempt to add a path. Drop results of
   // earlier attempts.
   uint32_t epoch() const { return handshake_.epoch(); }
-  // Uses `path` once the peer has it too. Does nothing if there is a path
-  // already.
+  // Adds `path`, which carries the session once the peer has added it too. Does
+  // nothing if there is a path already.
   void Add(const std::string& fabric, std::shared_ptr<fabric::Endpoint> path);
-  // Handles a failed attempt: a client tries the next fabric, a server waits on
-  // its other fabrics. The attempt ends when all have failed.
+  // Handles a failed attempt. A client tries the next fabric. A server goes on
+  // listening on its other fabrics. The attempt ends when all fabrics have
+  // failed.
   void OnFailure(const std::string& fabric, const absl::Status& cause);
-  // Sends the token to the client, which presents it; see
-  // PathEvents::OnListenWanted().
+  // Sends the token to the client. The client presents the token when it
+  // connects; see PathEvents::OnListenWanted().
   void Offer(const std::string& token);
-  // Returns true for a client that uses only the lifeline, although both
-  // sides have a fabric in common.
+  // Returns true if another attempt makes sense: on a client that uses only the
+  // lifeline, although the two sides have another fabric in common.
   bool CanRetry() const;
   // Begins another attempt. Does nothing unless CanRetry().
   void Retry();
@@ -66,13 +67,13 @@ class FastPath {
            handshake_.state() != PathHandshake::State::kInUse &&
            handshake_.state() != PathHandshake::State::kSettled;
   }
-  // Returns true if a message in device memory would be sent from there,
-  // without a copy to the host.
+  // Returns true if the path can now send a message from device memory without
+  // a copy to the host.
   bool TakesDeviceMemory() const {
     return in_use_ && path_->TakesDeviceMemory();
   }
-  // Wakes the peer: sends a few bytes over the lifeline with the next Flush().
-  // Does nothing if the lifeline carries the session.
+  // Rings the peer: the next Flush() sends a few bytes over the lifeline. Does
+  // nothing if the lifeline carries the session.
   void RingLifeline() { rings_lifeline_ = in_use_; }
   // Describes the path that carries the session.
   PathDescription Describe() const;
@@ -85,8 +86,9 @@ class FastPath {
   }
   // Returns the kind of endpoint(), or of the last path if there is none.
   metrics::Fabric fabric() const { return kind_; }
-  // Returns true if the lifeline must ring: for sent data, for a peer that
-  // waits for its data to be received, or after RingLifeline().
+  // Returns true if a few bytes must be sent over the lifeline to ring the
+  // peer. Reasons are sent data, a peer that waits until this side has received
+  // data, and RingLifeline().
   bool TakeRing() {
     const bool wanted = path_ != nullptr && path_->TakeDoorbellRequest();
     return std::exchange(rings_lifeline_, false) || wanted;
@@ -95,20 +97,20 @@ class FastPath {
   absl::Status OnFrame(const wire::Frame& frame);
   // Drops the path for good. Call when the session is over.
   void End();
-  // Destroys lost paths. Call in Flush(), because one of these paths may be the
-  // caller of other functions.
+  // Destroys lost paths. Called by Flush(). Other functions cannot destroy a
+  // lost path, because that path may be their caller.
   void ReleaseLost() { lost_.clear(); }
   // Leaks the lost paths, in the child of a fork. Destroying a path would
   // release memory that the parent still uses.
   void LeakLost();
-  // Keeps the memory that the path's reads fill until the path is destroyed.
-  // Call before the streams are destroyed.
+  // Keeps the memory into which the path's reads write, until the path is
+  // destroyed. Call before the streams are destroyed.
   void KeepMemory();
 
  private:
-  // The object that path_ shares ownership of: the path, and after its loss the
-  // memory that its reads may still fill. Other owners may keep the path alive
-  // after the session has dropped it.
+  // The object behind path_: the path, and after the path's loss the memory
+  // that its reads may still fill. Other owners may keep the path alive after
+  // the session has dropped it.
   struct PathAndMemory {
     MessageReader::Filled filled;
     std::shared_ptr<fabric::Endpoint> path;  // destroyed first
@@ -141,8 +143,8 @@ class FastPath {
   PathNegotiator negotiator_;
   std::string fabric_;  // of path_
   metrics::Fabric kind_ = metrics::Fabric::kOther;
-  // True after a path in use was dropped. Counts as a loss if the session
-  // continues.
+  // True after a path in use was dropped. If the session continues, the drop
+  // counts as the loss of a path.
   bool loss_is_uncounted_ = false;
   bool has_lost_path_ = false;  // and has not regained it
   std::string peer_token_;      // the acceptor's

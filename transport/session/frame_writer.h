@@ -29,16 +29,16 @@ class FrameWriter {
   // Adds a sequenced frame.
   void Add(wire::FrameType type, uint32_t stream, uint32_t aux,
            absl::string_view payload, uint8_t flags = 0);
-  // Keeps a sequenced frame until the next Add() or SendDeferred(). A frame
-  // that nobody waits for so shares a packet, and a wake-up of the peer, with
-  // the next one. Adds all deferred frames once there are kMaxDeferred.
+  // Keeps a sequenced frame until the next Add() or SendDeferred(). A deferred
+  // frame shares a packet, and a wake-up of the peer, with the next frame. Adds
+  // all deferred frames once there are kMaxDeferred.
   void Defer(wire::FrameType type, uint32_t stream, uint32_t aux,
              absl::string_view payload);
   bool has_deferred() const { return !deferred_.empty(); }
   // Adds the deferred frames.
   void SendDeferred();
-  // Adds a frame about the session. Such frames go over the lifeline, ahead of
-  // sequenced frames that wait.
+  // Adds a frame about the session. Such a frame goes over the lifeline, ahead
+  // of waiting sequenced frames.
   void AddControl(wire::FrameType type, uint32_t aux,
                   absl::string_view payload);
   // Drops all later frames. Call when the session is over.
@@ -48,8 +48,8 @@ class FrameWriter {
   }
 
  private:
-  // Bounds the memory that the peer's frames can occupy here, and what the peer
-  // keeps for the frames.
+  // Limits the number of deferred frames. This bounds the memory of the frames,
+  // and the memory that the peer keeps until the frames arrive.
   static constexpr size_t kMaxDeferred = 8;
   struct Deferred {
     wire::FrameHeader header;

@@ -18,8 +18,8 @@
 namespace penstock {
 namespace session {
 
-// The memory for one message, which this object keeps alive. A part goes to the
-// first unused destination of its exact size, if the program gave one. All
+// The memory into which one message is read. If the program gave destinations,
+// a part goes to the first unused destination of exactly the part's size. All
 // other parts go into one block, at their offsets in the message modulo 64,
 // which preserves their alignment. Not thread-safe.
 class Landing {
@@ -53,8 +53,8 @@ class Landing {
   };
 
   Landing() = default;
-  // Finds a destination for each part. Prepares and takes the destinations that
-  // it finds.
+  // Finds a destination for each part. Prepares and takes the found
+  // destinations.
   std::vector<const memory::Destination*> Match(
       const fabric::RemoteRegion& region,
       const std::shared_ptr<memory::Destinations>& destinations,

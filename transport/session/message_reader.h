@@ -1,6 +1,6 @@
-// Fetches announced messages. Uses a message in place if the fabric can.
-// Otherwise reads it in chunks, into the program's destinations and fresh
-// memory. Starts over on the lifeline if a path is lost.
+// Fetches announced messages. Uses a message in the peer's memory if the fabric
+// can. Otherwise reads the message in chunks, into the program's destinations
+// or fresh memory. If a path is lost, starts over on the lifeline.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
 #define PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
@@ -31,26 +31,27 @@ namespace session {
 // does not fit is deferred. A read of any size starts if nothing else is in
 // use.
 //
-// A message that the application waits for ignores the budget, because the wait
-// could last for ever. Such a read is deferred only while reads for ended
-// streams exceed the budget. An honest peer answers those soon.
+// The budget does not delay a message that the application waits for, because
+// the wait could last forever. Such a read is deferred only while reads for
+// ended streams exceed the budget. An honest peer soon answers the reads for
+// ended streams.
 //
-// Each call takes logarithmic time in the number of announced messages, for
-// each message that the call affects. Not thread-safe.
+// For each affected message, a call takes logarithmic time in the number of
+// announced messages. Not thread-safe.
 class MessageReader {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
     // Reports that message `id` of `stream` was read, or failed. Called once
-    // for each Begin(), perhaps from within it, unless Abandon() came first.
-    // The user returns `budgeted` with Consumed() when the application has
+    // for each Begin(), perhaps from within Begin(), unless Abandon() came
+    // first. The user passes `budgeted` to Consumed() when the application has
     // taken the message.
     virtual void OnMessageRead(uint32_t stream, uint64_t id,
                                absl::StatusOr<memory::Payload> message,
                                uint64_t budgeted) = 0;
-    // Reports that nothing reads from the peer's message `id` any more. Tell
-    // the peer: at once, or later with `may_wait`.
+    // Reports that reads of the peer's message `id` have ended, so that the
+    // peer may release it. Tell the peer immediately, or later if `may_wait`.
     virtual void OnRegionReleased(uint32_t stream, uint64_t id,
                                   bool may_wait) = 0;
   };
@@ -63,21 +64,22 @@ class MessageReader {
   // The memory that reads were filling.
   using Filled = std::vector<std::unique_ptr<Landing>>;
   // Restarts the fast path's reads on the lifeline. Returns the memory that
-  // these reads were filling: keep it until the path is destroyed.
+  // these reads were filling. Keep this memory until the path is destroyed.
   Filled LoseFastPath();
-  // Ends all reporting and starts no more reads. Call when the session is over.
-  // Reads on the lifeline still end; reads on the fast path do not. Returns the
-  // memory that reads on the fast path were filling, as LoseFastPath() does.
+  // Starts no more reads, and reports nothing more. Call when the session is
+  // over. Reads on the lifeline still end; reads on the fast path do not.
+  // Returns the memory that reads on the fast path were filling, as
+  // LoseFastPath() does.
   Filled Stop();
 
-  // Reads the message, now or when the budget allows, into `destinations` as
-  // far as they fit. `destinations` may be null. Returns INVALID_ARGUMENT if
-  // the peer used an id twice.
+  // Reads the message, now or when the budget allows. Uses the `destinations`
+  // that fit; `destinations` may be null. Returns INVALID_ARGUMENT if the peer
+  // used an id twice.
   absl::Status Begin(
       uint32_t stream, const wire::Announce& announce,
       std::shared_ptr<memory::Destinations> destinations = nullptr);
-  // Starts a deferred read that the application waits for. Ignores a message
-  // that is unknown or being read.
+  // Starts a deferred read for which the application waits. Ignores an unknown
+  // message, or one that is being read.
   void Want(uint64_t id);
   // Returns the number of parts of messages that were begun and have neither
   // been read nor failed.
@@ -119,8 +121,8 @@ class MessageReader {
                                           uint32_t path) const;
   // Returns the announced region on the fast path, or null.
   const wire::AnnouncedRegion* FindFast(const wire::Announce& announce) const;
-  // Returns the announced region of a message that was not loaded in place to
-  // the fast path. Does nothing if the fast path is lost.
+  // Gives the announced region of a message back to the fast path. Call if the
+  // message was not loaded in place. Does nothing if the fast path is lost.
   void GiveBack(const wire::Announce& announce);
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
   bool MayStart(const Pull& pull) const;
@@ -129,8 +131,8 @@ class MessageReader {
   void AbandonPull(uint64_t id);
   // Removes the pull of message `id` from all containers and returns it.
   Pull Take(uint64_t id);
-  // Chooses the path of a pull. Returns the announced region on that path, or
-  // null.
+  // Chooses the path over which a message is read. Returns the announced region
+  // on that path, or null.
   const wire::AnnouncedRegion* ChoosePath(Pull* pull) const;
   protocol::ChunkTuner MakeTuner(const fabric::Endpoint& path) const;
   protocol::ChunkTuner* TunerOf(const Pull& pull) {

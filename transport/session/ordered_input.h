@@ -20,8 +20,8 @@
 namespace penstock {
 namespace session {
 
-// The order of a session's input. Turns frames, over whichever path they come,
-// into events of the streams and of the session. Not thread-safe.
+// Puts a session's input in order. Turns frames from both paths into events of
+// the streams and of the session. Not thread-safe.
 class OrderedInput {
  public:
   // Refers to all arguments, which must outlive this object.
@@ -38,11 +38,11 @@ class OrderedInput {
   void Stop() { stopped_ = true; }
 
   const protocol::ReceiveOrder& order() const { return order_; }
-  // Counts bytes that came over the fast path. Their frames are acknowledged
-  // once enough bytes are unacknowledged.
+  // Counts bytes that arrived over the fast path. After a number of bytes
+  // without an acknowledgement, AcknowledgeIfDue() sends one.
   void CountBytes(size_t bytes) { received_since_ack_ += bytes; }
-  // Sends an acknowledgement if one is due. Call after sending the frames that
-  // wait, because most of the time one of these has acknowledged.
+  // Sends an acknowledgement if one is due. Call after sending the waiting
+  // frames, because each sent frame acknowledges, too.
   void AcknowledgeIfDue(Sender* sender, bool uses_fast_path);
 
  private:

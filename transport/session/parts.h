@@ -15,7 +15,7 @@
 namespace penstock {
 namespace session {
 
-// The parts of a session that other parts use, as non-owning pointers. The
+// The parts of a session, as pointers, for parts that use other parts. The
 // session owns all objects.
 struct Parts {
   const Config* config;

@@ -1,5 +1,5 @@
-// Agrees with the peer when the fast path is used and when it is dropped. Uses
-// frames over the lifeline. Does no I/O.
+// Agrees with the peer when to use and when to drop the fast path, by frames
+// over the lifeline. Does no I/O.
 //
 // Each attempt has a number, the epoch; the first epoch is the hello's.
 //
@@ -19,8 +19,8 @@
 //
 // "These four" are kTrying, kReadyThere, kReadyHere and kInUse. Events of an
 // earlier epoch and unlisted events change nothing, because both sides may lose
-// a path in the same moment. kSettled means that only the lifeline is left. The
-// state is reached once the peer agrees, and never if the peer is gone.
+// a path in the same moment. In kSettled, both sides have agreed that only the
+// lifeline is left.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_PATH_HANDSHAKE_H_
 #define PENSTOCK_TRANSPORT_SESSION_PATH_HANDSHAKE_H_

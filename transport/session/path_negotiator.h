@@ -15,8 +15,8 @@ namespace penstock {
 namespace session {
 
 // The choice among the fabrics that both sides have. The connecting side tries
-// them in its own order of preference. Each failure adds to the reason that
-// people see in the end.
+// the fabrics in its own order of preference. Each failure adds to the final
+// reason for people.
 class PathNegotiator {
  public:
   explicit PathNegotiator(std::vector<wire::FabricOffer> mine)
@@ -28,20 +28,20 @@ class PathNegotiator {
   absl::optional<wire::FabricOffer> Next();
   // Starts again with the peer's earlier offers.
   void Restart();
-  // Records why the fabric that Next() returned last failed, as an attempt or
-  // in use.
+  // Records that the fabric of the last Next() has failed, during the attempt
+  // or in use, and why.
   void OnFailure(metrics::Reason cause, const std::string& reason);
-  // Records, on the accepting side, why no more paths come over `fabric`. May
-  // be called before the peer's offers arrive.
+  // Records, on the accepting side, why listening on `fabric` has ended. May be
+  // called before the peer's offers arrive.
   void OnWaitFailed(const std::string& fabric, const std::string& reason);
-  // Returns true, on the accepting side, if a common fabric exists whose wait
-  // has not failed.
+  // Returns true, on the accepting side, if it still listens on a common
+  // fabric.
   bool MayStillCome() const;
 
   // Returns true if both sides have a fabric besides the lifeline in common.
   bool HasCommonFabric() const;
-  // Returns, for people, why only the lifeline is used. Printable and short,
-  // whatever the peer sent.
+  // Returns, for people, the reason why only the lifeline is used. The text is
+  // printable and short, even if a part comes from the peer.
   std::string Reason() const;
   // Returns the kind of the last reason; the loss of a path takes precedence.
   metrics::Reason cause() const { return cause_; }

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace session {
 
-// The recorder of one session. Costs a comparison and a no-op instruction if
-// nobody traces. Not thread-safe.
+// Records the events of one session in the process's trace. Costs a comparison
+// and a no-op instruction while there is no trace. Not thread-safe.
 class Recorder {
  public:
   explicit Recorder(const Config& config);

@@ -11,8 +11,8 @@ namespace session {
 
 constexpr char kRefusalKey[] = "penstock/refused";
 
-// Returns `status` marked as a refusal, for StreamOutput::SendReset(). Use only
-// if no application has seen the stream.
+// Returns `status`, marked as a refusal, for StreamOutput::SendReset(). A
+// refusal promises that no application has seen the stream.
 inline absl::Status Refusal(absl::Status status) {
   status.SetPayload(kRefusalKey, absl::Cord());
   return status;

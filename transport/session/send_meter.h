@@ -14,9 +14,9 @@
 namespace penstock {
 namespace session {
 
-// A timer of sampled messages. Reads no clock, and costs one comparison, for
-// messages below any possible eager limit. Most of the larger ones read no
-// clock either. Not thread-safe.
+// A timer of sampled messages. Most messages cost no reading of a clock. A
+// message below any possible eager limit costs only one comparison. Not
+// thread-safe.
 class SendMeter {
  public:
   SendMeter(const Tuning& tuning, const fabric::Capabilities& lifeline);
@@ -36,8 +36,8 @@ class SendMeter {
   // `begun_ns` is 0.
   void OnCopied(uint64_t begun_ns, size_t bytes);
   void OnAnnounced(uint64_t begun_ns, size_t bytes);
-  // Records the release of a message that was announced over the active path
-  // while no other message was exposed.
+  // Records the release of a message that was announced over the active path.
+  // Call only if no other message was exposed meanwhile.
   void OnReleased(uint64_t begun_ns, size_t bytes);
 
  private:

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace session {
 
-// The current stall of a session's output, if there is one. Adds stalls to the
+// Times the current stall of a session's output, and adds ended stalls to the
 // counters. Does nothing without a clock. Not thread-safe.
 class SendStall {
  public:
@@ -22,8 +22,7 @@ class SendStall {
       : tuning_(tuning), counters_(counters) {}
 
   bool ongoing() const { return begun_ns_ != 0; }
-  // Records whether frames wait. Call when frames may have begun or ceased to
-  // wait.
+  // Records whether frames are waiting. Call when this may have changed.
   void Observe(bool stalls) {
     if (tuning_.now_ns == nullptr || stalls == ongoing()) return;
     const uint64_t now = tuning_.now_ns();

@@ -21,9 +21,9 @@
 namespace penstock {
 namespace session {
 
-// A queue of outgoing frames. Flush() sends them in the order of the calls, as
-// far as the paths have credit. Call Flush() again when a path is writable. Not
-// thread-safe.
+// A queue of outgoing frames. Flush() sends the frames in the order of the
+// calls, as far as the paths have credit. Call Flush() again when a path is
+// writable. Not thread-safe.
 class Sender {
  public:
   // Makes a sender. All three arguments must outlive the sender. Charges
@@ -39,8 +39,8 @@ class Sender {
                   uint64_t ack);
   // Sends an acknowledgement frame. Returns false if there is no credit.
   bool SendAck(uint64_t ack);
-  // Returns the highest acknowledgement that was handed to a path.
-  // Acknowledgements in waiting frames do not count.
+  // Returns the highest acknowledgement in a frame that a path has taken.
+  // Ignores acknowledgements in waiting frames.
   uint64_t acknowledged() const { return acknowledged_; }
 
   // Sends frames over `path` from now on. `path` must outlive the next
@@ -50,8 +50,8 @@ class Sender {
   // frames that the peer has not acknowledged.
   void LoseFastPath();
 
-  // Pushes the region's first piece over the lifeline, after the frames added
-  // so far.
+  // Sends the first piece of an exposed region over the lifeline without a
+  // request. The piece follows the frames that were added before.
   void PushBehind(const fabric::RemoteRegion& region) {
     to_push_.push_back(region);
   }

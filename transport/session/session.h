@@ -17,7 +17,7 @@
 // In kOpen, the FastPath decides which path is used.
 //
 // Thread-compatible: hold the owner's lock in every call. Events arrive within
-// calls. Call Flush() before unlocking: Flush() sends what the calls have
+// calls. Call Flush() before unlocking, to send the frames that the calls have
 // added.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_SESSION_H_
@@ -62,9 +62,9 @@ class Session {
   void Start();
 
   // Delivers the stream's events to `events` until the last event or
-  // Streams::Detach(). A client opens the stream by sending on it, and chooses
-  // its id, which must increase. The peer opens a server's stream; data
-  // received meanwhile is delivered now.
+  // Streams::Detach(). On a client, opens a stream with an id of the caller's
+  // choice. Ids must increase, and the first frame tells the server. On a
+  // server, the client has opened the stream; its data so far is delivered now.
   void AttachStream(uint32_t stream, StreamEvents* events);
   Streams& streams() { return streams_; }
   StreamInput& input() { return streams_.input(); }
@@ -74,8 +74,8 @@ class Session {
   // Tells the peer that streams above `last_stream` are not served. With
   // wire::kLastStreamUnknown, a later GOAWAY names the last stream.
   void SendGoaway(uint32_t last_stream, const absl::Status& status);
-  // Sends a ping, and rings the lifeline. The ring shows outside observers of
-  // the connection that it is in use.
+  // Sends a ping, and rings the lifeline. Proxies between the two sides only
+  // see the lifeline, and the ring shows that the connection is in use.
   void SendPing(uint64_t cookie);
   Pongs& pongs() { return pongs_; }
 
@@ -85,8 +85,8 @@ class Session {
   // Delivers a bounded amount of the fast path's input. Returns true if there
   // was any.
   bool Poll();
-  // Delivers all of the fast path's input: replies that the peer sent before it
-  // ended may still be there. A broken lifeline does this before the session
+  // Delivers all of the fast path's input, which may hold replies that the peer
+  // sent before it ended. Called when the lifeline breaks, before the session
   // ends.
   void DrainFastPath();
   // Sends what the calls have added, as far as the paths have room.
@@ -95,8 +95,8 @@ class Session {
   bool has_deferred() const { return writer_.has_deferred(); }
   // Adds the deferred frames, which the next Flush() sends.
   void SendDeferred() { writer_.SendDeferred(); }
-  // Returns true if closing loses nothing: no stream is left, and the peer has
-  // received all data.
+  // Returns true if closing loses no data: no stream is left, and the peer has
+  // received everything.
   bool drained() const {
     return sender_.idle() && streams_.output().all_released() &&
            streams_.empty() &&
@@ -104,12 +104,11 @@ class Session {
   }
 
   // Returns true if new streams may be attached; see BudgetLimits. While false,
-  // new streams stay unattached, until the peer reads more of what this side
-  // has sent.
+  // new streams wait until the peer has read more of the sent data.
   bool accepts_streams() const { return budget_.accepts_streams(); }
-  // Returns true if more may be read from the lifeline. Always true while a
-  // fast path is in use: that path's doorbells arrive on the lifeline, and
-  // without doorbells the path gets no room.
+  // Returns true if the owner may read more from the lifeline. Always true
+  // while a fast path is in use, because the lifeline then delivers doorbells.
+  // Without doorbells, this side would not learn that the path has room again.
   bool reads() const { return path_.in_use() || budget_.reads(); }
 
   // Returns true once the peer's hello has arrived.

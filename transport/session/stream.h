@@ -23,8 +23,8 @@ struct Stream {
   Stream(uint64_t send_window, uint64_t receive_window)
       : send_window(send_window), receive_window(receive_window) {}
 
-  // The receiver of the stream's events. Null while unattached. Received items
-  // wait in the inbox until the stream is attached.
+  // The receiver of the stream's events. Null while the stream is unattached.
+  // Until then, received items wait in the inbox.
   StreamEvents* events = nullptr;
 
   // True if Admission counts the stream as open.
@@ -32,7 +32,7 @@ struct Stream {
   // True while a client's stream waits because the server's limit of open
   // streams is reached.
   bool blocked = false;
-  // A frame that may not be sent yet. Frames are kept in order; see
+  // A frame that may not be sent yet. The order of frames is kept; see
   // StreamOutput.
   struct Queued {
     wire::FrameType type;
@@ -45,21 +45,20 @@ struct Stream {
   bool congested = false;
   // Bytes of this stream's messages that the peer has not released.
   uint64_t exposed_bytes = 0;
-  // The amount that a draining stream has charged to the budget for its unsent
-  // data.
+  // The bytes of unsent data that a draining stream has charged to the budget.
   uint64_t unsent_bytes = 0;
   // True if the stream is detached; the stream ends when nothing is queued.
   bool draining = false;
   protocol::SendWindow send_window;
-  // The start time. 0 if the stream is not timed, or is a server's and not
-  // traced.
+  // The start time. 0 if the stream is not timed. A server times a stream only
+  // for a trace.
   uint64_t begun_ns = 0;
   bool is_sample = false;  // begun_ns counts in the histogram
   // True once the server's status was sent or received.
   bool has_status = false;
 
   // True once the peer has half-closed the stream, or sent its trailers. No
-  // message follows.
+  // more messages follow.
   bool input_ended = false;
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
@@ -69,10 +68,11 @@ struct Stream {
     kAnnounced,
     kRefused,  // announced, and larger than this side takes
   };
-  // A received message that was not consumed. The oldest comes first. `cost`
-  // counts in the window, `held` in the budget for unread data, `budgeted` in
-  // the read budget. `id` is the message's announcement, or the last
-  // announcement before the message.
+  // A received message that the application has not taken. The oldest is first.
+  // `cost` counts in the window, `held` in the budget for unread data,
+  // `budgeted` in the read budget. `id` is the id of the message's
+  // announcement. A message without an announcement has the id of the last
+  // announcement before it.
   struct Unconsumed {
     uint64_t cost;
     uint64_t held;

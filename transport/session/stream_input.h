@@ -32,14 +32,14 @@ namespace penstock {
 namespace session {
 
 // The receiving side of a session's streams. Delivers a stream's events in the
-// order of its frames. The inbox keeps items for an unattached stream, and
-// items behind a message that is still being read. Drops frames for ended
-// streams.
+// order of its frames. The inbox keeps the items of an unattached stream, and
+// the items that follow a message that is still being read. Drops frames for
+// ended streams.
 //
 // The answers to a message are its release and its credit. With
-// Config::defers_answers, an answer waits for the response or the next call,
-// unless the peer may need it: the peer may send more in the stream, or it
-// polls. Not thread-safe.
+// Config::defers_answers, an answer waits until the response or the next call
+// is sent. Exceptions are peers that may need the answer earlier: a peer that
+// may send more in the stream, and a peer that polls. Not thread-safe.
 class StreamInput : private MessageReader::Owner {
  public:
   class Owner {
@@ -49,8 +49,8 @@ class StreamInput : private MessageReader::Owner {
     virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
   };
 
-  // Refers to all arguments, and to all that `parts` points to, which must
-  // outlive this object.
+  // Refers to the arguments and to the objects in `parts`. All must outlive
+  // this object.
   StreamInput(const Parts& parts, StreamTable* streams, Owner* owner);
 
   // Switches to `path`, which announcements name by `epoch`.
@@ -79,24 +79,24 @@ class StreamInput : private MessageReader::Owner {
   absl::Status OnAnnounce(const wire::FrameHeader& header,
                           absl::Span<const uint8_t> payload);
 
-  // The functions below are for users of the session. They ignore calls about a
+  // The functions below are for users of the session. The functions ignore a
   // stream that has ended.
   //
-  // Offers `destinations` to the stream's next message. Only parts of an
-  // announced message are read there: a part that has the size of a destination
-  // into which the path can read. All destinations stay taken while a piece of
-  // the message that lies in one of them exists. Call this before the peer can
-  // have sent the message.
+  // Offers `destinations` to the stream's next message. A part of an announced
+  // message is read into a destination of exactly its size, if the path can
+  // read into this destination. All destinations stay taken while a piece of
+  // the message exists in one of them. Call before the peer can have sent the
+  // message.
   void PostDestinations(uint32_t id,
                         std::shared_ptr<memory::Destinations> destinations);
   // Reads the stream's next message regardless of the budget. Call when the
   // application asks for the message.
   void WantMessage(uint32_t id);
-  // Opens the stream's window again. Call when the application has taken the
-  // oldest message.
+  // Returns the window's credit to the peer. Call when the application has
+  // taken the oldest message.
   void Consumed(uint32_t id);
 
-  // Adds the deferred answers if the peer may wait for one of them, or if
+  // Sends the deferred answers if the peer may wait for one of them, or if
   // `all`. Call before each flush.
   void SendAwaited(bool all);
 
@@ -113,8 +113,8 @@ class StreamInput : private MessageReader::Owner {
            bytes > static_cast<uint64_t>(config_.max_receive_bytes);
   }
   void OnStatus(Stream* stream);
-  // Hold() charges the memory that a client makes a server hold. LetGo()
-  // returns the charge.
+  // Hold() charges the budget for memory that a client makes a server hold.
+  // LetGo() returns the charge.
   void Hold(Stream* stream, uint64_t bytes);
   void LetGo(Stream* stream, uint64_t bytes);
   // Returns true if received items may be delivered at once, without the inbox.

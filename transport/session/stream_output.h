@@ -27,8 +27,8 @@ namespace penstock {
 namespace session {
 
 // The sending side of a session's streams. Sends a stream's frames in the order
-// of the calls. A frame that may not be sent yet is queued in its stream, and
-// so are all later frames. The stream waits in one of these states:
+// of the calls. A frame that may not be sent yet is queued in its stream, with
+// all later frames of the stream. The stream is then in one of these states:
 //
 //   blocked    until the server takes another stream
 //   unread     for the peer to read, and release, the stream's messages
@@ -43,13 +43,13 @@ class StreamOutput {
     virtual ~Owner() = default;
     // Reports that a draining stream has sent all its data.
     virtual void EndStream(uint32_t stream) = 0;
-    // Reports that a message cannot be read and sent. The owner then ends the
-    // stream on both sides.
+    // Reports that a message cannot be exposed, or memory for it is missing.
+    // The owner then ends the stream on both sides.
     virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
   };
 
-  // Refers to all arguments, and to all that `parts` points to, which must
-  // outlive this object.
+  // Refers to the arguments and to the objects in `parts`. All must outlive
+  // this object.
   StreamOutput(const Parts& parts, StreamTable* streams, Admission* admission,
                Owner* owner);
 
@@ -61,19 +61,20 @@ class StreamOutput {
   // Forgets all exposed messages. Call when the session is over.
   void Stop() { exposures_.Clear(); }
 
-  // The functions below are for users of the session. They ignore calls about a
+  // The functions below are for users of the session. The functions ignore a
   // stream that has ended. A client's streams beyond the server's limit are
   // blocked until earlier ones end.
   void SendHeaders(uint32_t id, absl::string_view metadata) {
     AddInOrder(wire::FrameType::kHeaders, id, metadata);
   }
-  // Sends a copy of the message if the message is short and nothing makes it
-  // wait. Otherwise returns false: call SendMessage() then.
+  // Sends a copy of the message if the message is short and need not wait.
+  // Otherwise returns false, and the caller calls SendMessage().
   bool SendEager(uint32_t id, absl::string_view message, bool compressed,
                  bool last = false);
-  // Sends the message. Returns false if the message is queued; OnSendAccepted()
-  // follows once it has left the queue. Keeps the payload alive until the peer
-  // has it. With `last`, half-closes the stream after the message.
+  // Sends the message. Returns false if the message is queued. OnSendAccepted()
+  // follows once the message has left the queue. Keeps the payload alive until
+  // the peer has the message. If `last`, half-closes the stream after the
+  // message.
   bool SendMessage(uint32_t id, memory::Payload message, bool compressed,
                    bool last = false);
   void SendHalfClose(uint32_t id) {
@@ -95,15 +96,14 @@ class StreamOutput {
   // Handles the release of the message that was announced as `id`.
   void OnRelease(uint64_t id);
 
-  // Begins draining a detached stream. Returns false if the stream has nothing
-  // left to send.
+  // Begins to drain a detached stream, that is, to send its queued data.
+  // Returns false if the queue is empty.
   bool Drain(Stream* stream);
-  // Gives back the stream's share of the limits on unread and unsent bytes.
-  // Charges the stream's exposed bytes to the session until their release. Call
-  // before the stream is erased.
+  // Returns the stream's charges to the budgets. Exposed bytes of the stream
+  // stay charged until their release. Call before the stream is erased.
   void OnEnd(const Stream& stream);
-  // Sends the queues of blocked streams, as far as the server's limit now
-  // allows.
+  // Opens blocked streams and sends their queues, as far as the server's limit
+  // now allows.
   void SendBlocked();
   // Sends and flushes the queues of congested streams.
   void SendCongested();

@@ -26,8 +26,8 @@ class StreamTable {
 
   bool empty() const { return streams_.empty(); }
   size_t size() const { return streams_.size(); }
-  // Returns the stream, or null. Fast for the same id as in the last call,
-  // which is the common case.
+  // Returns the stream, or null. Fast if the id is the same as in the last
+  // call, which is the common case.
   Stream* FindAny(uint32_t id) {
     if (recent_ == nullptr || id != recent_id_) FindOther(id);
     return recent_;

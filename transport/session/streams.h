@@ -36,8 +36,8 @@ namespace session {
 // thread-safe.
 class Streams : private StreamInput::Owner, private StreamOutput::Owner {
  public:
-  // Refers to `events` and all that `parts` points to, which must outlive this
-  // object.
+  // Refers to the arguments and to the objects in `parts`. All must outlive
+  // this object.
   Streams(const Parts& parts, SessionEvents* events);
 
   StreamInput& input() { return input_; }
@@ -45,19 +45,19 @@ class Streams : private StreamInput::Owner, private StreamOutput::Owner {
   StreamOutput& output() { return output_; }
   const StreamOutput& output() const { return output_; }
 
-  // Takes limits from the peer's hello: the unread bytes per stream, and the
-  // number of open streams.
+  // Applies two limits from the peer's hello: the unread bytes of each stream,
+  // and the number of open streams.
   void OnHello(uint64_t peer_window, uint32_t max_streams);
 
   // Attaches `events` to the stream; see Session::AttachStream().
   void Attach(uint32_t id, StreamEvents* events);
-  // Ends the stream's events and drops its received data. Queued data is still
+  // Stops the stream's events and drops its received data. Queued data is still
   // sent. Ignores a stream that has ended.
   void Detach(uint32_t id);
   // Returns true if the peer has opened the stream and nobody has attached it.
   bool IsUnattached(uint32_t id);
-  // Returns true for a client's stream that the server's limit blocks. Such a
-  // stream has sent nothing.
+  // Returns true for a client's stream that waits because of the server's
+  // limit. Such a stream has sent nothing.
   bool IsBlocked(uint32_t id);
 
   // Handles a headers frame. The first one opens a server's stream.

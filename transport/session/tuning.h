@@ -15,12 +15,13 @@ namespace penstock {
 namespace session {
 
 struct Tuning {
-  // Returns the time of a monotonic clock; called under the session's lock. If
-  // null, nothing is measured, and sizes stay at the fabrics' initial values.
+  // Returns the time of a monotonic clock. Called under the session's lock. If
+  // null, the session measures nothing, and sizes keep the fabrics' initial
+  // values.
   std::function<uint64_t()> now_ns;
-  // The largest eager message and the chunk size of reads, in bytes. 0: the
-  // session measures and adapts them. A path's maximum read size caps the chunk
-  // size.
+  // The largest eager message and the chunk size of reads, in bytes. If 0, the
+  // session measures and adapts the size. A path's maximum read size caps the
+  // chunk size.
   size_t eager_max_bytes = 0;
   size_t chunk_bytes = 0;
 

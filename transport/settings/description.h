@@ -25,10 +25,9 @@ struct Description {
 // Returns all settings, in the order of table.h.
 std::vector<Description> DescribeSettings();
 
-// Returns OK if `text` is a value of the environment's `variable`, or empty. An
-// empty text counts as unset. Returns INVALID_ARGUMENT, with the allowed
-// values, for any other text. Returns NOT_FOUND if no setting has that
-// variable.
+// Checks a value of an environment variable. Returns OK if `text` is allowed or
+// empty; an empty text counts as unset. Otherwise returns INVALID_ARGUMENT with
+// the allowed values. Returns NOT_FOUND if no setting has this variable.
 absl::Status CheckVariable(absl::string_view variable, absl::string_view text);
 
 }  // namespace penstock

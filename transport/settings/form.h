@@ -107,8 +107,8 @@ class ListOfWords {
   Words<T> words_;
 };
 
-// A number from `min` to `max`, or the number `special`, which has a meaning of
-// its own.
+// A number from `min` to `max`. The number `special` has a meaning of its own,
+// and is also allowed.
 struct Number {
   using Value = int;
 

@@ -72,8 +72,8 @@ absl::Status ReadVariable(const char* variable, const Form& form,
   return absl::OkStatus();
 }
 
-// A setting of one channel or server: a field of Options, and one of Settings
-// whose initial value is the default.
+// A setting of one channel or server: a field of Options, and a field of
+// Settings. The initial value of the Settings field is the default.
 template <typename Form>
 class Row {
  public:
@@ -127,7 +127,7 @@ class Row {
   About about_;
 };
 
-// A setting of the whole process, set only by the environment. A value is
+// A setting of the whole process, from the environment only. A value is
 // constructed from a `Default`, because a constant cannot be a std::string.
 template <typename Form, typename Default = typename Form::Value>
 class ProcessRow {

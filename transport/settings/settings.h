@@ -31,19 +31,19 @@ struct Settings {
   int chunk_bytes = 0;       // 0: as measured
   int heartbeat_ms = 20000;  // 0: none
 
-  // Returns true if the list of fabrics names `fabric`. A connection over such
-  // a fabric satisfies Policy::kRequire.
+  // Returns true if the list of fabrics contains `fabric`. A connection over
+  // such a fabric satisfies Policy::kRequire.
   bool Allows(const std::string& fabric) const;
-  // Returns true if a fabric may carry unencrypted data of a connection whose
-  // security would protect the data.
+  // Returns true if a connection whose security protects its data may use a
+  // fabric without encryption.
   bool MayExpose() const;
   // Describes the settings in one line. Two texts are equal if and only if the
-  // settings are.
+  // settings are equal.
   std::string ToString() const;
 };
 
-// The memory in which stubs allocate large messages: the heap, or the pool from
-// which shared memory carries messages without a copy.
+// The memory in which stubs allocate large messages: the heap or the pool.
+// Shared memory carries messages of the pool without a copy.
 enum class StubMemory { kHeap, kPool };
 
 // Turns the process's answers to requests for its status on or off.
@@ -60,14 +60,14 @@ absl::StatusOr<Settings> ResolveSettings(const Options& options);
 bool Requires(const Options& options);
 // Resolves PENSTOCK_POLLING, which holds for the whole process.
 absl::StatusOr<progress::PollingMode> ResolvePolling();
-// Resolves PENSTOCK_SHM_HUGE_PAGES, which holds for the whole process, because
-// its connections share the arena.
+// Resolves PENSTOCK_SHM_HUGE_PAGES. The value applies to the whole process,
+// because all connections share the arena.
 absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages();
-// Resolves PENSTOCK_STUB_MEMORY, which holds for the whole process, because all
-// its stubs allocate in one place.
+// Resolves PENSTOCK_STUB_MEMORY. The value applies to the whole process,
+// because all stubs allocate from one place.
 absl::StatusOr<StubMemory> ResolveStubMemory();
-// Resolve the HttpAddress of the metrics (empty: not served), and the switch of
-// the status socket.
+// Resolve the HttpAddress at which metrics are served (empty: not served), and
+// the switch of the status socket.
 absl::StatusOr<std::string> ResolveMetrics();
 absl::StatusOr<StatusSocket> ResolveStatusSocket();
 // Resolve the files of the trace and of the recording. Empty: none.

@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// Resolves PENSTOCK_SHM_ARENA_MIB, which holds for the whole process, as its
-// channels share one arena. Returns bytes; 0 means fabric::shm's default.
-// Returns INVALID_ARGUMENT for a bad value.
+// Resolves PENSTOCK_SHM_ARENA_MIB, in bytes. 0 means the default of
+// fabric::shm. The value applies to the whole process, because all channels
+// share one arena. Returns INVALID_ARGUMENT for a bad value.
 absl::StatusOr<uint64_t> ResolveShmArenaBytes();
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
-// The table of all settings. To add one, add a row here, a field of that name
-// to Options and to Settings, and a row and a paragraph to docs/settings.md.
-// Tests fail if one of them is missing.
+// The table of all settings. To add a setting, add a row here, a field of the
+// same name to Options and to Settings, and a row and a paragraph to
+// docs/settings.md. Tests fail if one of them is missing.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_TABLE_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_TABLE_H_
@@ -56,8 +56,8 @@ inline constexpr Word<StubMemory> kStubMemoryWords[] = {
     {"pool", StubMemory::kPool},
 };
 
-// Limits the length of the directory's path: with the file's name, it must fit
-// into a socket address.
+// Limits the length of the directory's path. Path and file name must fit into a
+// socket address.
 inline constexpr Directory kSocketDirectory = {65};
 inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
 inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};

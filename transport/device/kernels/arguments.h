@@ -7,21 +7,21 @@
 
 namespace penstock::device::kernels {
 
-// Limits the inputs of one sum. Eight is a machine's usual number of devices.
-// The input addresses are part of the arguments, so that kernels read no
-// addresses from memory.
+// Limits the number of arrays in one sum. Machines usually have up to eight
+// devices. The input addresses are part of the arguments, so that kernels read
+// no addresses from memory.
 inline constexpr uint32_t kMaxFanIn = 8;
 
 // The number of bytes that a thread loads or stores at once: the widest access
 // that devices have.
 inline constexpr uint32_t kVectorBytes = 16;
 
-// The number of threads of each block. This number fills a multiprocessor of
-// any architecture.
+// The number of threads of each block. With 256, blocks fill a multiprocessor
+// of any architecture.
 inline constexpr uint32_t kThreadsPerBlock = 256;
 
 // The only parameter of each kernel, passed by value. PlanLaunch() makes the
-// arguments, and the kernel trusts them.
+// arguments, and the kernel does not check them.
 struct Arguments {
   const void* inputs[kMaxFanIn];  // the first fan_in of them
   void* output;

@@ -76,8 +76,8 @@ PENSTOCK_HOST_DEVICE float ToFloat(Half value) {
 #else
   const uint32_t sign = (value.bits & 0x8000u) << 16;
   const uint32_t magnitude = value.bits & 0x7fffu;
-  // The exponent grows by 127 - 15, the difference of the biases. The exponents
-  // of infinity and NaN grow by twice as much.
+  // Adds 127 - 15 to the exponent, the difference of the biases. Infinity and
+  // NaN need twice as much.
   const uint32_t rebias = (magnitude < 0x7c00 ? 112u : 224u) << 23;
   const uint32_t normal = (magnitude << 13) + rebias;
   // Computes in units of 2^-24, and so avoids subnormal f32: the processor may
@@ -117,8 +117,8 @@ PENSTOCK_HOST_DEVICE Half FromFloat<Half>(float value) {
   const uint32_t magnitude = BitsOf(value) & 0x7fffffff;
   const uint32_t normal =
       (magnitude + 0xfff + ((magnitude >> 13) & 1) - (112u << 23)) >> 13;
-  // Lets the addition round to a subnormal f16. Subnormal f16 are multiples of
-  // 2^-24, and so are the f32 just above 0.5.
+  // Makes the addition round to a subnormal f16. Subnormal f16 numbers are
+  // multiples of 2^-24. The f32 numbers just above 0.5 have the same distance.
   const uint32_t subnormal = BitsOf(FloatOf(magnitude) + 0.5f) - BitsOf(0.5f);
   const uint32_t finite = magnitude < 0x38800000 ? subnormal : normal;
   // Numbers from 65520 on are rounded to infinity.

@@ -13,8 +13,8 @@
 
 namespace penstock::device::kernels {
 
-// The parameters of cuLaunchKernel: a grid of `blocks`, 1, 1, blocks of
-// `threads`, 1, 1, no shared memory, and `arguments` as the one parameter.
+// The parameters of cuLaunchKernel: a grid of (`blocks`, 1, 1), blocks of
+// (`threads`, 1, 1), no shared memory, and `arguments` as the only parameter.
 struct LaunchPlan {
   const char* kernel = nullptr;  // of the fatbin, see fatbin.h
   uint32_t blocks = 0;           // 0: there is nothing to do

@@ -6,14 +6,14 @@
 namespace penstock::device::kernels {
 
 enum class Operation {
-  // output = inputs[0] + inputs[1] + ..., added in this order in f32, and
-  // rounded to the type of the elements at the end.
+  // output = inputs[0] + inputs[1] + ..., added in this order in f32. The
+  // result is rounded to the element type once, at the end.
   kSum,
-  // The sum before rounding, times 1/n. Both 1/n and the product are rounded to
-  // f32.
+  // The sum, before rounding to the element type, times 1/n. Both 1/n and the
+  // product are rounded to f32.
   kMean,
-  // output = output + scale * inputs[0]. The product is rounded to f32, the sum
-  // to f32, and the result to the type of the elements.
+  // output = output + scale * inputs[0]. The product is rounded to f32, then
+  // the sum to f32, then the result to the element type.
   kScaledAdd,
 };
 

@@ -10,9 +10,8 @@
 namespace penstock::device::kernels {
 
 // Performs `reduction` on the calling thread, with bits identical to the
-// kernels' result. Returns INVALID_ARGUMENT as Check() does. If a thread has
-// told its processor to treat subnormal numbers as zero, subnormal f32 become
-// zero.
+// kernels' result. Returns INVALID_ARGUMENT as Check() does. Subnormal f32
+// become zero if the thread has set this mode of its processor.
 absl::Status ReduceOnHost(const Reduction& reduction);
 
 }  // namespace penstock::device::kernels

@@ -11,8 +11,8 @@
 #include "transport/device/kernels/element.h"
 #include "transport/device/kernels/operation.h"
 
-// Keeps loops rolled. A multiprocessor has enough threads in flight to hide
-// their waits, and unrolling doubles the size of the kernels.
+// Prevents unrolling of loops. Enough threads are in flight to hide waits, and
+// unrolled loops would double the size of the kernels.
 #ifdef __CUDACC__
 #define PENSTOCK_NOT_UNROLLED _Pragma("unroll 1")
 #else
@@ -58,8 +58,8 @@ PENSTOCK_HOST_DEVICE void Store(const float* values, void* array,
   *to = pack;
 }
 
-// Computes kLanes elements from `first` on. The output may be an input, because
-// all values are read before any is written.
+// Computes kLanes elements from `first` on. The output may be one of the
+// inputs, because all values are read before the first is written.
 template <Operation kOperation, typename Element, int kLanes>
 PENSTOCK_HOST_DEVICE void ReducePack(const Arguments& arguments,
                                      uint64_t first) {

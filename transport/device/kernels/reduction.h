@@ -12,16 +12,16 @@
 
 namespace penstock::device::kernels {
 
-// The arguments of a reduction. All arrays have `count` elements of `type`.
-// Their addresses belong to the memory where the reduction is done: the host's,
-// or a device's. Each is aligned to its element. The output is one of the
-// inputs, or overlaps none of them.
+// The arguments of a reduction. All arrays have `count` elements of `type`. The
+// arrays are in the memory of the host, or of the device that computes the
+// reduction. Each address is aligned to the size of an element. The output is
+// one of the inputs, or overlaps none of them.
 struct Reduction {
   Operation operation = Operation::kSum;
   ElementType type = ElementType::kF32;
   uint64_t count = 0;
-  // The inputs: 1 to kMaxFanIn, and one for a scaled add. A longer sum is made
-  // of several sums, each of which rounds to `type`.
+  // The input arrays: 1 to kMaxFanIn, or exactly one for a scaled add. A longer
+  // sum needs several reductions, each of which rounds to `type`.
   absl::Span<const void* const> inputs;
   void* output = nullptr;
   float scale = 1;  // of a scaled add
@@ -30,8 +30,8 @@ struct Reduction {
 // Returns the bytes of an element.
 size_t ElementBytes(ElementType type);
 
-// Returns the factor of products, rounded to f32: `scale`, or 1/n for a mean of
-// n inputs.
+// Returns the factor of the product, rounded to f32: `scale`, or 1/n for a mean
+// of n inputs.
 float ScaleOf(const Reduction& reduction);
 
 // Returns INVALID_ARGUMENT if the reduction violates the rules above. Checks

@@ -17,9 +17,9 @@
 namespace penstock {
 namespace event_engine {
 
-// Asks at the socket of the listener's address, then at the socket of the
-// wildcard address. Repeats this a few times, because the server may not have
-// accepted the TCP connection yet. Works on the event loop's thread.
+// Asks the server at the UNIX socket of the listener's address, then at that of
+// the wildcard address. Repeats this a few times, because the server may not
+// have accepted the TCP connection yet. Works on the event loop's thread.
 class MeetingCall : public std::enable_shared_from_this<MeetingCall> {
  public:
   // Calls `done` once, unless the handle is destroyed first.

@@ -1,4 +1,4 @@
-// Where a server's connections meet their clients.
+// Meeting places: sockets at which clients ask for a path to a server.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_PLACE_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_PLACE_H_
@@ -14,10 +14,10 @@
 namespace penstock {
 namespace event_engine {
 
-// A UNIX socket whose name follows from the address of a TCP listener. A client
-// names an accepted TCP connection by its two addresses, and gets a path for
-// it. The kernel vouches for the client's user, who must be this process's
-// user. Thread-safe.
+// A UNIX socket at which a server meets its clients. The socket's name follows
+// from the address of a TCP listener. A client names its TCP connection by the
+// connection's two addresses, and gets a path for this connection. The kernel
+// vouches for the client's user, who must be this process's user. Thread-safe.
 class MeetingPlace {
  public:
   // Opens the socket. `listener` is the address at which a TCP listener is

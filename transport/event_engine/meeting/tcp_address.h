@@ -15,15 +15,15 @@
 namespace penstock {
 namespace event_engine {
 
-// An address of IPv6, or of IPv4 in the form ::ffff:a.b.c.d, and a port. Both
-// ends of a connection see the same values, even if only one of them uses IPv6
-// sockets.
+// An IPv6 address, or an IPv4 address in the form ::ffff:a.b.c.d, and a port.
+// Both ends of a connection see the same values, even if only one of them uses
+// IPv6 sockets.
 struct TcpAddress {
   std::array<uint8_t, 16> ip = {};
   uint16_t port = 0;
 
-  // Returns nothing for other kinds of addresses, such as those of UNIX
-  // sockets.
+  // Converts a system address. Returns nothing for other kinds of addresses,
+  // such as addresses of UNIX sockets.
   static absl::optional<TcpAddress> Of(const sockaddr* address, size_t size);
 
   // Returns true for 0.0.0.0 and [::], at which a listener accepts connections
@@ -38,11 +38,12 @@ struct TcpAddress {
 // for an unusual route within the host.
 bool IsOnOneHost(const TcpAddress& local, const TcpAddress& peer);
 
-// Returns the name of the abstract UNIX socket of the listener at `address`. In
-// the rare case that two addresses have one name, the token tells them apart.
+// Returns the name of the abstract UNIX socket for the listener at `address`.
+// Two addresses may, rarely, have the same name; the token then tells them
+// apart.
 std::string MeetingName(const TcpAddress& address);
-// Returns the token by which the two ends of a connection find each other:
-// their addresses. The token is no secret.
+// Returns the token by which the two ends of a connection find each other. The
+// token contains both addresses, and is no secret.
 std::string MeetingToken(const TcpAddress& client, const TcpAddress& server);
 
 }  // namespace event_engine

@@ -15,8 +15,8 @@
 namespace penstock {
 namespace event_engine {
 
-// The bytes of one direction, put in order. They come from TCP and from a path.
-// Checks every offset of the peer. Not thread-safe.
+// Puts the bytes of one direction in order, which arrive over TCP and over a
+// path. Checks every offset of the peer. Not thread-safe.
 //
 //   state  event                        action                          next
 //   tcp    OnBegin(S)                   note S                          tcp
@@ -29,24 +29,24 @@ namespace event_engine {
 //   path   a mark on TCP                TCP is at the mark's offset     tcp
 //   any    any other                    error: the connection ends
 //
-// Call OnBegin() before the TCP bytes from its offset on: a mark looks like any
-// other bytes. On one host, it is enough to poll the path before TCP's bytes
-// are interpreted.
+// Call OnBegin() before passing the TCP bytes from its offset on, because a
+// mark looks like any other bytes. On one host, it is enough to poll the path
+// before passing TCP bytes.
 class Incoming {
  public:
   // Returns the offset before which all bytes have been delivered.
   uint64_t received() const { return received_; }
 
-  // Returns true if `size` bytes from TCP can be delivered as they are. Then
-  // call CountTcp() instead of OnTcp().
+  // Returns true if `size` bytes from TCP can be delivered unchanged. In this
+  // case call CountTcp() instead of OnTcp().
   bool IsPlain(size_t size) const;
   void CountTcp(size_t size);
   // Takes bytes from TCP. Appends the bytes that are due to `*due`.
   absl::Status OnTcp(memory::Bytes bytes, memory::Payload* due);
   // Moves to a path at `offset`. Call it once for each path.
   absl::Status OnBegin(uint64_t offset, memory::Payload* due);
-  // Takes bytes from the path, as OnTcp() does. `*due` holds all bytes that
-  // were delivered and not consumed. Fails if the bytes exceed the window.
+  // Takes bytes from the path, as OnTcp() does. `*due` holds the delivered
+  // bytes that nobody has consumed yet. Fails if the bytes exceed the window.
   absl::Status OnPath(uint64_t offset, const memory::Payload& bytes,
                       memory::Payload* due);
 

@@ -18,8 +18,8 @@
 namespace penstock {
 namespace event_engine {
 
-// A stream that starts on TCP, moves to a path when there is one, and moves
-// back when the path is lost. The caller does TCP's I/O:
+// A stream that starts on TCP, moves to a path once there is one, and moves
+// back when the path is lost. The caller reads and writes TCP:
 //
 //   to send       if on_path(): Write(), and Pump() later until idle().
 //                 Otherwise: CountWritten(), and write to TCP.
@@ -30,38 +30,38 @@ namespace event_engine {
 //   after each    if has_lost_path(): write LeavePath() to TCP, before all
 //   else. function      if !error().ok(): end the connection.
 //
-// Each side greets on a new path, and moves its own direction when the peer has
-// greeted. The peer then knows the path, and sees kBegin before it interprets
-// TCP's bytes. Without a greeting, nothing moves and TCP stays plain.
+// Each side sends a greeting on a new path, and moves its own direction once
+// the peer's greeting has arrived. The peer then has the path, and sees kBegin
+// before it interprets TCP's bytes. Without a greeting, all bytes stay on TCP.
 //
-// Uses one path at a time. The owner of the stream has a lock, under which it
-// calls all functions.
+// Uses one path at a time. The owner calls all functions under its lock.
 class MovableStream final : public fabric::EndpointEvents {
  public:
   MovableStream() : outgoing_(&consumed_) {}
   ~MovableStream() override = default;
 
-  // Begins to use `path`. Does nothing if the stream has a path. Call it for
-  // each path that the peer may have, because the peer may have moved.
+  // Begins to use `path`. Does nothing if the stream has a path. Call for each
+  // path that the peer may have got, because the peer may have moved to it.
   void MoveTo(std::shared_ptr<fabric::Endpoint> path);
   const std::shared_ptr<fabric::Endpoint>& path() const { return path_; }
 
-  // Sending.
+  // The functions below are for sending.
   bool on_path() const { return outgoing_.on_path(); }
   void CountWritten(size_t size) { outgoing_.CountTcp(size); }
   void Write(const memory::Payload& bytes) { outgoing_.Write(bytes); }
   void Pump() { outgoing_.Pump(); }
   // Sends a packet without bytes, so that the path rings the peer again.
   void Nudge();
-  // Returns sent bytes that are not needed any more. Drop them without the
-  // lock: a program's function may then run.
+  // Returns sent bytes that are no longer needed. Drop the bytes without the
+  // lock, because a function of the program may then run.
   std::vector<memory::Payload> TakeReleased() {
     return outgoing_.TakeReleased();
   }
   // Returns true if all bytes are on TCP or on the path.
   bool idle() const { return outgoing_.idle(); }
 
-  // Receiving. Bytes from TCP that are plain need not be passed.
+  // The functions below are for receiving. Plain bytes from TCP need not be
+  // passed.
   bool IsPlain(size_t size) const;
   void CountReceived(size_t size);
   void OnTcp(memory::Bytes bytes);
@@ -73,10 +73,10 @@ class MovableStream final : public fabric::EndpointEvents {
 
   // Returns true if the path is broken.
   bool has_lost_path() const { return lost_; }
-  // Says why.
+  // Returns the reason for the loss of the path.
   const absl::Status& loss() const { return loss_; }
-  // Gives the path up, which the peer notices. A cause other than UNAVAILABLE
-  // ends the connection if the peer has not moved to the path yet.
+  // Gives up the path; the peer notices this. If the peer has not moved to the
+  // path yet, a cause other than UNAVAILABLE ends the connection.
   void LosePath(absl::Status cause);
   // Drops the lost path, and returns what TCP carries next.
   memory::Payload LeavePath();

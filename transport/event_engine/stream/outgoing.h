@@ -18,13 +18,13 @@
 namespace penstock {
 namespace event_engine {
 
-// Limits the bytes of a direction that are on the path and not acknowledged, to
-// four messages of 1 MiB. The sender keeps these bytes, and the receiver may
-// have to.
+// Limits the unacknowledged bytes of a direction on the path, to four messages
+// of 1 MiB. The sender keeps these bytes, and the receiver may have to keep
+// them.
 constexpr uint64_t kWindowBytes = 4 * 1024 * 1024;
 
-// Counts the offsets of one direction, and keeps what is on the path until the
-// peer has acknowledged it. Not thread-safe.
+// Counts the offsets of one direction, and keeps the bytes on the path until
+// the peer has acknowledged them. Not thread-safe.
 //
 //   state   event              action                              next
 //   tcp     CountTcp           count                               tcp
@@ -34,8 +34,8 @@ constexpr uint64_t kWindowBytes = 4 * 1024 * 1024;
 //   path    MoveBack           return mark, kept and unsent bytes  tcp
 class Outgoing {
  public:
-  // `consumed` is the offset before which this side has consumed the other
-  // direction. Each packet acknowledges it.
+  // `consumed` is the number of bytes of the other direction that this side has
+  // consumed. Each packet acknowledges these bytes.
   explicit Outgoing(const uint64_t* consumed) : consumed_(consumed) {}
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
@@ -56,15 +56,15 @@ class Outgoing {
   void Pump();
   // Sends an acknowledgement, unless a packet has sent it.
   void SendAck();
-  // Releases the bytes before `offset`. Returns INVALID_ARGUMENT if they were
-  // not all sent.
+  // Releases the bytes before `offset`, which the peer has acknowledged.
+  // Returns INVALID_ARGUMENT if some of these bytes were never sent.
   absl::Status Acknowledge(uint64_t offset);
-  // Leaves the path, which may be broken, and returns what TCP carries next:
-  // the mark, and all bytes that are not acknowledged. There is no mark if the
-  // path did not even take kBegin. Requires on_path().
+  // Leaves the path, which may be broken. Returns the bytes to send over TCP:
+  // the mark, and all unacknowledged bytes. There is no mark if the path has
+  // not even accepted kBegin. Requires on_path().
   memory::Payload MoveBack();
-  // Returns bytes that this object needs no longer. The caller drops them
-  // without its lock, because a program's function may then run.
+  // Returns bytes that are no longer needed. The caller drops the bytes without
+  // its lock, because a function of the program may then run.
   std::vector<memory::Payload> TakeReleased();
 
  private:
@@ -79,9 +79,9 @@ class Outgoing {
   // Send the first waiting bytes. Return false if the path has no room.
   bool SendSome();
   bool SendBytes(size_t size);
-  // Sends the first bytes as a region. Returns false, with `*exposed` set to
-  // false, if the path cannot expose memory now. Also returns false if the path
-  // has no room.
+  // Sends the first bytes as a region. Returns false if the path has no room,
+  // or if the path cannot expose memory now. In the second case sets `*exposed`
+  // to false.
   bool SendRegion(size_t size, bool* exposed);
   // Removes and returns the first `size` waiting bytes.
   memory::Payload TakeWaiting(size_t size);

@@ -32,8 +32,7 @@ struct Packet {
   };
   Kind kind = Kind::kAck;
   uint64_t offset = 0;
-  // The sender has consumed all bytes of the other direction before this
-  // offset.
+  // The number of bytes of the other direction that the sender has consumed.
   uint64_t acknowledged = 0;
   absl::Span<const uint8_t> bytes;  // kBytes; part of the packet
   fabric::RemoteRegion region;      // kRegion
@@ -49,8 +48,8 @@ absl::StatusOr<Packet> DecodePacket(absl::Span<const uint8_t> bytes);
 // Returns the number of bytes in a region. DecodePacket() has limited the sum.
 uint64_t BytesOf(const fabric::RemoteRegion& region);
 
-// The mark that comes first on TCP after a direction has left TCP: 8 fixed
-// bytes, and the offset of the byte that follows.
+// The mark is the first data on TCP after a direction has left TCP and
+// returned: 8 fixed bytes, and the offset of the next byte.
 constexpr size_t kMarkBytes = 16;
 std::string EncodeMark(uint64_t offset);
 // Returns INVALID_ARGUMENT unless `bytes` are a mark.

@@ -21,14 +21,15 @@
 namespace penstock {
 namespace event_engine {
 
-// One thread, the leader, polls the PollSet and runs tasks. While it polls, a
-// new task wakes nobody. Without input the leader sleeps, as SpinPolicy says.
+// The threads that run gRPC's tasks. One thread, the leader, polls the PollSet
+// and runs tasks. While the leader polls, a new task wakes no thread. Without
+// input the leader sleeps, as SpinPolicy says.
 //
-// Tasks may block. A guard looks at the leader every kTickMillis. If the leader
-// is in one task for two ticks, another thread becomes the leader. The old
-// leader finishes its task, and parks or ends. Therefore a task that blocks
-// delays the others by at most three ticks. If many tasks wait, further threads
-// help, up to one for each usable core.
+// Tasks may block. Another thread, the guard, checks the leader every
+// kTickMillis. If the leader runs the same task for two ticks, another thread
+// becomes the leader. The old leader finishes its task, and then parks or ends.
+// A blocking task therefore delays other tasks by at most three ticks. If many
+// tasks wait, further threads help, up to one for each usable core.
 //
 // Thread-safe. Lives as long as the process. In the child of a fork, Get()
 // makes a new crew.
@@ -71,8 +72,8 @@ class Crew {
   bool RunTasks(Worker* me);
   bool RunOne(Worker* me);
   bool Sleep();
-  // Waits until this worker leads, or tasks want help. Returns false if the
-  // thread is to end.
+  // Waits until this worker becomes the leader, or tasks need help. Returns
+  // false if the thread must end.
   bool Park(Worker* me);
   // Makes another worker the leader.
   void Replace();

@@ -15,9 +15,9 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Delivers, in Poll(), a bounded number of the events that wait for this end,
-// one by one, as Link::Step() does. An event may destroy the endpoint. One
-// thread at a time may use both ends and the link. Any thread may call
+// An end of a fake link. Poll() delivers a bounded number of the events that
+// wait for this end, as Link::Step() does. An event may destroy the endpoint.
+// One thread at a time may use both ends and the link. Any thread may call
 // HasInput() and SetArmed().
 class Endpoint : public fabric::Endpoint {
  public:
@@ -37,8 +37,8 @@ class Endpoint : public fabric::Endpoint {
       const memory::Destination& into) override {
     return medium_->PrepareToRead(side_, into);
   }
-  // Copies the bytes when the read's completion is delivered. Completes with an
-  // error if `into` exceeds max_read_bytes().
+  // Adds a read. The bytes are copied when the read's completion is delivered.
+  // The read fails if `into` exceeds max_read_bytes().
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;

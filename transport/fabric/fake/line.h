@@ -16,15 +16,15 @@ struct Speed {
   double ns_per_byte = 0;
 };
 
-// One direction of a link. Items leave one after another at the line's speed,
-// and arrive a latency later.
+// One direction of a link. Items leave one after another at the line's speed.
+// Each item arrives after the line's latency.
 class Line {
  public:
   void set_speed(const Speed& speed) { speed_ = speed; }
   uint64_t latency_ns() const { return speed_.latency_ns; }
 
-  // Sends `bytes` that are ready to leave at `ready_ns`. Returns the arrival
-  // time of the last byte.
+  // Sends `bytes` that can leave at `ready_ns`. Returns the time at which the
+  // last byte arrives.
   uint64_t Carry(uint64_t ready_ns, size_t bytes) {
     free_ns_ = std::max(free_ns_, ready_ns) +
                static_cast<uint64_t>(speed_.ns_per_byte * bytes);

@@ -1,6 +1,6 @@
-// A fabric for tests: two endpoints in one process, driven by hand,
-// without sockets and threads, and with only the test's clock. The test decides
-// the next event, and the failures.
+// A fabric for tests: two endpoints in one process, without sockets and
+// threads. The test decides which event comes next, which calls fail, and what
+// time it is.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FAKE_LINK_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FAKE_LINK_H_
@@ -21,12 +21,12 @@ namespace fake {
 // doorbell, the completion of a read, returned credit, and the end of the link.
 // Each event waits for its endpoint. Step() here, or that endpoint's Poll(),
 // delivers the events in order. The bytes of a read are copied when its
-// completion is delivered; the peer takes no part.
+// completion is delivered, without any action of the peer.
 //
-// When an endpoint is destroyed, its peer gets everything that was sent before,
-// then the ends of its reads with an error, then OnBroken(). The endpoints may
-// outlive the link. Used by one thread at a time. Do not call Step() from
-// within an event.
+// When an endpoint is destroyed, its peer gets these events: everything that
+// was sent before, an error for each of its reads, and OnBroken(). The
+// endpoints may outlive the link. Used by one thread at a time. Do not call
+// Step() from within an event.
 class Link {
  public:
   explicit Link(const LinkOptions& options = LinkOptions());
@@ -34,14 +34,14 @@ class Link {
   // Returns the endpoint of `side`. Call it once for each.
   std::unique_ptr<fabric::Endpoint> Take(Side side);
 
-  // Delivers the oldest event of all, or the oldest for `to`. Returns false if
-  // no event can be delivered.
+  // Delivers the oldest event, or the oldest event for side `to`. Returns false
+  // if no event can be delivered.
   bool Step();
   bool Step(Side to);
   // Makes up to `n` steps. Returns the number of steps.
   int Deliver(int n);
-  // Steps until no event waits, or until the ends seem to answer each other
-  // forever. Returns the number of steps.
+  // Steps until no event is left. Stops early if the two ends seem to answer
+  // each other forever. Returns the number of steps.
   int StepAll();
   // Returns the number of events that wait for `to`.
   size_t waiting(Side to) const { return medium_->waiting(to); }
@@ -57,14 +57,13 @@ class Link {
     return std::min(medium_->DueFor(Side::kA), medium_->DueFor(Side::kB));
   }
 
-  // Makes `order` choose which read of `reader` completes, whenever the oldest
-  // event for `reader` is a completion. Null restores the order of age, oldest
+  // Sets the order in which reads of `reader` complete. Whenever a completion
+  // is due, `order` chooses the read. Null restores the order of age, oldest
   // first.
   void SetReadOrder(Side reader, ReadOrder order);
 
-  // Makes the nth Send() of `from` from now on fail: accepts and loses the
-  // packet, and breaks the link, as after a failed completion. 1 is the next
-  // Send().
+  // Makes the nth Send() of `from`, counted from now, fail like a failed
+  // completion: the packet is lost and the link breaks. 1 is the next Send().
   void FailNthSend(Side from, int n) { medium_->FailNthSend(from, n); }
   // Ends the nth Read() from now on with an error. The link stays.
   void FailNthRead(Side reader, int n) { medium_->FailNthRead(reader, n); }
@@ -75,9 +74,9 @@ class Link {
   // completions of its reads with an error, and then OnBroken(), as events.
   void Drop(const absl::Status& cause =
                 absl::UnavailableError("the fake link was dropped"));
-  // Breaks the link for `side` only. The other side's packets are lost, and its
-  // reads end with an error. The other side learns of the break when `side`'s
-  // endpoint is destroyed, or by Drop().
+  // Breaks the link for `side` only. Packets to the other side are lost, and
+  // the other side's reads end with an error. The other side learns of the
+  // break when the endpoint of `side` is destroyed, or by Drop().
   void DropOneSide(Side side,
                    const absl::Status& cause =
                        absl::UnavailableError("the fake link was dropped"));

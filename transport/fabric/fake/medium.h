@@ -28,8 +28,8 @@ enum class Side { kA, kB };
 
 inline Side Other(Side side) { return side == Side::kA ? Side::kB : Side::kA; }
 
-// The capabilities of both ends. Small by default, so that short packets reach
-// every limit.
+// The capabilities of both ends. Small by default, so that tests reach every
+// limit with short packets.
 struct LinkOptions {
   size_t max_packet_bytes = 64 * 1024;
   size_t eager_max_bytes = 1024;
@@ -39,8 +39,8 @@ struct LinkOptions {
   size_t push_bytes = 0;  // stated, but nothing is pushed
   int max_reads = 4;
   bool can_load = false;
-  // The smallest memory that PrepareToRead() accepts, in bytes. 0: accepts
-  // none.
+  // The smallest memory that PrepareToRead() accepts, in bytes. If 0,
+  // PrepareToRead() accepts no memory.
   size_t min_destination_bytes = 0;
   bool is_lifeline = false;
   // Limits the packets in flight in each direction.
@@ -92,7 +92,7 @@ class Medium {
   bool TakeDoorbellRequest(Side side);
   void RingDoorbell(Side from);
 
-  // These functions serve the link.
+  // The functions below are for the link.
   //
   // Delivers the oldest event that waits for `to`. Returns false if there is
   // none.
@@ -107,8 +107,8 @@ class Medium {
   void SetSpeed(Side from, const Speed& speed) {
     lines_[static_cast<int>(from)].set_speed(speed);
   }
-  // Cuts `side` off: drops its events, except the ends of its reads, and queues
-  // its OnBroken().
+  // Cuts `side` off: drops its events and queues its OnBroken(). Keeps the
+  // completions of its reads.
   void Break(Side side, const absl::Status& cause);
   void SetReadOrder(Side reader, ReadOrder order);
   // Make the nth call from now on fail; 0 makes none fail.
@@ -127,7 +127,7 @@ class Medium {
     uint64_t number = 0;  // over both sides, by age
     uint64_t due_ns = 0;
     std::string packet;
-    // The source of the bytes of a kReadDone. They are copied when the event is
+    // The source of a kReadDone. The bytes are copied when the event is
     // delivered.
     RemotePart part;
     uint64_t offset = 0;
@@ -158,7 +158,7 @@ class Medium {
     int fail_read = 0;
     int fail_expose = 0;
     Counters counters;
-    // The members below outlive the medium, because loaded bytes and results of
+    // Objects that may outlive the medium, because loaded bytes and results of
     // PrepareToRead() hold them.
     std::shared_ptr<std::atomic<int>> loans =
         std::make_shared<std::atomic<int>>(0);

@@ -1,5 +1,5 @@
-// Addresses of UNIX sockets, and the offers that tell a peer these addresses. A
-// socket has an abstract name, or is a file.
+// Addresses of UNIX sockets, and the offers by which a peer learns these
+// addresses. A socket has an abstract name, or is a file.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_ADDRESS_H_
@@ -15,8 +15,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Limits the length of a directory's path, in bytes. With the file's name, the
-// path fills the 107 bytes of a socket address.
+// Limits the length of a directory's path, in bytes. Path and file name must
+// fit into the 107 bytes of a socket address.
 constexpr size_t kMaxDirectoryBytes = 65;
 
 struct SocketAddress {
@@ -26,8 +26,8 @@ struct SocketAddress {
   std::string directory;
 };
 
-// Returns a random name, "penstock-<32 hex digits>", which nobody can have
-// taken.
+// Returns a random name, "penstock-<32 hex digits>", which nobody else can have
+// guessed.
 absl::StatusOr<std::string> NewSocketName();
 bool IsSocketName(absl::string_view text);
 // Returns the path of a socket's file. Needs a directory.
@@ -47,8 +47,8 @@ bool IsDead(const SocketAddress& address);
 // namespace for an abstract socket; host id, name and directory for a file.
 absl::StatusOr<std::string> MakeOffer(const SocketAddress& address);
 // Returns the address of the socket of `offer`, as seen from this process.
-// Looks for files in `directory`, this process's own setting, because the
-// offer's directory may have another name here. Returns INVALID_ARGUMENT if
+// Looks for files in `directory`, which is this process's setting: the peer may
+// see the same directory under another name. Returns INVALID_ARGUMENT if
 // `offer` is malformed. Returns UNAVAILABLE, with the remedy, if the peer is on
 // another host, in another network namespace, or uses a directory and this
 // process uses none.

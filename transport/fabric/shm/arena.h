@@ -24,8 +24,8 @@ namespace shm {
 
 class Arena;
 
-// An exclusive part of an arena. May be destroyed on any thread. Holds a
-// reference to the arena.
+// A leased part of an arena, which nobody else uses. Holds a reference to the
+// arena. May be destroyed on any thread.
 class ArenaLease {
  public:
   ArenaLease(const ArenaLease&) = delete;
@@ -52,12 +52,12 @@ class ArenaLease {
 class ArenaWatcher {
  public:
   virtual ~ArenaWatcher() = default;
-  // Announces that no part of the segment is used any more. The memory exists
-  // until everybody who has mapped it unmaps it. Called on the event loop's
-  // thread, without locks.
+  // Announces that nobody uses the segment any more. The memory exists until
+  // all processes that have mapped the segment unmap it. Called on the event
+  // loop's thread, without locks.
   virtual void OnGivenBack(uint32_t segment_id) = 0;
-  // Frees memory that the peer has returned, because the arena has no room.
-  // Called on any thread, without the arena's lock.
+  // Frees memory that the peer has returned. Called when the arena has no room,
+  // on any thread, without the arena's lock.
   virtual void ReclaimLoans() = 0;
 };
 
@@ -66,21 +66,21 @@ class ArenaWatcher {
 //
 // Grows by segments, and keeps the first segment for good. To clear the pages
 // of a new segment takes tens of milliseconds. A background thread makes the
-// next segment as soon as less than a quarter of the memory is free, unless
-// that would use most of the remaining budget. A request that finds no room
-// makes a segment itself, or waits for the one that is being made. Requests
-// that find room do not wait.
+// next segment as soon as less than a quarter of the memory is free, unless the
+// segment would use most of the remaining budget. A request that finds no room
+// makes a segment itself, or waits for a segment that another thread is making.
+// Requests that find room do not wait.
 //
-// Returns a segment to the system when it has been empty for `idle_time`, or up
-// to twice as long, and a quarter of the remaining segments' memory is free. If
-// the system has no memory, asks again only after a second. If there are no
-// huge pages of the wanted kind, uses ordinary pages, and logs the reason once.
+// Returns a segment to the system after it has been empty for one to two times
+// `idle_time`, if a quarter of the other segments' memory is free. If the
+// system has no memory, asks again only after a second. If there are no huge
+// pages of the wanted kind, uses ordinary pages, and logs the reason once.
 // Thread-safe.
 //
 // In a forked child, the parent's leases stay readable, and the child's writes
 // are visible only to the child (private_in_child.h). The child cannot allocate
-// from the arena: the lock may be held by a thread that the child does not
-// have, so the arena takes no lock there.
+// from the arena, and takes no lock: a thread that does not exist in the child
+// may hold the lock.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
   // Returns 1 GiB, but at most a quarter of the machine's memory or of the
@@ -90,9 +90,9 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // goes.
   static constexpr absl::Duration kIdleTime = absl::Seconds(5);
 
-  // Makes an arena of at most `budget` bytes in all its segments. With an
-  // infinite idle time, keeps all segments. With a finite idle time, returned
-  // segments that peers still map do not count against the budget.
+  // Makes an arena. All its segments together have at most `budget` bytes. With
+  // an infinite idle time, keeps all segments. With a finite idle time,
+  // returned segments that peers still map do not count against the budget.
   static std::shared_ptr<Arena> Create(
       uint64_t budget, HugePages huge_pages = HugePages::kTransparent,
       absl::Duration idle_time = absl::InfiniteDuration());
@@ -115,8 +115,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
   // Tells `watcher` of returned segments, as long as `watcher` exists.
   void AddWatcher(std::weak_ptr<ArenaWatcher> watcher);
-  // Has all watchers free what their peers have returned. May run code of the
-  // application, which owned the memory.
+  // Makes all watchers free the memory that their peers have returned. May run
+  // code of the application that owned the memory.
   void ReclaimLoans();
 
   // Return the number of bytes in leases, and in all segments.
@@ -140,15 +140,15 @@ class Arena : public std::enable_shared_from_this<Arena> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t NextStepLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Adds a segment with room for `size` bytes. Releases the lock while making
-  // it. Call only if !is_growing_.
+  // the segment. Call only if !is_growing_.
   absl::Status GrowLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns true if less than a quarter of the segments' memory is free.
   bool IsScarceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns true if the next segment would take at most half of the remaining
   // budget. The other half is for requests that are larger than a segment.
   bool MayPrepareLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Has another thread call PrepareAside(), which adds a segment if memory is
-  // still scarce.
+  // Schedules PrepareAside() on another thread. PrepareAside() adds a segment
+  // if little memory is free by then.
   void PrepareLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PrepareAside();
   // Returns true in a forked child, where this object is a copy of the

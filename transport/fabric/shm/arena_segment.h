@@ -53,8 +53,9 @@ class ArenaSegmentMaker {
   explicit ArenaSegmentMaker(HugePages huge_pages) : huge_pages_(huge_pages) {}
 
   HugePages huge_pages() const { return huge_pages_; }
-  // Clears all pages of the segment, which takes tens of milliseconds for a
-  // large one. Returns RESOURCE_EXHAUSTED if the system has no memory.
+  // Makes a segment, and clears all its pages, which takes tens of milliseconds
+  // for a large segment. Returns RESOURCE_EXHAUSTED if the system has no
+  // memory.
   absl::StatusOr<std::unique_ptr<ArenaSegment>> Make(uint64_t size);
 
  private:

@@ -16,25 +16,25 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// An allocation of which a peer lends parts. Opens the allocation at its first
-// use. Closes it with the last reference, on another thread, because drivers
-// are slow. Thread-safe.
+// An allocation of device memory that a peer lends in parts. Opens the
+// allocation at its first use. The last reference closes the allocation, on
+// another thread, because drivers are slow. Thread-safe.
 class BorrowedDevice {
  public:
   // The interface to the connection with the peer that lent the allocation.
   class Peer {
    public:
     virtual ~Peer() = default;
-    // Returns a reference. While the reference exists, the peer does not
-    // conclude that this side has closed everything. Returns null if the peer
-    // may have concluded this already. Must not block.
+    // Returns a reference, or null. While the reference exists, the peer does
+    // not conclude that this side has closed everything. Null means that the
+    // peer may already have concluded this. Must not block.
     virtual std::shared_ptr<const void> KeepReading() = 0;
     // Called when the peer's allocation `id` is closed.
     virtual void OnClosed(uint32_t id) = 0;
   };
 
-  // Makes an allocation that is not open yet. `id`, `handle` and `size` came
-  // from the peer. `devices` must outlive this object.
+  // Makes an object for an allocation that is not open yet. `id`, `handle` and
+  // `size` come from the peer. `devices` must outlive this object.
   static std::shared_ptr<BorrowedDevice> Make(memory::DeviceAccess* devices,
                                               uint64_t size, std::string handle,
                                               std::weak_ptr<Peer> peer,
@@ -44,8 +44,8 @@ class BorrowedDevice {
 
   // Returns the address of the allocation in this process. The first call opens
   // the allocation, which may take milliseconds; concurrent calls wait. If
-  // opening fails, all calls fail, and the peer is told to lend nothing of the
-  // allocation.
+  // opening fails, all calls fail, and the peer learns that it must not lend
+  // the allocation.
   absl::StatusOr<const uint8_t*> Open();
 
   // Returns true if Open() has been called. Only the holder of the last

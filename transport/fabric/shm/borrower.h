@@ -25,18 +25,18 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Limits the segments that a peer may lend over one connection at a time.
-// kMaxPeerBytes limits their bytes.
+// Limits the number of segments that a peer may lend over one connection at a
+// time. kMaxPeerBytes limits their bytes.
 constexpr size_t kMaxPeerSegments = 64;
 
-// Maps the segments, and opens the allocations, that the peer passes over one
-// connection. Keeps each until the peer takes it back or this object ends, and
-// longer while a range of it is in use. Tells the peer when an allocation that
-// was taken back is closed. Thread-safe.
+// Keeps the memory that the peer lends over one connection: maps its segments,
+// and opens its device allocations. Keeps each of them until the peer takes it
+// back or this object ends. A range that is in use is kept longer. Tells the
+// peer when an allocation that was taken back is closed. Thread-safe.
 class Borrower {
  public:
-  // The bytes of a part, and a reference that keeps the bytes valid. To read a
-  // part of a segment for long, begin a Loan first.
+  // The bytes of a part, and a reference that keeps the bytes valid. Before a
+  // long read of a part in a segment, begin a Loan.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
     memory::DeviceAccess* device = nullptr;  // null: the CPU
@@ -44,10 +44,11 @@ class Borrower {
     std::shared_ptr<LentSegment> segment;    // of other memory
   };
 
-  // Receives segments over `socket`, and returns loans in `own`. Opens
-  // allocations with `devices`; null: opens none. Tells `lender` which
-  // allocations the peer declines. Gives the peer's doorbell to `doorbell`;
-  // null: takes none. All arguments must outlive this object.
+  // Receives segments over `socket`, and writes returned loans to `own`. Opens
+  // allocations with `devices`, or none if `devices` is null. Tells `lender`
+  // which allocations the peer declines. Passes the peer's doorbell to
+  // `doorbell`, or accepts none if null. All arguments must outlive this
+  // object.
   Borrower(int socket, ControlPage* own, memory::DeviceAccess* devices,
            DeviceLender* lender, Doorbell* doorbell)
       : socket_(socket),
@@ -59,15 +60,15 @@ class Borrower {
   Borrower(const Borrower&) = delete;
   Borrower& operator=(const Borrower&) = delete;
 
-  // Sets the peer that is told of closed allocations, and that OnClosed() gets.
+  // Sets the peer: it learns of closed allocations, and OnClosed() gets it.
   // Call Connect() before the other functions.
   void Connect(std::weak_ptr<BorrowedDevice::Peer> peer);
 
   // Returns the bytes of `part`. If the part's segment or allocation is
   // unknown, first receives messages from the socket. Returns an error if the
-  // peer lends only some of the part, has not allocated it, or its device's
-  // memory cannot be opened. In the last case, also tells the peer. May take
-  // milliseconds at the first part of an allocation.
+  // peer lends only some of the part, if the peer has not allocated the part,
+  // or if the device memory cannot be opened. In the last case, also tells the
+  // peer. The first part of an allocation may take milliseconds.
   absl::StatusOr<Borrowed> Find(const RemotePart& part);
 
   enum class TakenIn {
@@ -75,29 +76,28 @@ class Borrower {
     kLater,  // this process lacks a resource now, or has too much to unmap
     kNever,  // the peer has sent what no honest peer sends
   };
-  // Receives a bounded number of messages from the socket. Returns whether the
-  // caller must leave the rest to a later call, or to Find(), which reports
-  // errors.
+  // Receives a bounded number of messages from the socket. The result says when
+  // to call again. Find() reports errors.
   TakenIn TakeIn();
 
   // Forgets all segments, because the peer is dead and nobody calls Find() any
-  // more. Loans stay readable; other parts of the segments may be unmapped.
+  // more. Ranges with a loan stay readable. Other ranges may be unmapped.
   void LetGo();
 
   // Ends the loan with this key, because this side no longer reads the loan's
   // memory. Makes no system call.
   void GiveBack(uint64_t key);
 
-  // Closes all allocations that are not in use, and all that the peer passes
-  // later, because nobody calls Find() any more.
+  // Closes all allocations that are not in use, and closes each allocation that
+  // the peer passes later. Call when nobody calls Find() any more.
   void CloseDevices();
   // Handles the end of an allocation, and tells the peer as Answer() does.
   bool OnClosed(uint32_t id);
   // Tells the peer which allocations have been closed. Returns false if the
-  // socket has no room: call it again.
+  // socket has no room; the caller then tries again later.
   bool Answer();
-  // Returns the reason why an allocation could not be opened. Empty if none
-  // failed.
+  // Returns why an allocation could not be opened. Empty if all could be
+  // opened.
   std::string WhyDeclined() const;
 
  private:
@@ -146,8 +146,8 @@ class Borrower {
   DeviceLender* const lender_;
   Doorbell* const doorbell_;
 
-  // Also held by the thread that receives from the socket. Taken before the
-  // DeviceLender's lock.
+  // The thread that receives from the socket also holds this lock. Acquired
+  // before the DeviceLender's lock.
   mutable base::Mutex mu_;
   std::map<uint32_t, std::shared_ptr<LentSegment>> segments_
       ABSL_GUARDED_BY(mu_);
@@ -159,8 +159,8 @@ class Borrower {
   uint32_t last_device_ ABSL_GUARDED_BY(mu_) = 0;
   bool devices_closed_ ABSL_GUARDED_BY(mu_) = false;
   std::string why_declined_ ABSL_GUARDED_BY(mu_);
-  // The first message of the peer that violated the protocol for device memory.
-  // Afterwards nothing is received.
+  // The error of the peer's first message that violated the protocol for device
+  // memory. After such a message, receives nothing more.
   absl::Status violation_ ABSL_GUARDED_BY(mu_);
   // The reason why the last received message was unusable.
   absl::Status refused_ ABSL_GUARDED_BY(mu_);

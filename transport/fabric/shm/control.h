@@ -1,5 +1,5 @@
-// The control segment: memory of a connection that one side writes and the
-// other side reads. Each side has its own.
+// The control segment of a side: memory that this side writes and the peer
+// reads. Each connection has one for each side.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_CONTROL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_CONTROL_H_
@@ -16,15 +16,16 @@ namespace fabric {
 namespace shm {
 
 // The version of ControlPage, of the ring and of the set-up messages. A change
-// that a side uses only after the peer has set a feature bit keeps the version.
+// keeps the version if a side uses the change only after the peer has set a
+// feature bit.
 constexpr uint16_t kLayoutVersion = 5;
 
-// A bit of ControlPage::features. A side sets it if it opens allocations of
-// device memory, uses them in place, and reports when it has closed them. Bit 1
-// belongs to older builds, which did not report closing, and is ignored.
+// A bit of ControlPage::features. A side sets the bit if it opens device
+// allocations, uses them without a copy, and reports when it has closed them.
+// Bit 1 belongs to older builds, which did not report closing, and is ignored.
 constexpr uint32_t kOpensDevices = 2;
-// A bit of ControlPage::features. A side sets it if it takes a doorbell from
-// the peer (kDoorbell).
+// A bit of ControlPage::features. A side sets the bit if it accepts a doorbell
+// from the peer (kDoorbell).
 constexpr uint32_t kTakesDoorbell = 4;
 
 // Limits the open loans of a side. Also the size of ControlPage::releases, so
@@ -39,13 +40,14 @@ struct ControlPage {
   uint32_t version;
   uint32_t ring_bytes;  // once it has grown
   // Bits that say which messages the peer may send. A side ignores unknown
-  // bits. A side that is older than these bits has none set.
+  // bits. A side of an older release has no bits set.
   uint32_t features;
 
   // Counts the bytes ever written into this segment's ring.
   alignas(64) std::atomic<uint64_t> head;
-  // 1 while a packet does not fit: the consumer then rings when it has made
-  // room. Shares the cache line of the head, which the consumer reads anyway.
+  // 1 while a packet does not fit. The reader of the ring then rings when it
+  // has made room. In the same cache line as the head, which the reader reads
+  // anyway.
   std::atomic<uint32_t> sender_waits;
   // 1 once the endpoint is gone and writes nothing more.
   std::atomic<uint32_t> closed;
@@ -53,14 +55,14 @@ struct ControlPage {
   // Counts the bytes ever consumed from the peer's ring.
   alignas(64) std::atomic<uint64_t> tail;
 
-  // 0 while the peer need not ring after writing. A side that has passed a
-  // doorbell changes the value with each arming, and the peer rings once for
-  // each value. A side that has passed no doorbell writes 1, and the peer rings
-  // after each write.
+  // 0 while the peer need not ring after writing. If this side has passed a
+  // doorbell, it changes the value each time it arms, and the peer rings once
+  // for each value. If this side has passed no doorbell, it writes 1, and the
+  // peer rings after each write.
   alignas(64) std::atomic<uint32_t> armed;
 
-  // Counts the peer's loans that were ever returned. `releases` is a ring of
-  // their numbers.
+  // The number of returns of the peer's loans since the beginning. `releases`
+  // is a ring of the returned loans' numbers.
   alignas(64) std::atomic<uint64_t> release_head;
   std::atomic<uint32_t> releases[kMaxLoans];
 };
@@ -73,8 +75,8 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 constexpr uint64_t kRingOffset = 8192;
 static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 
-// The number of bytes of a ring that are allocated at first: a frame or two. An
-// idle connection therefore costs 16 KiB on each side.
+// The number of bytes of a ring that are allocated at first, enough for one or
+// two frames. An idle connection therefore costs only 16 KiB on each side.
 constexpr uint64_t kFirstRingBytes = 8 * 1024;
 
 // Returns true if a ring may have this size: a power of two, and large enough
@@ -82,8 +84,8 @@ constexpr uint64_t kFirstRingBytes = 8 * 1024;
 // peer chooses the size of its own ring.
 bool IsRingSize(uint64_t ring_bytes);
 
-// Makes the segment for a ring of `ring_bytes`, ready to be passed to a peer.
-// Allocates and maps its page and the first part of its ring.
+// Makes the segment for a ring of `ring_bytes`, for passing to a peer.
+// Allocates and maps the page and the first part of the ring.
 absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes,
                                       uint32_t features = 0);
 // Maps a peer's control segment. Returns an error if it has another layout.

@@ -24,26 +24,27 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Limits the allocations that a side passes over one connection at a time.
-// kMaxPassedDeviceBytes limits their bytes. A receiver rejects more, and a
-// sender copies instead.
+// Limits the number of allocations that a side passes over one connection at a
+// time. kMaxPassedDeviceBytes limits their bytes. A receiver rejects more. An
+// honest sender copies instead.
 constexpr size_t kMaxPassedDevices = 64;
-// The time after which an unused allocation is taken back. No signal tells when
-// an allocation is freed, and a device may keep its memory until the peer has
-// closed it too. Opening the allocation again takes a millisecond.
+// The time after which an unused allocation is taken back. This side does not
+// learn when the program frees an allocation, and the device may keep the
+// memory until the peer has closed the allocation. Opening an allocation again
+// takes a millisecond.
 constexpr absl::Duration kDeviceIdleTime = absl::Seconds(5);
-// The number of refused allocations after which this side lends nothing more:
-// the peer will probably refuse the others too. Each refusal makes the peer
+// After this many refusals, this side lends no more device memory, because the
+// peer will probably refuse other allocations too. Each refusal makes the peer
 // read a message twice.
 constexpr int kMaxDeclinedDevices = 8;
-// The minimum time for which a lent allocation is kept, even if another
-// allocation needs its room. The other allocation is copied meanwhile.
-// Otherwise 65 allocations that are sent alternately would each be opened again
-// for each message, which costs more than a copy.
+// The minimum time for which an allocation stays lent, even if another
+// allocation needs its room. The other allocation is copied meanwhile. Without
+// this time, 65 allocations that are sent in turn would each be opened again
+// for each message, which costs more than copying.
 constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 
 // Passes each allocation to the peer once over one connection, by its handle.
-// Takes an allocation back if nothing of it is lent, in three cases:
+// Takes an allocation back if no range of it is lent, in three cases:
 // - the allocation is the least recently used, and another one needs its room;
 // - the allocation was unused for kDeviceIdleTime;
 // - this process no longer uses the allocation.
@@ -51,8 +52,8 @@ constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 // gone, or until this side gives up waiting for the peer. Thread-safe.
 class DeviceLender {
  public:
-  // The location of a range for the peer. The allocation is not taken back
-  // while a reference exists.
+  // The peer's address of a range. While a reference exists, the allocation is
+  // not taken back.
   struct Lent {
     uint32_t segment_id = 0;
     uint64_t offset = 0;
@@ -63,8 +64,8 @@ class DeviceLender {
   // object. `devices` is null if the peer opens no device memory.
   DeviceLender(int socket, const memory::DeviceAccess* devices);
 
-  // Returns the location, for the peer, of `piece`, which is on a device.
-  // Returns nothing if the piece must be copied. May call the driver.
+  // Returns where the peer finds `piece`, which is on a device. Returns nothing
+  // if the piece must be copied. May call the driver.
   absl::optional<Lent> Lend(const memory::Bytes& piece);
   // Returns true if Lend() may succeed. Safe without any lock.
   bool lends() const { return lends_.load(std::memory_order_relaxed); }
@@ -77,19 +78,20 @@ class DeviceLender {
   // never passed.
   absl::Status Decline(uint32_t segment_id);
   // Called when the peer has closed the allocation. Returns INVALID_ARGUMENT if
-  // it was not open, or if the peer has said so before.
+  // the allocation was not open, or if the peer has reported the same before.
   absl::Status OnClosed(uint32_t segment_id);
-  // Lends nothing from now on, because this side no longer receives the peer's
-  // refusals.
+  // Lends nothing from now on. Call when this side stops receiving, because it
+  // would not learn of the peer's refusals.
   void StopUnheard();
   // Forgets all allocations, because the peer is gone.
   void End();
-  // Takes back allocations of which nothing is lent, if they are idle for
-  // kDeviceIdleTime or unused in this process. `now` is base::SteadyNow().
+  // Takes back each allocation of which no range is lent, if it is idle for
+  // kDeviceIdleTime, or if this process no longer uses it. `now` is
+  // base::SteadyNow().
   void TakeBackIdle(absl::Time now);
-  // Takes back all allocations of which nothing is lent, and lends nothing from
-  // now on. After `patience` calls, also gives up allocations that the peer has
-  // not closed.
+  // Takes back each allocation of which no range is lent, and lends nothing
+  // from now on. After `patience` calls, no longer waits for the peer to close
+  // its allocations.
   void TakeBackUnused(int patience);
 
   // Returns "devices' memory in place", or the reason why pieces are copied.
@@ -101,8 +103,8 @@ class DeviceLender {
   // An allocation that was passed to the peer.
   struct Passed {
     uint64_t size = 0;
-    // The number of the allocation at the peer. Others hold references while
-    // something of the allocation is lent.
+    // The number of the allocation at the peer. Each lent range of the
+    // allocation holds a reference.
     std::shared_ptr<const uint32_t> segment_id;
     Memory memory;
     std::weak_ptr<const void> use;
@@ -110,14 +112,14 @@ class DeviceLender {
     bool is_declined = false;
 
     bool is_lent() const { return segment_id.use_count() > 1; }
-    // Returns true if this process no longer uses the allocation, and only
-    // waits for the peer to close it.
+    // Returns true if this process no longer uses the allocation. The memory
+    // then only waits until the peer closes the allocation.
     bool is_dropped() const { return memory != nullptr && use.expired(); }
   };
   using PassedById = std::map<uint64_t, Passed>;
-  // An allocation that was taken back, kept until the peer has closed it and
-  // all its loans are back. The thread that takes loans back must not
-  // release the last reference to the memory: freeing may wait for the device.
+  // An allocation that was taken back. Kept until the peer has closed it and
+  // has returned all its loans. Freeing the memory may wait for the device, so
+  // the thread that takes loans back must not release the last reference.
   struct Closing {
     uint64_t size = 0;
     Memory memory;
@@ -136,8 +138,8 @@ class DeviceLender {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes allocations back until there is room for one of `size` bytes.
   absl::Status MakeRoomLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the least recently used allocation of which nothing is lent, or the
-  // end.
+  // Returns the least recently used allocation of which no range is lent.
+  // Returns the end if there is none.
   PassedById::iterator FindOldestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeBackLocked(PassedById::iterator passed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -163,8 +165,8 @@ class DeviceLender {
   uint64_t closing_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t next_segment_id_ ABSL_GUARDED_BY(mu_);
   int declined_ ABSL_GUARDED_BY(mu_) = 0;  // total
-  // The numbers of allocations in closing_ of which the peer has not been told
-  // yet.
+  // The numbers of those allocations in closing_ that must still be reported to
+  // the peer.
   std::vector<uint32_t> to_take_back_ ABSL_GUARDED_BY(mu_);
   // The reason why the last piece was copied. Empty if it was not copied.
   std::string reason_ ABSL_GUARDED_BY(mu_);

@@ -14,9 +14,9 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The doorbells of one side: its own eventfd, on which it sleeps, and the
-// peer's, which it rings. Either may be missing, for example if few descriptors
-// are left. The lifeline then rings instead.
+// The doorbells of one side: its own eventfd, on which this side sleeps, and
+// the peer's eventfd, which this side rings. Either may be missing, for example
+// if few descriptors are left. The lifeline then rings instead.
 //
 // A ring writes 0 to the eventfd. The counter is 1 from the beginning and does
 // not change. The descriptor is therefore always readable, and each ring causes
@@ -24,11 +24,11 @@ namespace shm {
 // counter, which saves a system call per ring, and no number of rings fills it.
 //
 // A hostile peer may empty or fill the counter, or make the descriptor
-// blocking. If it empties its own counter, it misses rings. A write of 0 to a
-// full counter does not block. The exception is a counter at 2^64 - 1. No
-// write reaches this value, but the kernel does, for example at the end of an
-// AIO request that names the eventfd. Therefore only processes of one user,
-// which can stop each other anyway, pass each other doorbells.
+// blocking. A peer that empties its own counter misses rings. A write of 0 to a
+// full counter does not block. The exception is a counter at 2^64 - 1. No write
+// reaches this value, but the kernel does, for example at the end of an AIO
+// request that names the eventfd. Therefore only processes of one user, which
+// can stop each other anyway, pass each other doorbells.
 //
 // Thread-safe.
 class Doorbell {
@@ -41,17 +41,18 @@ class Doorbell {
   // descriptor.
   ~Doorbell();
 
-  // Makes this side's eventfd, and passes it to the peer over `socket`. Without
-  // effect if descriptors are scarce or the socket is full. Call at most once,
+  // Makes this side's eventfd, and passes it to the peer over `socket`. Does
+  // nothing if descriptors are scarce or the socket is full. Call at most once,
   // before other threads use this object.
   void Offer(int socket);
-  // Returns the descriptor to wait on, for edges. Returns -1 if the descriptor
-  // was not passed to the peer.
+  // Returns the descriptor on which to wait for edges. Returns -1 if the peer
+  // has not got the descriptor.
   int fd() const { return own_.get(); }
 
-  // Takes the peer's eventfd, which ReceiveSetup() has checked. Closes the
-  // eventfd if descriptors are scarce and this side has no eventfd: half a pair
-  // is of no use. Returns INVALID_ARGUMENT for a second one.
+  // Accepts the peer's eventfd, which ReceiveSetup() has checked. If this side
+  // has no eventfd and descriptors are scarce, closes the peer's one: one
+  // doorbell without the other is useless. Returns INVALID_ARGUMENT for a
+  // second eventfd.
   absl::Status TakePeers(progress::ForeignFd fd);
   // Wakes the peer. Returns false if there is no doorbell of the peer. Does not
   // block.

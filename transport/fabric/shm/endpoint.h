@@ -29,8 +29,8 @@ namespace shm {
 // passed no doorbell, the function returns true, and the lifeline must ring.
 //
 // OnBroken() reports UNAVAILABLE if the peer has closed the path. All packets
-// that the peer ever wrote have then been delivered. Any other cause leaves
-// open whether more were written.
+// that the peer ever wrote have then been delivered. After any other cause, the
+// peer may have written more packets.
 //
 // Threads: as fabric.h says. Any thread may call HasInput() and SetArmed(). An
 // event may destroy the endpoint.
@@ -51,10 +51,11 @@ class ShmEndpoint : public Endpoint {
 
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts) override;
-  // If the two sides copy, ends the loan. The peer's session releases a region
-  // after its last read; a hostile peer that reads later may get other bytes
-  // that were lent to its user. If the two sides share in place, does nothing:
-  // the peer ends the loan, because loaded bytes may outlive the session.
+  // If the two sides copy, ends the loan. An honest peer's session releases a
+  // region after its last read. A hostile peer that reads later may get other
+  // bytes that were lent to the same user. If the two sides share without a
+  // copy, does nothing: the peer ends the loan, because loaded bytes may
+  // outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
   // Returns null for device memory. For other memory, there is nothing to
@@ -63,10 +64,10 @@ class ShmEndpoint : public Endpoint {
       const memory::Destination& into) override;
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
-  // Returns the region's bytes, which release the region with their last
-  // reference. Requires all parts to be of one loan, as an honest peer's are.
-  // May open a device's allocation, which takes milliseconds. If this fails,
-  // tells the peer to copy instead.
+  // Returns the region's bytes. The last reference to the bytes releases the
+  // region. All parts must be of one loan, as they are from an honest peer. May
+  // open a device allocation, which takes milliseconds. If this fails, tells
+  // the peer to copy instead.
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   void GiveBack(const RemoteRegion& region) override;
 
@@ -85,9 +86,9 @@ class ShmEndpoint : public Endpoint {
   void RingDoorbell() override;
 
  private:
-  // Delivers packets from the ring, up to a budget of packets and of bytes that
-  // their events read. Returns the number of packets. Stops when an event has
-  // set `destroyed`.
+  // Delivers packets from the ring, up to a budget of packets, and up to a
+  // budget of the bytes that the packets' events read. Returns the number of
+  // packets. Stops when an event has set `destroyed`.
   int Deliver(const bool& destroyed);
   std::string DescribeDevices() const;
   absl::Status CopyPart(const RemotePart& part, uint64_t offset,
@@ -97,8 +98,8 @@ class ShmEndpoint : public Endpoint {
   // Notes why the endpoint is broken. Poll() reports the first cause.
   void Fail(absl::Status cause);
   void Break(absl::Status cause);
-  // Returns UNAVAILABLE if the peer has closed the path. Otherwise, a peer that
-  // lives may still write to its ring: returns ABORTED.
+  // Returns UNAVAILABLE if the peer has closed the path. Otherwise returns
+  // ABORTED, because a living peer may still write to its ring.
   absl::Status WhyGone() const;
 
   const std::shared_ptr<Link> link_;

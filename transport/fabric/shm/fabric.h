@@ -22,7 +22,7 @@ namespace shm {
 //
 // Neither process can write to the other's memory, crash the other, or make it
 // wait. But each process can change lent memory while the other reads.
-// Therefore only processes of one uid use memory in place.
+// Therefore only processes of one uid use lent memory without a copy.
 //
 // Destroying the fabric does not affect connections, or pending Connect()
 // calls. A pending Listen() ends with DEADLINE_EXCEEDED after its limit. A

@@ -1,5 +1,5 @@
-// Pages of 2 MiB for payload memory. They cost fewer faults and TLB misses when
-// a large message is written and read.
+// Pages of 2 MiB for the memory of payloads. Large messages then cause fewer
+// page faults and TLB misses.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_HUGE_PAGES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_HUGE_PAGES_H_
@@ -19,9 +19,9 @@ enum class HugePages {
   // Advise the kernel (MADV_HUGEPAGE). The kernel follows the advice unless
   // /sys/kernel/mm/transparent_hugepage/shmem_enabled is "never".
   kTransparent,
-  // Use pages that an administrator has reserved (hugetlbfs, vm.nr_hugepages),
-  // perhaps for other programs too. Falls back to kTransparent if none are
-  // left.
+  // Use pages that an administrator has reserved (hugetlbfs, vm.nr_hugepages).
+  // Other programs may use these pages, too. Falls back to kTransparent if none
+  // are left.
   kReserved,
   // Use ordinary pages.
   kOff,

@@ -26,16 +26,16 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The smallest piece that is lent in place, in bytes. A smaller piece is
-// copied, because its part, its lookup and its slice at the receiver cost about
-// as much.
+// The smallest piece that is lent without a copy, in bytes. For a smaller
+// piece, a copy costs about as much as a part, its lookup and its slice at the
+// receiver.
 constexpr size_t kMinPartBytes = 4 * 1024;
 
 // Keeps the loans of one connection. A loan is memory that the peer reads, in
-// this process's arena and on its devices. Reuses the memory only after the
-// peer has returned it, or can no longer read any memory of this side. Ending a
-// loan may run code of the application, which owns the lent memory, but never
-// under this class's lock. Thread-safe.
+// this process's arena and on its devices. Reuses the memory of a loan only
+// after the peer has returned the loan, or can no longer read any memory of
+// this side. Ending a loan may run code of the application that owns the lent
+// memory, but never under this class's lock. Thread-safe.
 class Lender {
  public:
   // Passes segments over `socket`, passes allocations by `devices`, and reads
@@ -43,26 +43,26 @@ class Lender {
   Lender(std::shared_ptr<Arena> arena, int socket, const ControlPage* peer,
          DeviceLender* devices);
 
-  // Lends `payload`, all under one loan. Pieces in the arena, and pieces that
-  // `devices` lends, stay in place; the others are copied to the arena. The
-  // region has at most `max_parts` parts. RESOURCE_EXHAUSTED is a normal
+  // Lends `payload`, all under one loan. Lends pieces in the arena, and pieces
+  // that `devices` lends, without a copy. Copies the other pieces to the arena.
+  // The region has at most `max_parts` parts. RESOURCE_EXHAUSTED is a normal
   // answer. Returns UNAVAILABLE after EndAll().
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts);
 
-  // Ends the loan with this key, because the peer's session no longer reads it.
-  // Call it only if the two sides copy: a peer that loads ends its loans
-  // itself.
+  // Ends the loan with this key. Call when the peer's session has stopped
+  // reading the loan, and only if the two sides copy: a peer that loads ends
+  // its loans itself.
   void End(uint64_t key);
-  // Ends the loans that the peer has returned. Ignores numbers that are not of
-  // its loans. Returns DATA_LOSS if the peer claims to have returned more loans
-  // than it can have had.
+  // Ends the loans that the peer has returned. Ignores numbers that are not the
+  // peer's loans. Returns DATA_LOSS if the peer has returned more loans than it
+  // was lent.
   absl::Status Reclaim();
-  // Tells the peer to unmap a segment, because the arena has returned the
-  // segment to the system. Requires that no part of the segment is lent.
+  // Tells the peer to unmap a segment that the arena has returned to the
+  // system. No part of the segment may be lent.
   void TakeBack(uint32_t segment_id);
-  // Ends all loans and lends nothing more, because the peer has stopped reading
-  // or is dead.
+  // Ends all loans and lends nothing more. Call when the peer has stopped
+  // reading or is dead.
   void EndAll();
   // Returns the number of open loans. Safe without the lock.
   size_t count() const { return count_.load(std::memory_order_relaxed); }
@@ -79,8 +79,8 @@ class Lender {
     std::shared_ptr<const void> device;
   };
   using Parts = absl::InlinedVector<Part, 1>;
-  // The location of each piece of a payload at the peer, or nothing if the peer
-  // cannot reach the piece.
+  // For each piece of a payload, its location at the peer, or nothing if the
+  // peer cannot reach the piece.
   using Located = absl::InlinedVector<absl::optional<Part>, 1>;
 
   // The memory of a loan that has several parts, or is on a device.
@@ -100,7 +100,7 @@ class Lender {
   absl::StatusOr<Exposure> Lend(Parts parts);
   absl::StatusOr<uint32_t> AddLocked(const Parts& parts, Owner owner)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Forgets a loan, and returns its owner, which the caller releases without
+  // Forgets a loan. Returns the loan's owner, which the caller releases without
   // the lock. Returns null if there is no such loan.
   Owner TakeLocked(uint32_t loan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Passes the segment of `place`, unless the peer has it.

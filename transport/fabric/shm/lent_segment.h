@@ -19,20 +19,20 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// A segment that a peer lends from, mapped read-only. The process maps the same
-// memory once, even if several peers pass it under different numbers over
-// different connections. Thread-safe.
+// A segment that a peer lends from, mapped read-only. The process maps each
+// memory only once, even if several peers pass the same memory over different
+// connections. Thread-safe.
 //
-// When no user lends from the segment any more, its peers are dead. Ranges that
-// are still read are then copied to private memory, at the same addresses, and
-// the segment is unmapped. Otherwise a few bytes would keep hundreds of
+// A segment without users belongs to dead peers. Ranges that are still being
+// read are then copied to private memory, at the same addresses, and the
+// segment is unmapped. Without the copy, a few bytes could keep hundreds of
 // megabytes that no process uses. Copies only if the ranges are much smaller
 // than the segment. Frees each range with its last Loan.
 //
 // Bytes may be read only after a search for holes, which takes about 60 us for
-// each MiB. Check() searches the requested parts of 2 MiB. The rest is searched
-// on another thread, part after part, so that nobody waits for more than it
-// reads.
+// each MiB. Check() searches only the requested parts of 2 MiB. Another thread
+// searches the rest, part after part. A reader therefore waits only for the
+// parts that it reads.
 class LentSegment : public std::enable_shared_from_this<LentSegment> {
  public:
   class Loan;
@@ -49,13 +49,13 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   const uint8_t* data() const { return mapping_.data(); }
   uint64_t size() const { return mapping_.size(); }
 
-  // Returns OK if no access to [offset, offset + length) can fail from now on.
-  // Returns FAILED_PRECONDITION if the peer has not allocated the range. The
-  // range must be within the segment.
+  // Searches for holes. Returns OK if no access to [offset, offset + length)
+  // can fail from now on. Returns FAILED_PRECONDITION if the peer has not
+  // allocated the range. The range must be within the segment.
   absl::Status Check(uint64_t offset, uint64_t length);
 
-  // Declares that the caller of Get() reads no further range. Ranges with a
-  // Loan stay readable.
+  // Declares that the caller of Get() reads no more ranges. Ranges with a Loan
+  // stay readable.
   void RemoveUser();
 
  private:
@@ -71,8 +71,8 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   // Makes a segment, and starts its search on another thread.
   static std::shared_ptr<LentSegment> Make(progress::ForeignFd fd,
                                            Mapping mapping);
-  // Searches the next part in order for holes, unless Check() has searched it.
-  // Returns false when the search is complete, or a hole was found.
+  // Searches the next unsearched part for holes. Returns false when all parts
+  // are searched, or when a hole was found.
   bool CheckNext();
   static void CheckRestAside(const std::weak_ptr<LentSegment>& weak);
   absl::Status CheckPartLocked(size_t part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -109,7 +109,7 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   uint64_t loaned_bytes_ ABSL_GUARDED_BY(loans_mu_) = 0;
 };
 
-// A range of a segment that is being read, for the object's lifetime. Not
+// A range of a segment that is being read while this object exists. Not
 // movable.
 class LentSegment::Loan {
  public:

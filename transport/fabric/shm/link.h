@@ -1,5 +1,4 @@
-// The shared state of two connected processes. Lives as long as one of them
-// needs it.
+// The shared state of two connected processes.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_LINK_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_LINK_H_
@@ -51,13 +50,13 @@ class ReadingShare;
 //                                      on another thread (aside.h), because
 //                                      this may take long
 //
-// A link that leaves the event loop while memory of the peer is still read
-// keeps its watch for one event: the peer's death. The watch ends with the last
-// ReadingShare. A living peer does not close its socket earlier.
+// If memory of the peer is still being read when a link leaves the event loop,
+// the link keeps watching for the peer's death. The watch ends with the last
+// ReadingShare. A living peer does not close its socket before.
 //
-// `closed` and the shut-down are two signals for two reasons. A closed path may
-// have readers for long afterwards, and neither side may wait for the other's
-// socket to close. Thread-safe. Touches nothing in a forked child.
+// `closed` and the shut-down are separate signals, because memory may be read
+// long after its path was closed. Neither side may wait until the other closes
+// its socket. Thread-safe. Touches nothing in a forked child.
 class Link : public ArenaWatcher,
              public BorrowedDevice::Peer,
              public std::enable_shared_from_this<Link> {
@@ -81,22 +80,22 @@ class Link : public ArenaWatcher,
   Borrower* borrower() { return &borrower_; }
   Doorbell* doorbell() { return &doorbell_; }
   // Returns true once the peer has closed its end or the socket has hung up.
-  // Earlier bytes are still there to read.
+  // Bytes that were sent before can still be read.
   bool PeerIsGone() const;
-  // Returns true once the peer has closed its end, after which it writes
-  // nothing more. A peer that died, or whose socket somebody else shut down,
-  // has not closed.
+  // Returns true once the peer has closed its end, and writes nothing more.
+  // Returns false if the peer has died, or if somebody else has shut down its
+  // socket.
   bool PeerHasClosed() const;
   // Returns true in a forked child, where this object is a copy of the
   // parent's.
   bool IsForeign() const;
 
-  // Keeps checking for returned loans, so that memory is released soon even if
-  // nobody polls the endpoint. The owner of the memory may be waiting for it.
-  // Also takes back idle device memory.
+  // Starts to check for returned loans, and for idle device memory to take
+  // back. Returned memory is then released soon even if nobody polls the
+  // endpoint.
   void WatchLoans();
 
-  // Returns the first ReadingShare for memory that the peer lends. Call only
+  // Returns the first ReadingShare of the memory that the peer lends. Call only
   // once.
   std::shared_ptr<ReadingShare> StartReading();
   // Begins the end of the link, because the endpoint is gone.
@@ -122,7 +121,7 @@ class Link : public ArenaWatcher,
   void OnSocket(uint32_t events);
   void TakeIn();
   void OnHangUp(bool is_dead);
-  // Unmaps the peer's segments, if the peer is dead and no further range is
+  // Unmaps the peer's segments, if the peer is dead and no more ranges will be
   // read.
   void MayLetGo();
   // Tells the peer that this side no longer reads the peer's memory.
@@ -133,12 +132,12 @@ class Link : public ArenaWatcher,
   bool HasLoans() const {
     return lender_.count() > 0 || device_lender_.count() > 0;
   }
-  // Checks for returned loans and idle devices' memory, repeatedly until there
-  // are none.
+  // Checks repeatedly for returned loans and idle device memory, until neither
+  // is left.
   void LookLater(absl::Duration period);
   void LookForReturns(absl::Duration period);
-  // Leaves the event loop once all loans have been returned. Until then, checks
-  // again and again.
+  // Waits, by repeated checks, until all loans have been returned. Then leaves
+  // the event loop.
   void Linger();
   bool LeaveIfAllIsBack();
   // Drops the event loop's reference, or makes it wait for the peer's death.
@@ -167,9 +166,9 @@ class Link : public ArenaWatcher,
 };
 
 // The right to read memory that the peer lends. The endpoint holds one share.
-// Each range of loaded bytes and each device allocation that is being closed
-// hold another. The end of the last share tells the peer that its loans are
-// over.
+// Each range of loaded bytes holds another, and so does each device allocation
+// that is being closed. When the last share ends, the peer learns that its
+// loans are over.
 class ReadingShare {
  public:
   explicit ReadingShare(std::shared_ptr<Link> link) : link_(std::move(link)) {}

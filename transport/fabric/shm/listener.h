@@ -23,19 +23,19 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Listens at one socket. Makes an endpoint of a connection whose first packet
-// has an awaited token, and closes any other connection without further effect.
-// Works on the event loop's thread. Thread-safe.
+// Listens at one socket. If the first packet of a connection has an awaited
+// token, makes an endpoint. Otherwise closes the connection. Works on the event
+// loop's thread. Thread-safe.
 //
 // A connection is half-open until its first packet. A half-open connection
-// belongs to no attempt yet, so it is no TimedSetup. This class limits the
-// number of half-open connections, by user, and the time of each.
+// belongs to no attempt yet, and has no TimedSetup. Therefore this class limits
+// the number of half-open connections of each user, and their time.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
   // Listens at a new address.
   static absl::StatusOr<std::shared_ptr<Listener>> Create(Options options);
-  // Listens at `address`, which has no directory, and whose name is as long as
-  // one of NewSocketName().
+  // Listens at `address`, which must have no directory. The name must be as
+  // long as a name of NewSocketName().
   static absl::StatusOr<std::shared_ptr<Listener>> CreateAt(
       SocketAddress address, Options options);
   Listener(const Listener&) = delete;
@@ -71,8 +71,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   bool HasPlaceLocked(const PeerUser& peer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer);
-  // Decides on the half-open connection `key`, which has sent, hung up or run
-  // out of time.
+  // Decides on the half-open connection `key`. Called when the connection has
+  // sent a packet, has hung up, or has run out of time.
   void DecideOnLoop(uint64_t key);
   // Removes and returns the half-open connection with this key. Returns an
   // object without a socket if there is none.

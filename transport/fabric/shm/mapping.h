@@ -32,10 +32,10 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
-  // Moves this mapping to the addresses of `other`, which has the same size.
-  // The addresses stay valid, and have the bytes of this mapping. A thread that
-  // reads there sees the old or the new bytes. Afterwards this object owns
-  // nothing. After an error of mremap, nothing has changed.
+  // Moves this mapping to the addresses of `other`, which must have the same
+  // size. The addresses stay valid, and afterwards have the bytes of this
+  // mapping. A thread that reads there meanwhile sees the old or the new bytes.
+  // Afterwards this object owns nothing. If mremap fails, nothing has changed.
   absl::Status MoveOver(const Mapping& other);
 
   uint8_t* data() const { return static_cast<uint8_t*>(data_); }

@@ -23,32 +23,32 @@ namespace shm {
 
 struct Options {
   // The full size of this side's ring, in bytes: a power of two from 128 KiB to
-  // 16 MiB. The default holds sixteen of the largest frames, more than are in
+  // 16 MiB. The default holds sixteen of the largest frames. Fewer are in
   // flight before the peer polls.
   uint32_t ring_bytes = 256 * 1024;
-  // The arena of payloads for peers of this process's user. Null uses
-  // ArenaFor() of that user. Payloads for other users are always in ArenaFor()
-  // of those users.
+  // The arena of payloads for peers of this process's user. If null, the fabric
+  // uses ArenaFor() of that user. Payloads for another user are always in
+  // ArenaFor() of the other user.
   std::shared_ptr<Arena> arena;
   // The pages of each arena that ArenaFor() makes for this fabric.
   HugePages huge_pages = HugePages::kTransparent;
-  // Limits the bytes of the arena of this process's user, as the `bytes` of
-  // ArenaFor() do. Arenas of other users get a quarter. 0 means
+  // Limits the bytes of the arena of this process's user, like `bytes` of
+  // ArenaFor(). The arena of another user gets a quarter. 0 means
   // Arena::DefaultBudget().
   uint64_t arena_bytes = 0;
-  // True to connect to peers of other users, and to copy to and from them.
-  // False to refuse them, for connections whose security promises privacy.
+  // True to connect to peers of other users, and to copy to and from these
+  // peers. Set to false if the connection's security promises privacy.
   bool other_users = true;
   // True to copy also to and from peers of this process's own user.
   bool always_copy = false;
   // The access to this process's devices. The two sides lend each other device
   // memory if both set this field and neither copies. A peer that opens an
-  // allocation can read all of it, and write to it. Null for connections whose
+  // allocation can read and write all of it. Null for connections whose
   // receivers read all bytes by the CPU. Must live as long as the process.
   memory::DeviceAccess* devices = nullptr;
-  // The directory of socket files, this process's and its peers', for processes
-  // that share a directory but no network namespace. Empty uses abstract
-  // sockets and no files.
+  // The directory of the socket files of this process and its peers. For
+  // processes that share a directory but no network namespace. Empty means
+  // abstract sockets, without files.
   std::string directory;
   // Limits the time of each Connect(), each Listen(), and each accepted
   // connection that has not shown a token. The default is a thousand times the
@@ -64,8 +64,8 @@ struct Options {
 absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer);
 // Returns the features of this side's control page.
 uint32_t FeaturesOf(const Sharing& sharing);
-// Updates `sharing` with the peer's half of the set-up. If one side copies,
-// both do, and neither lends devices' memory.
+// Updates `sharing` after the peer's half of the set-up has arrived. If either
+// side copies, both copy, and neither lends device memory.
 void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing);
 
 }  // namespace shm

@@ -13,15 +13,15 @@ namespace fabric {
 namespace shm {
 
 // Owns a connected or listening socket. The destructor shuts the socket down
-// immediately, which the peer sees, and closes it on another thread. Closing
-// may block, because it also closes descriptors that wait in the socket. In a
-// forked child, closes the socket without shutting it down, because the parent
-// still uses it.
+// immediately, which the peer notices, and closes the socket on another thread.
+// Closing may block, because it also closes descriptors that wait in the
+// socket. In a forked child, closes the socket without shutting it down,
+// because the parent still uses it.
 class PeerSocket {
  public:
   PeerSocket() = default;
-  // Takes ownership of a descriptor. Implicit, as the constructor of ForeignFd
-  // is.
+  // Takes ownership of a descriptor. Implicit, like the constructor of
+  // ForeignFd.
   PeerSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
   PeerSocket(PeerSocket&&) = default;
   PeerSocket& operator=(PeerSocket&& other) noexcept;

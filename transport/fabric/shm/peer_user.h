@@ -19,17 +19,17 @@ struct PeerUser {
 };
 
 // Returns the user at the other end of a connected UNIX socket (SO_PEERCRED).
-// This is the user of the listener when it began to listen, or of the caller
-// when it connected. Ignores the pid, which has no meaning across PID
-// namespaces.
+// For a listening peer, this is its user when it began to listen. For a
+// connecting peer, this is its user when it connected. Ignores the pid, which
+// has no meaning across PID namespaces.
 //
 // Returns PERMISSION_DENIED if this process's user namespace does not map the
 // peer's user. All unmapped users look alike here, and may look like this
 // process's own user.
 absl::StatusOr<PeerUser> IdentifyPeer(int socket);
 
-// Returns the error for a peer of another user, on a connection whose security
-// promises that nobody else can read.
+// Returns the error for a peer of another user. For connections whose security
+// promises that nobody else can read their traffic.
 absl::Status RefuseOtherUser(const PeerUser& peer);
 
 }  // namespace shm

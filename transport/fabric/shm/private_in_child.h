@@ -13,10 +13,10 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Makes a segment private in each child that this process forks while the
+// Makes a segment private in each child that this process forks while this
 // object exists. The child's mapping has the same addresses and bytes, but the
-// child's writes go to pages of its own. A page that the child has not written
-// still shows the parent's writes.
+// child writes to pages of its own. A page that the child has not written still
+// shows the parent's writes.
 //
 // Reserved pages of 2 MiB are scarce, so the child can only read them: a write
 // kills the child. The same is true if the child cannot map private pages.
@@ -41,8 +41,8 @@ class PrivateInChild {
   // functions.
   void TakeAwayFromParent() const;
   bool MapPrivately() const;
-  // Returns true if fd_ is still the segment's descriptor: programs close
-  // descriptors that are not theirs.
+  // Returns true if fd_ is still the segment's descriptor. Programs may close
+  // descriptors that they do not own.
   bool HasDescriptor() const;
   bool IsMapped() const;
 

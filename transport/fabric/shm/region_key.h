@@ -1,6 +1,6 @@
-// The key of a region's part: the number of its container, and the number of
-// its loan. The container is a segment of the arena, or an allocation of a
-// device's memory, whose numbers have a separate range.
+// The key of a region's part: the number of a container, and the number of the
+// part's loan. The container is a segment of the arena, or an allocation of
+// device memory. Segments and allocations have separate ranges of numbers.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_

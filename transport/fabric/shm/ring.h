@@ -7,15 +7,15 @@
 //
 // The stamp is computed from the length and the position. The stamp
 // distinguishes a packet from arbitrary bytes, and from bytes of an earlier
-// round. A reader therefore notices a wrong head, and overwritten unread bytes.
-// The stamp does not protect against a peer that forges it.
+// round. A reader therefore notices a wrong head, and unread bytes that were
+// overwritten. The stamp does not protect against a peer that forges it.
 //
 // A ring grows once. At first only its first kFirstRingBytes are used. When a
 // packet does not fit, the writer allocates the rest, and writes the length
-// kGrown at the head. The bytes from there to the next multiple of
-// kFirstRingBytes are empty, and the ring continues in its new part, which
-// begins where the old part ends. Unread packets therefore keep their place in
-// the larger ring: nothing is moved and nobody waits.
+// kGrown at the head. The bytes between the head and the next multiple of
+// kFirstRingBytes stay empty. The ring continues in its new part, which begins
+// where the old part ends. Unread packets therefore keep their place in the
+// larger ring, and neither side waits.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
@@ -56,12 +56,12 @@ class RingShape {
     return (position - base_) & (bytes_ - 1);
   }
   // Returns the number of bytes that are skipped if the ring grows at
-  // `position`: up to the point where the ring continues.
+  // `position`. The ring continues after the skipped bytes.
   static uint64_t GapAt(uint64_t position) {
     return kFirstRingBytes - position % kFirstRingBytes;
   }
-  // Adds the new part, which begins at `position`, a multiple of
-  // kFirstRingBytes.
+  // Adds the new part of the ring. The new part begins at `position`, a
+  // multiple of kFirstRingBytes.
   void GrowAt(uint64_t position) {
     base_ = position - kFirstRingBytes;
     bytes_ = full_bytes_;
@@ -88,8 +88,8 @@ class RingSender {
 
   // Copies `packet`, of at most kMaxPacketBytes, into the ring.
   Result Send(absl::Span<const uint8_t> packet);
-  // Returns true if a packet did not fit and would fit now. Also returns true
-  // for an invalid tail of the peer, which the next Send() reports. Safe from
+  // Returns true if a packet did not fit before and would fit now. Also returns
+  // true if the peer's tail is invalid; the next Send() reports this. Safe from
   // any thread.
   bool RoomHasCome() const;
   bool has_grown() const { return shape_.has_grown(); }
@@ -109,12 +109,12 @@ class RingSender {
 
   static Result ResultOf(Room room);
 
-  // Returns the number of unread bytes. The result exceeds the ring's size if
-  // `peer_tail` is invalid.
+  // Returns the number of unread bytes. If `peer_tail` is invalid, the result
+  // exceeds the ring's size.
   uint64_t Used(uint64_t peer_tail) const;
   // Compares `need` with the present ring. Never returns kNever.
   Room CheckRoom(uint64_t need);
-  // Compares as CheckRoom() does, but grows the ring if this helps and is
+  // Checks for room as CheckRoom() does. Grows the ring if this helps and is
   // possible.
   Room MakeRoom(uint64_t need);
   // Grows the ring, if there is room for the mark kGrown. Returns the room for
@@ -123,8 +123,8 @@ class RingSender {
   void Put(uint64_t position, const void* data, size_t size);
   void PutHeader(uint32_t length);  // at the head
 
-  // Returns the number of bytes ever written, by this side's own count. The
-  // page has a copy for the peer.
+  // Returns the number of bytes ever written, as counted by this side. The
+  // control page has a copy for the peer.
   uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   void Publish(uint64_t head);
 
@@ -154,20 +154,20 @@ class RingReceiver {
   RingReceiver(ControlPage* own, const ControlPage* peer,
                uint64_t peer_ring_bytes);
 
-  // Returns the next packet in `*packet`, valid until the next call. The bytes
-  // are a copy in this object; the peer may reuse the ring's bytes at once.
+  // Returns the next packet in `*packet`, valid until the next call. This
+  // object keeps a copy of the bytes, and the peer may immediately reuse their
+  // room in the ring.
   Result Receive(absl::Span<const uint8_t>* packet);
-  // Returns true if there is something to Receive(), perhaps invalid bytes.
-  // Safe from any thread.
+  // Returns true if Receive() would return a packet or an error. Safe from any
+  // thread.
   bool HasInput() const;
   bool has_grown() const { return shape_.has_grown(); }
   // Returns true if the peer waits for room. Ask after reading, and then ring.
   bool PeerWaits() const;
 
  private:
-  // Skips the mark kGrown at the tail. `there` is the number of written bytes
-  // from the tail on. Returns false if the mark is invalid, or if there is no
-  // memory.
+  // Skips the mark kGrown at the tail. `there` is the number of unread bytes.
+  // Returns false if the mark is invalid, or if memory runs out.
   bool Grow(uint64_t there);
   void Get(uint64_t position, void* data, size_t size) const;
   // Reads the header at `position`. Returns true if its stamp is right.

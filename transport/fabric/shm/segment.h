@@ -22,10 +22,10 @@ namespace shm {
 // Otherwise returns UNAVAILABLE, with the reason for people.
 absl::Status CheckKernel();
 
-// The access for which Populate() pre-faults [data, data + size), so that no
-// later access can fail or fault; the memory is sealed and stays in place.
-// Populate() allocates pages that the peer left unallocated, within this
-// process's limit. Populate() returns RESOURCE_EXHAUSTED if there is no memory.
+// The kind of access that Populate() makes safe. Populate() pre-faults [data,
+// data + size), so that no later access can fail or fault, because the memory
+// is sealed. Allocates pages that the peer left unallocated, within this
+// process's limit. Returns RESOURCE_EXHAUSTED if memory runs out.
 enum class Access { kRead, kWrite };
 absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 
@@ -35,12 +35,12 @@ absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 // hole, because the count includes blocks beyond `size`: see CheckForHole().
 absl::Status CheckPeerMemory(int fd, uint64_t size);
 
-// The size of the parts, in bytes, in which a peer's memory is searched for
-// holes. A part takes about 125 us.
+// The size, in bytes, of the parts in which a peer's memory is searched for
+// holes. Searching a part takes about 125 us.
 //
-// The search returns FAILED_PRECONDITION if [offset, offset + length) has a
-// hole. The search allocates the range, which takes new blocks only if there is
-// a hole; this process then pays for the range. The seals prevent later holes.
+// CheckForHole() returns FAILED_PRECONDITION if [offset, offset + length) has a
+// hole. The search also allocates the range. If there is a hole, this takes new
+// memory, for which this process pays. The seals prevent later holes.
 constexpr uint64_t kHolePartBytes = 2 * 1024 * 1024;
 absl::Status CheckForHole(int fd, uint64_t offset, uint64_t length);
 
@@ -77,16 +77,16 @@ class Segment {
   Mapping mapping_;
 };
 
-// A peer's segment, mapped read-only. The bytes may change at any time: copy,
-// then check, then use. Move-only; unmaps when destroyed.
+// A peer's segment, mapped read-only. The peer may change the bytes at any
+// time: copy, then check, then use the copy. Move-only; unmaps when destroyed.
 class PeerSegment {
  public:
   // Maps all of `fd`. Returns FAILED_PRECONDITION or INVALID_ARGUMENT unless
-  // `fd` is a memfd of exactly `size` bytes in which no access can fail:
-  // sealed, and allocated.
+  // `fd` is a memfd of exactly `size` bytes that is sealed and allocated, so
+  // that no access can fail.
   static absl::StatusOr<PeerSegment> Map(progress::ForeignFd fd, uint64_t size);
-  // Maps like Map(), but the peer needs to have allocated only the first `part`
-  // bytes. Call Populate() before accessing the rest.
+  // Maps like Map(), but accepts memory of which the peer has allocated only
+  // the first `part` bytes. Call Populate() before accessing the rest.
   static absl::StatusOr<PeerSegment> MapPart(progress::ForeignFd fd,
                                              uint64_t size, uint64_t part);
 

@@ -1,6 +1,6 @@
-// The messages on the UNIX socket of a connection: first the two halves of the
-// set-up, then messages that lend and take back arena segments and allocations
-// of devices' memory.
+// The messages on the UNIX socket of a connection. First come the two halves of
+// the set-up. Later messages lend and take back arena segments and allocations
+// of device memory.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
@@ -29,8 +29,8 @@ static_assert(kMaxTokenBytes <= memory::kMaxDeviceHandleBytes,
 
 // Limit the sizes in messages, which a receiver adds up: the bytes of segments,
 // and of device allocations, that a side lends over one connection at a time.
-// An honest peer's arena has some ten segments, by default of 1 GiB in total.
-// The memory of a device is counted in addresses at the peer.
+// An honest peer's arena has about ten segments, by default of 1 GiB in total.
+// Device memory only takes addresses at the peer, so its limit is higher.
 constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 
@@ -46,24 +46,25 @@ struct SetupMessage {
     kHello = 1,
     // Sent by the listening side, with its control segment.
     kWelcome = 2,
-    // Sent by either side, with a segment of its arena, of which it lends
-    // parts.
+    // Sent by either side, with a segment of its arena. The side lends parts of
+    // this segment.
     kSegment = 3,
-    // Sent by either side, without a descriptor: names a segment or an
-    // allocation of which nothing is lent any more.
+    // Sent by either side, without a descriptor. Takes back a segment or an
+    // allocation of which no range is lent any more.
     kTakeBack = 4,
-    // Sent by either side, without a descriptor: a device allocation of which
-    // it lends parts. Sent only to a side with kOpensDevices.
+    // Sent by either side, without a descriptor, for a device allocation. The
+    // side lends parts of this allocation. Sent only to a side with
+    // kOpensDevices.
     kDevice = 5,
     // Answers kDevice, without a descriptor, if the allocation cannot be
-    // opened. Nothing of the allocation can then be read by the sender.
+    // opened. The sender of kDeclined can then read nothing of the allocation.
     kDeclined = 6,
-    // Says that the sender has closed a device allocation, and will read
-    // nothing of it any more. Has no descriptor. Sent once for each allocation,
+    // Reports, without a descriptor, that the sender has closed a device
+    // allocation and will not read it any more. Sent once for each allocation,
     // as the answer to kTakeBack or earlier.
     kClosed = 7,
-    // Sent by either side, once, with the eventfd that wakes it. Sent only to a
-    // side with kTakesDoorbell.
+    // Sent by either side, once, with the eventfd on which the sender sleeps.
+    // Sent only to a side with kTakesDoorbell.
     kDoorbell = 8,
   };
   Kind kind = Kind::kHello;
@@ -75,8 +76,8 @@ struct SetupMessage {
   // The number of the segment or allocation; see region_key.h. Unused in kHello
   // and kWelcome.
   uint32_t segment_id = 0;
-  // In kHello and kWelcome, true if the sender copies from the peer's memory,
-  // and uses nothing in place. If one side copies, both do.
+  // In kHello and kWelcome, true if the sender wants copies instead of using
+  // lent memory. If one side copies, both do.
   bool copies = false;
   std::string token;   // kHello
   std::string handle;  // kDevice: the argument of memory::DeviceAccess::Open()
@@ -92,30 +93,30 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes);
 // Returns true if a message of that kind has a descriptor.
 bool HasDescriptor(SetupMessage::Kind kind);
 
-// Returns true if ReceiveSetup() can check a peer's doorbell: that needs this
-// process's /proc. Otherwise a doorbell would stay in the socket, and hold up
-// all later messages.
+// Returns true if ReceiveSetup() can recognise a peer's doorbell, for which it
+// reads this process's /proc. An unrecognised doorbell would stay in the
+// socket, and delay all later messages.
 bool RecognizesEventFds();
 
 struct ReceivedSetup {
   SetupMessage message;
   // A descriptor of shared memory: anonymous, or a file in a memory file
-  // system. System calls on it therefore never block. In kDoorbell, an eventfd.
-  // Set only if HasDescriptor().
+  // system. In kDoorbell, an eventfd. System calls on such descriptors never
+  // block. Set only if HasDescriptor().
   progress::ForeignFd fd;
 };
 
-// Sends `message` with a duplicate of `fd`, or with none if `fd` is negative.
-// Does not block: returns RESOURCE_EXHAUSTED, and sends nothing, if the socket
-// is full. Returns UNAVAILABLE if the peer has hung up.
+// Sends `message` with a duplicate of `fd`, or without a descriptor if `fd` is
+// negative. Does not block: if the socket is full, sends nothing and returns
+// RESOURCE_EXHAUSTED. Returns UNAVAILABLE if the peer has hung up.
 absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 
 // Receives a message, without blocking. Returns NOT_FOUND if there is none,
 // UNAVAILABLE if the peer has hung up, and RESOURCE_EXHAUSTED if this process
-// has no descriptor left. Returns another error if the message does not have
-// exactly the descriptors of its kind: one, of shared memory or of an eventfd,
-// or none. After an error the message is still in the socket, and its
-// descriptors are closed with the socket.
+// has no descriptor left. Returns another error if the message has other
+// descriptors than its kind requires: one of shared memory, one of an eventfd,
+// or none. After an error the message stays in the socket. Closing the socket
+// closes the message's descriptors.
 absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket);
 
 }  // namespace shm

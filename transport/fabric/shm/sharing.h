@@ -20,14 +20,14 @@ namespace shm {
 struct Sharing {
   // The arena that this side lends from: the one for the peer's user.
   std::shared_ptr<Arena> arena;
-  // True if each side copies from the other's memory, and uses nothing in
-  // place. A peer of another user could change memory while the application
-  // parses it, and could keep lent memory.
+  // True if each side copies the bytes that the other lends. Without copies, a
+  // peer of another user could change memory while the application parses it,
+  // and could keep lent memory.
   bool copies = false;
   // The reason for copying, for people. Empty if the sides do not copy.
   std::string reason;
-  // The access with which this side opens devices' memory that the peer lends.
-  // Null if this side opens none, and lends none.
+  // The access by which this side opens device memory that the peer lends. If
+  // null, this side opens and lends no device memory.
   memory::DeviceAccess* devices = nullptr;
   // True if the peer opens devices' memory that this side lends.
   bool peer_opens_devices = false;

@@ -1,5 +1,5 @@
-// The connection of the tcp fabric: plain TCP or TLS, as its owner has
-// negotiated. The fabric opens no sockets of its own.
+// The connection of the tcp fabric, as its owner has negotiated: plain TCP or
+// TLS. The fabric opens no sockets of its own.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_BYTE_STREAM_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_BYTE_STREAM_H_

@@ -37,12 +37,12 @@ class Endpoint : public fabric::Endpoint {
   // Processes incoming bytes. Breaks the endpoint if they are not a sequence of
   // units.
   void OnBytes(absl::Span<const uint8_t> bytes);
-  // Returns the memory into which the next bytes are to be received, if they
-  // belong to a read. Otherwise returns an empty span. Valid until the next
-  // call.
+  // Returns the memory into which the owner should receive the next bytes, if
+  // these bytes belong to a read. Otherwise returns an empty span. Valid until
+  // the next call.
   absl::Span<uint8_t> place();
-  // Processes incoming bytes that the caller has received into the beginning of
-  // place(), without a copy.
+  // Processes bytes that the owner has received into the beginning of place().
+  // Makes no copy.
   void OnPlaced(size_t size);
   // Ends the write in flight, and starts the next one if anything waits.
   void OnWritten();
@@ -88,13 +88,13 @@ class Endpoint : public fabric::Endpoint {
   // Writes everything that is queued, unless a write or a batch is in progress.
   void WriteQueued();
 
-  // The functions below consume the beginning of `bytes`, and return how many
-  // bytes they have consumed.
+  // The functions below consume bytes from the beginning of `bytes`, and return
+  // the number of consumed bytes.
   size_t TakeHeader(absl::Span<const uint8_t> bytes);
   size_t TakeBody(absl::Span<const uint8_t> bytes);
   size_t TakeReadData(absl::Span<const uint8_t> bytes);
-  // Counts received bytes of the unit in flight. After the last one, ends the
-  // read of the unit.
+  // Counts received bytes of the incoming unit's read. Ends the read after the
+  // last byte.
   void CountReadData(size_t size);
   void OnUnit(absl::Span<const uint8_t> body);
   void AcceptRead(uint64_t cookie, const ReadRequest& request);
@@ -105,8 +105,9 @@ class Endpoint : public fabric::Endpoint {
   bool AddPart(const UnitHeader& header, const memory::Payload& payload,
                size_t offset);
   Exposure Keep(uint64_t key, const memory::Payload& payload);
-  // Ends the read that waits for the incoming unit. Breaks the endpoint if an
-  // answer has no read. Drops a push for which no read waits.
+  // Ends the read that waits for the incoming unit. Breaks the endpoint if the
+  // unit is an answer for which no read waits. Drops a push for which no read
+  // waits.
   void FinishRead(const absl::Status& status);
   void Break(const absl::Status& cause);
 

@@ -26,7 +26,8 @@ enum class UnitType : uint8_t {
 };
 
 // A header is: length of the body u32, type u8, three zero bytes, cookie u64.
-// The cookie is the reader's number of a read, or the region's key of a push.
+// In a read and its answer, the cookie is the reader's number of the read. In a
+// push, the cookie is the region's key.
 constexpr size_t kUnitHeaderBytes = 16;
 constexpr size_t kReadBodyBytes = 20;
 constexpr size_t kMaxPacketBytes = 64 * 1024;

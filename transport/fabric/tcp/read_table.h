@@ -21,8 +21,8 @@ namespace tcp {
 // Marks the key of a region whose first chunk is pushed.
 constexpr uint64_t kPushed = uint64_t{1} << 63;
 
-// Reads that were requested from the peer, and reads of chunks that the peer
-// pushes without a request. Does no I/O. Not thread-safe.
+// The reads of one side: reads that were requested from the peer, and reads of
+// chunks that the peer pushes without a request. Does no I/O. Not thread-safe.
 class ReadTable {
  public:
   struct Read {
@@ -31,9 +31,9 @@ class ReadTable {
   };
 
   bool empty() const { return requested_.empty() && expected_.empty(); }
-  // Adds a read of a chunk that the peer pushes, if the push has yet to come.
-  // Returns false if the chunk must be requested, because it is not pushed, or
-  // because it was dropped when no read waited.
+  // Adds a read for a chunk that the peer will push. Returns false if the chunk
+  // must be requested instead: the peer does not push the chunk, or the push
+  // was dropped because no read waited.
   bool Expect(const RemotePart& part, uint64_t offset, const Read& read);
   // Adds a read. Returns its number, for the request.
   uint64_t Request(const Read& read);

@@ -13,17 +13,17 @@ namespace fabric {
 namespace tcp {
 
 // Receives once from `fd`, and passes the bytes to `endpoint`. The kernel
-// writes the bytes of a large message straight to the memory of its read; other
-// bytes go through a buffer of the thread. Returns the number of bytes. Returns
-// 0 if no bytes are available. Returns UNAVAILABLE at the end of the stream,
-// and if the connection is broken. Does not block.
+// writes the bytes of a large message directly into the destination of its
+// read. Other bytes go through a buffer of the thread. Returns the number of
+// bytes. Returns 0 if no bytes are available. Returns UNAVAILABLE at the end of
+// the stream, and if the connection is broken. Does not block.
 absl::StatusOr<size_t> Receive(int fd, Endpoint* endpoint);
 
 // Receives once, and drops the bytes. Returns as Receive() does.
 absl::StatusOr<size_t> Discard(int fd);
 
-// The smallest room of a Receive(), in bytes. If Receive() returns fewer bytes,
-// the socket was empty.
+// The smallest buffer, in bytes, with which Receive() calls the kernel. If
+// Receive() returns fewer bytes, the socket was empty.
 constexpr size_t kLeastRoom = 1024;
 
 }  // namespace tcp

@@ -18,7 +18,7 @@ namespace penstock {
 namespace fabric {
 namespace tcp {
 
-// Units that wait for the write in flight, as pieces. Small units share a
+// Units to send after the write in flight, as pieces. Small units share a
 // piece. Not thread-safe.
 class UnitQueue {
  public:

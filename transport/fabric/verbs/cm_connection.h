@@ -103,7 +103,7 @@ class CmConnection : public CmHandler, public Supervised {
   // are in flight. Therefore call Post() after requests have ended, even if
   // none were added.
   void Post(SendQueue* queue);
-  // Returns true once when the supervisor wants a signaled probe posted.
+  // Returns true once after the supervisor has requested a signaled probe.
   bool TakeProbeRequest() { return wants_probe_.exchange(false); }
 
   ibv_context* device() const override { return id_->verbs; }
