@@ -15,8 +15,8 @@
 namespace penstock {
 namespace {
 
-// Makes BuildAndStart() fail, by a port that cannot be bound. gRPC offers no
-// other way.
+// Makes BuildAndStart() fail, by adding a port that cannot be bound. gRPC
+// offers no other way.
 void Refuse(grpc::ServerBuilder* builder) {
   builder->AddListeningPort(
       "unix:/dev/null/penstock-is-required-but-not-usable",
@@ -53,9 +53,9 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
 
 namespace {
 
-// Returns a report that says that connections are unknown because of
-// `mismatch`. Connections are found through gRPC's internals, which may differ
-// in another release.
+// Returns a report which says that connections are unknown, because of
+// `mismatch`. Penstock finds connections through gRPC's internals, which may
+// differ in another release.
 PathReport MismatchReport(const char* mismatch) {
   PathReport report;
   report.path = "http2";

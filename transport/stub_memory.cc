@@ -21,9 +21,9 @@ void GiveBack(void* share) { delete static_cast<Share*>(share); }
 // The process for which the pool serves slices, not its children; 0: none yet.
 std::atomic<pid_t> served{0};
 
-// Forwards each call to gRPC's own CoreCodegenInterface, through which gRPC's
-// C++ calls its core. Allocates slices from the pool if possible. Methods are
-// in the order of the interface.
+// Forwards each call to gRPC's own CoreCodegenInterface, the interface through
+// which gRPC's C++ calls its core. Allocates slices from the pool if possible.
+// Methods are in the order of the interface.
 class PooledCodegen final : public grpc::CoreCodegenInterface {
  public:
   explicit PooledCodegen(grpc::CoreCodegenInterface* inner) : inner_(inner) {}

@@ -39,8 +39,8 @@ void SayLateOnce() {
   (void)early;
 }
 
-// Logs bad settings of the process, once. Without this call a bad setting would
-// be read, and logged, only when a thread first waits.
+// Logs bad settings of the process, once. Otherwise a bad setting would be
+// logged only when a thread first waits.
 void CheckProcessSettingsOnce() {
   static const bool good = [] {
     const absl::Status all[] = {
@@ -69,14 +69,14 @@ pid_t StagingProcess() {
   return process;
 }
 
-// Allocates memory for staging. Returns null in the child of a fork, where a
-// thread that the child does not have may hold the pool's lock.
+// Allocates memory for staging. Returns null in the child of a fork, because a
+// thread of the parent may have held the pool's lock.
 std::shared_ptr<uint8_t> AllocateStaging(size_t bytes) {
   return getpid() == StagingProcess() ? AllocateFromPool(bytes) : nullptr;
 }
 
-// Lets stubs use the pool in a process with a channel or server that may use
-// shared memory. In other processes, stubs stay as they are.
+// Makes stubs allocate from the pool if the channel or server may use shared
+// memory. In other processes, stubs keep gRPC's allocator.
 void PlaceStubMemory(const Settings& settings) {
   if (MayShare(settings)) {
     (void)StagingProcess();

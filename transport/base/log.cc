@@ -96,13 +96,13 @@ bool SetLevel(const std::string& text, spdlog::logger* logger) {
 // Leaked, because threads that outlive main() may log.
 std::atomic<spdlog::logger*> current{nullptr};
 
-// Makes the child of a fork create another logger. The parent's logger may be
-// locked for ever in the child, by a thread that was logging.
+// Makes the child of a fork create another logger. A thread of the parent may
+// have held the lock of the parent's logger.
 void ForgetLoggerInChild() { current.store(nullptr); }
 
-// Registers before main(). If the first log call registered the handler, a
-// child that is forked meanwhile would wait for that thread. Fails only if
-// memory runs out.
+// Registers before main(). If the first log call did this instead, a child that
+// is forked meanwhile would wait forever for the thread that registers. Fails
+// only if memory runs out.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
 
 void Log(Level level, absl::string_view text);

@@ -42,8 +42,8 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
     return absl::FailedPreconditionError(absl::StrCat(operation, ": ", why));
   };
   if (!S_ISREG(status.st_mode)) return refused("it is not a regular file");
-  // Refuses another user's file, which may be there if others can write to the
-  // folder.
+  // Refuses another user's file. Such a file may exist if others can write to
+  // the folder.
   if (status.st_uid != geteuid()) return refused("it is another user's");
   if (status.st_nlink != 1) return refused("the file has other names, too");
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -69,8 +69,8 @@ FileSizeSignalBlock::FileSizeSignalBlock() {
 FileSizeSignalBlock::~FileSizeSignalBlock() {
   const sigset_t signals = FileSizeSignal();
   const timespec at_once = {0, 0};
-  // A write of this thread may have raised SIGXFSZ, which is pending for this
-  // thread only. Removes that signal before unblocking it.
+  // Removes a pending SIGXFSZ before unblocking the signal. A write of this
+  // thread may have raised it, for this thread only.
   while (!was_pending_ && sigtimedwait(&signals, nullptr, &at_once) < 0 &&
          errno == EINTR) {
   }

@@ -20,18 +20,18 @@ bool Write(int fd, absl::string_view line) {
          static_cast<ssize_t>(line.size());
 }
 
-// Opens standard error, a pipe or a terminal, once more without blocking, and
+// Opens standard error, a pipe or a terminal, again in non-blocking mode, and
 // writes the line. Setting O_NONBLOCK on the existing descriptor would affect
-// everybody who shares the open file description.
+// every process that shares the open file description.
 bool WriteAnew(absl::string_view line) {
   const UniqueFd own(
       open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (own.valid()) return Write(own.get(), line);
   if (errno == ENXIO) return false;  // a pipe whose reader is gone
-  // Writes to the existing descriptor, because there is no /proc, no descriptor
-  // is left, or the file is another user's. A pipe that polls as writable has
-  // room for PIPE_BUF bytes, so the write blocks only if another writer comes
-  // first.
+  // Writes to the existing descriptor, because opening again has failed: there
+  // is no /proc, no descriptor is left, or the file is another user's. A
+  // writable pipe has room for PIPE_BUF bytes, so the write blocks only if
+  // another process writes first.
   pollfd room = {STDERR_FILENO, POLLOUT, 0};
   return poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0 &&
          Write(STDERR_FILENO, line);

@@ -17,8 +17,9 @@ namespace {
 // session's end. After that time the rest of the output is dropped.
 constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
-// Limits how long frames are deferred if no other frame takes them along. Until
-// then, the peer keeps the messages that these frames release.
+// Limits how long frames are deferred. The peer keeps the messages that these
+// frames release until then. Other frames usually take deferred frames along
+// earlier.
 constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace {
 // sends one message after another.
 constexpr absl::Duration kIdleTime = absl::Seconds(5);
 
-// Calls FreeIdle() after kIdleTime. Returns false if no thread can be had for
-// the timer.
+// Calls FreeIdle() after kIdleTime. Returns false if the timer's thread cannot
+// be started.
 bool LookLater() {
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) return false;

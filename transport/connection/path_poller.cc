@@ -75,8 +75,8 @@ void PathPoller::Schedule(int polls) {
 }
 
 void PathPoller::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
-  // Polls even without input: a path may have asked for a poll, as verbs does
-  // to probe its device.
+  // Polls even if there is no input, because a path may have requested a poll.
+  // For example, verbs requests a poll to probe its device.
   owner_->PollPath();
   {
     base::MutexLock lock(mu_);
@@ -92,8 +92,8 @@ void PathPoller::OfferToGiveUp() {
   relief_id_ = relief_->Add(owner_);
 }
 
-// Withdraws the offer to give up the path. In a forked child, the present
-// PathRelief does not have the parent's offers.
+// Withdraws the offer to give up the path. In a forked child, the current
+// PathRelief has no offers of the parent.
 void PathPoller::WithdrawOffer() {
   if (relief_ == nullptr) return;
   if (relief_ == paths::PathRelief::Get()) relief_->Remove(relief_id_);

@@ -119,8 +119,8 @@ absl::Status Copier::InLane(absl::Span<const abi::Event> after, Run run) {
                             "wait for another stream");
   }
   if (copied.ok()) copied = run(lane->get());
-  // Waits for an event that lets the thread sleep; cuStreamSynchronize() would
-  // spin.
+  // Waits for an event during which the thread sleeps. cuStreamSynchronize()
+  // would spin.
   if (copied.ok()) {
     copied = device_->Check(api->EventRecord((*lane)->mark(), stream),
                             "record an event");
@@ -133,7 +133,7 @@ absl::Status Copier::InLane(absl::Span<const abi::Event> after, Run run) {
     lanes_.GiveBack(*std::move(lane));
     return copied;
   }
-  // Waits for the copies that were queued before the error, and may still be
+  // Waits for copies that were queued before the error and may still be
   // running.
   (void)api->StreamSynchronize(stream);
   lanes_.Drop(*std::move(lane));

@@ -53,8 +53,8 @@ absl::StatusOr<memory::OpenAllocation> OpenAllocations::Open(
 OpenAllocations::Entries::iterator OpenAllocations::FindLocked(
     const std::string& name) {
   for (;;) {
-    // Looks the entry up after each wait, because it may have been erased
-    // meanwhile.
+    // Looks up the entry again after each wait, because the entry may have been
+    // erased.
     const auto entry = entries_.find(name);
     if (entry == entries_.end() || entry->second.is_open) return entry;
     settled_.wait(mu_);
@@ -86,8 +86,8 @@ void OpenAllocations::Drop(Entries::iterator entry) {
     if (--entry->second.shares > 0) return;
     closed = std::exchange(entry->second, Entry());
   }
-  // Ends the declaration before closing the memory: afterwards another
-  // allocation may have the same addresses.
+  // Ends the declaration before closing the memory, because another allocation
+  // may get the same addresses afterwards.
   closed.declared.reset();
   closed.mapping = Mapping();
   base::MutexLock lock(&mu_);

@@ -16,11 +16,11 @@ class OwnedBlocks::Use {
         fork_count_(progress::ForkCount()) {}
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-  // Removes the entry before the block is freed: afterwards another block may
-  // get the same address.
+  // Removes the entry before freeing the block, because another block may get
+  // the same address afterwards.
   ~Use() {
-    // Takes no lock in a child, where a thread of the parent may hold the lock
-    // for ever.
+    // Takes no lock in a forked child, because a thread of the parent may have
+    // held the lock.
     if (fork_count_ != progress::ForkCount()) return;
     base::MutexLock lock(&table_->mu_);
     table_->used_.erase(memory_->get());

@@ -11,8 +11,7 @@ void Peers::Reach(Device* other) {
   if (!entered.ok()) return;
   Api* const api = device_->api();
   int can = 0;
-  // Returns without a report after an error: Check() remembers an error that
-  // loses the device.
+  // Ignores an error here. Check() remembers an error that loses the device.
   if (!device_
            ->Check(api->DeviceCanAccessPeer(&can, device_->id(), other->id()),
                    "ask which devices it reaches")

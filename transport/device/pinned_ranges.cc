@@ -10,8 +10,8 @@ namespace device {
 namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
-// The smallest range that is pinned, in bytes. Shorter ranges may share pages
-// with others, and copying them through a slot costs no more than looking up
+// The smallest range that is pinned, in bytes. A shorter range may share pages
+// with other memory. Copying it through a slot costs no more than looking up
 // the pin.
 constexpr size_t kMinRangeBytes = 64 * 1024;
 

@@ -176,8 +176,7 @@ absl::StatusOr<memory::OpenAllocation> ProcessDevices::Open(
   if (!decoded->is_own) {
     return open_.Open(handle, [&] { return MapForeign(name); });
   }
-  // Looks the memory up each time, because it may have been freed since the
-  // last time.
+  // Looks up the memory each time, because it may have been freed meanwhile.
   absl::StatusOr<Mapping> own = FindOwn(name);
   if (!own.ok()) return own.status();
   return open_.Open(

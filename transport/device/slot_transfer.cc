@@ -17,8 +17,8 @@ SlotTransfer::SlotTransfer(Device* device, Lane* lane, bool to_host,
 absl::Status SlotTransfer::Run() {
   Add(pipeline_.Start());
   while (!pipeline_.finished()) {
-    // Runs the CPU's copies here, and not in Add(), which has queued the
-    // device's next copies before. Both then run in parallel.
+    // Runs the CPU's copies here. Add() has queued the device's next copies
+    // before, so that both run in parallel.
     if (!for_cpu_.empty()) {
       const Step step = for_cpu_.front();
       for_cpu_.pop_front();

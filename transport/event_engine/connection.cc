@@ -8,8 +8,8 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limits the attempts to ring a peer whose doorbell has not come yet, and sets
-// the pause between them. A doorbell comes right after the path's set-up.
+// Limit the attempts to ring a peer whose doorbell has not arrived yet, and the
+// pause between them. A doorbell arrives right after the path's set-up.
 constexpr int kMaxNudges = 200;
 constexpr absl::Duration kNudgePause = absl::Milliseconds(1);
 
@@ -20,8 +20,8 @@ class Connection::Section {
   explicit Section(Connection* connection) : connection_(connection) {
     connection_->mu_.Lock();
   }
-  // Gives the callbacks to the crew, so that this thread can poll again. A
-  // thread of the crew runs them itself next.
+  // Gives the callbacks to the crew, so that this thread can poll again. If
+  // this thread belongs to the crew, it runs them next.
   ~Section() {
     connection_->mu_.AssertHeld();
     connection_->SettleLocked(&ended_);
@@ -183,9 +183,9 @@ void Connection::OnTcpRead(const absl::Status& status) {
   TakeTcpLocked(status);
 }
 
-// Polls the path before TCP's bytes are interpreted: if the peer has moved,
-// they mean something else. Once TCP has ended, the poll returns everything
-// that the peer sent over the path.
+// Polls the path before interpreting TCP's bytes, because these mean something
+// else if the peer has moved. After TCP's end, the poll returns everything that
+// the peer sent over the path.
 void Connection::TakeTcpLocked(const absl::Status& status) {
   while (stream_.Poll()) continue;
   if (!status.ok()) return FailLocked(status);
@@ -217,8 +217,9 @@ void Connection::FailLocked(const absl::Status& status) {
   if (failure_.ok()) failure_ = status;
 }
 
-// Repeats the steps until nothing is left: a later step may lose the path after
-// the step that handles a loss. TCP must carry no other bytes before the mark.
+// Repeats the steps until nothing is left, because a step may lose the path
+// after the step that handles losses. TCP must carry no other bytes before the
+// mark.
 void Connection::SettleLocked(Ended* ended) {
   do {
     SettleOnceLocked(ended);
@@ -235,8 +236,8 @@ bool Connection::HasUnhandledEndLocked() {
 void Connection::SettleOnceLocked(Ended* ended) {
   if (!stream_.error().ok()) FailLocked(stream_.error());
   if (stream_.has_lost_path()) LeavePathLocked();
-  // Stops polling the path after a failure. Otherwise its input would keep a
-  // thread awake until gRPC destroys the endpoint.
+  // Stops polling the path after a failure. Otherwise the path's input would
+  // keep a thread awake until gRPC destroys the endpoint.
   if (!failure_.ok()) watch_.reset();
   if (stream_.on_path() && !announced_) {
     announced_ = true;
@@ -310,8 +311,8 @@ void Connection::WriteTcpLocked(Ended* ended) {
   }
 }
 
-// Reads TCP even while the path carries all bytes, because TCP's end is the
-// connection's end. Reads on only when the earlier bytes are consumed.
+// Reads TCP even while the path carries all bytes, because the end of TCP is
+// the end of the connection. Reads more only once earlier bytes are consumed.
 void Connection::ReadTcpLocked() {
   while (tcp_ != nullptr && failure_.ok() && !reads_tcp_ &&
          !stream_.has_due() && stream_.error().ok()) {

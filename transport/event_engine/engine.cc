@@ -37,9 +37,10 @@ absl::optional<Settings> SettingsOf(const EndpointConfig& config) {
   return all_settings()->all[index];
 }
 
-// The functions that gRPC gave to a listener. gRPC frees what `on_accept` uses
-// when `on_shutdown` runs. Therefore each wrapping that may call Accept() has a
-// reference, and the last reference calls `on_shutdown`.
+// The functions that gRPC gave to a listener. gRPC frees the objects that
+// `on_accept` uses when `on_shutdown` runs. Therefore each accepted connection
+// that may call Accept() holds a reference, and the last reference calls
+// `on_shutdown`.
 class Acceptor {
  public:
   Acceptor(EventEngine::Listener::AcceptCallback on_accept,
@@ -57,8 +58,8 @@ class Acceptor {
     }
     on_accept_(*std::move(endpoint), std::move(allocator));
   }
-  // Notes that the inner listener accepts nothing more. Call this before the
-  // inner listener's reference is dropped.
+  // Records that the inner listener accepts no more connections. Call before
+  // the inner listener's reference is dropped.
   void ShutDown(absl::Status status) {
     status_ = std::move(status);
     is_shut_down_ = true;

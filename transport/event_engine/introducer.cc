@@ -96,11 +96,11 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
     status.ok() ? HandOver() : Refuse(status);
   }
 
-  // Seeks a path by `seek`. With `is_required`, gRPC gets the endpoint only
-  // after the first attempt.
+  // Tries to get a path by `seek`. If `is_required`, gRPC gets the endpoint
+  // only after the first attempt.
   void SeekPath(bool is_required, Connection::Seek seek) {
-    // Hands over before the attempt, which calls back on another thread and
-    // also uses done_.
+    // Gives the endpoint to gRPC before the attempt, because the attempt calls
+    // back on another thread and also uses done_.
     if (!is_required) HandOver();
     connection_->SeekPath(
         std::move(seek),
@@ -203,8 +203,8 @@ void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
   if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings_), may);
   wrapping->SeekPath(
       IsRequired(settings_),
-      // Weak, because a connection may outlive its listener, whose name must
-      // then be free.
+      // Weak, because a connection may outlive its listener. The listener's
+      // name must be free then.
       [weak = std::weak_ptr<MeetingPlace>(place), local = *local,
        peer = *peer](fabric::ConnectCallback found)
           -> std::unique_ptr<fabric::PendingConnect> {

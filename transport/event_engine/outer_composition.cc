@@ -19,7 +19,7 @@ constexpr char kRemedy[] =
 using Metadata = grpc_metadata[GRPC_METADATA_CREDENTIALS_PLUGIN_SYNC_MAX];
 
 // Called by gRPC before each call. Adds no metadata. Fails if `state` is not
-// null, which means that Penstock is required.
+// null, that is, if Penstock is required.
 int GetMetadata(void* state, grpc_auth_metadata_context,
                 grpc_credentials_plugin_metadata_cb, void*, Metadata,
                 size_t* count, grpc_status_code* status, const char** error) {

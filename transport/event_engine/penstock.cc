@@ -39,8 +39,7 @@ class EngineCredentials final : public grpc::ChannelCredentials {
         number_(event_engine::InternSettings(settings)) {}
 
  private:
-  // Named through the derived class, which has access to the protected
-  // function.
+  // Named through the derived class, which may access the protected function.
   static grpc_channel_credentials* CoreOf(grpc::ChannelCredentials* wrapped) {
     return (wrapped->*&EngineCredentials::c_creds)();
   }
@@ -126,8 +125,8 @@ std::vector<PathReport> Reports(bool of_clients) {
 
 }  // namespace
 
-// Reports all connections: gRPC's public headers do not tell which channel or
-// server has a connection.
+// Reports all connections of the process, because gRPC's public headers do not
+// tell which channel or server owns a connection.
 std::vector<PathReport> DescribePaths(grpc::Channel&) { return Reports(true); }
 std::vector<PathReport> DescribePaths(grpc::Server&) { return Reports(false); }
 

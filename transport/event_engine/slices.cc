@@ -32,8 +32,7 @@ grpc_slice SliceOf(const memory::Bytes& bytes) {
 
 memory::Bytes BytesOf(Slice slice) {
   auto owner = std::make_shared<Slice>(std::move(slice));
-  // Reads the address after the move, because a short slice holds its bytes
-  // inline.
+  // Reads the address after the move, because a short slice contains its bytes.
   const uint8_t* const data = owner->data();
   const size_t size = owner->size();
   return memory::Bytes{data, size, std::move(owner)};

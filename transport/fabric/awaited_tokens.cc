@@ -52,16 +52,15 @@ bool AwaitedTokens::Keep(const std::string& name,
                          std::shared_ptr<Attempt> attempt) {
   base::MutexLock lock(&mu_);
   std::shared_ptr<Attempt>& place = waiting_[name];
-  // Accepts the name if its previous attempt was cancelled, but is not
-  // forgotten yet.
+  // Accepts the name if its previous attempt was cancelled but not removed yet.
   if (place != nullptr && place->pending()) return false;
   place = std::move(attempt);
   return true;
 }
 
 void AwaitedTokens::Forget(const std::string& name, const Attempt* attempt) {
-  // Does nothing in a forked child, where there may be no thread to release the
-  // lock.
+  // Does nothing in a forked child, where a thread of the parent may have held
+  // the lock.
   if (fork_count_ != progress::ForkCount()) return;
   std::shared_ptr<Attempt> forgotten;  // destroyed after the lock is released,
                                        // with its callback
@@ -77,8 +76,8 @@ std::shared_ptr<Attempt> AwaitedTokens::Take(const std::string& name,
   base::MutexLock lock(&mu_);
   auto it = waiting_.find(name);
   if (it == waiting_.end() || !it->second->pending()) return nullptr;
-  // Keeps the attempt without a proof: a peer that knows only the name must not
-  // use the token up.
+  // Keeps the attempt if the proof fails, because a peer that knows only the
+  // name must not use up the token.
   if (proof && !proof(*it->second)) return nullptr;
   std::shared_ptr<Attempt> attempt = std::move(it->second);
   waiting_.erase(it);

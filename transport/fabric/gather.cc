@@ -45,8 +45,8 @@ std::vector<Stretch> DivideIntoParts(const memory::Payload& payload,
   std::stable_sort(largest.begin(), largest.end(), [&](size_t a, size_t b) {
     return pieces[a].size > pieces[b].size;
   });
-  // Searches for the largest number of pieces that may stay in place. More
-  // pieces in place make more stretches.
+  // Searches for the largest number of pieces that may stay uncopied. More
+  // uncopied pieces make more stretches.
   size_t fit = 0;
   size_t too_many = largest.size();
   while (too_many - fit > 1) {

@@ -21,9 +21,8 @@ constexpr grpc_context_index kSlot = GRPC_CONTEXT_TRAFFIC;
 
 void Delete(void* shared) { delete static_cast<Shared*>(shared); }
 
-// A reference to destinations. Drops the reference only after the locks are
-// released, because the destructor of the destinations may call the program's
-// code.
+// A reference to destinations. Their destructor may call the program's code, so
+// this object drops the reference only when the thread holds no locks.
 struct Held {
   explicit Held(Shared shared) : destinations(std::move(shared)) {}
   ~Held() {

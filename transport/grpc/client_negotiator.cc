@@ -65,11 +65,11 @@ void ClientNegotiator::TakeOverClientLocked(uint8_t version, size_t consumed) {
     Unref();
   });
   Transport* transport = opened_;
-  // Keeps the transport until Start() returns, because a shutdown may drop all
-  // other references.
+  // Keeps the transport until Start() returns. A shutdown may drop all other
+  // references.
   transport->Ref();
-  // Starts outside the lock, because received bytes may settle the transport at
-  // once.
+  // Starts without the lock, because the transport may report its result within
+  // Start().
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           grpc_core::NewClosure([transport](grpc_error_handle) {
                             transport->Start();

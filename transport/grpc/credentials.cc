@@ -22,8 +22,8 @@ grpc_core::UniqueTypeName CredentialsType() {
   return factory.Create();
 }
 
-// The channel argument with a channel's settings. An argument stays visible
-// even if gRPC wraps our credentials in others. Compared by value, so that
+// The channel argument with a channel's settings. gRPC still finds an argument
+// after wrapping Penstock's credentials in others. Compared by value, so that
 // channels with equal settings share connections.
 constexpr char kSettingsArg[] = "penstock.internal.settings";
 const grpc_arg_pointer_vtable kSettingsVtable = {
@@ -66,9 +66,9 @@ class PenstockCredentials : public grpc_channel_credentials {
         inner_->duplicate_without_call_credentials(), settings_);
   }
 
-  // Replaces these credentials in the channel's arguments by the inner
-  // credentials, because gRPC asks credentials for their type (xDS), compares
-  // credentials, and removes call credentials from them. If the application has
+  // Replaces these credentials by the inner credentials in the channel's
+  // arguments. gRPC asks the credentials there for their type (xDS), compares
+  // them, and removes call credentials from them. If the application has
   // composed call credentials with these credentials, the composite stays in
   // the arguments.
   grpc_core::ChannelArgs update_arguments(
@@ -78,9 +78,9 @@ class PenstockCredentials : public grpc_channel_credentials {
       args = args.SetObject(inner_);
     }
     args = inner_->update_arguments(std::move(args));
-    // Keeps the Penstock settings that the inner credentials have already,
-    // perhaps within a composite. The program's own settings override settings
-    // that the preloaded stub would add.
+    // Keeps settings that the inner credentials already have, perhaps within a
+    // composite. The program's settings thus override settings that the
+    // preloaded stub would add.
     if (args.GetPointer<Settings>(kSettingsArg) != nullptr) return args;
     return args.SetObject<grpc_core::ClientChannelFactory>(factory).Set(
         kSettingsArg, grpc_core::ChannelArgs::Pointer(new Settings(settings_),
@@ -121,8 +121,9 @@ ChannelFactory::CreateSubchannel(const grpc_resolved_address& address,
       new_args.SetObject(std::move(security)));
 }
 
-// Gives access to the protected AsSecureCredentials(). A pointer to the member
-// that is taken through a derived class works for any object of the base class.
+// Gives access to the protected AsSecureCredentials(). A derived class may take
+// a pointer to this member, and the pointer works for any object of the base
+// class.
 struct Access : public grpc::ChannelCredentials {
   using grpc::ChannelCredentials::AsSecureCredentials;
 };

@@ -44,8 +44,8 @@ struct ChannelData {
 // batches and closures of a call run one after another.
 //
 // A message may arrive before the metadata that names its encoding. The end of
-// a call may arrive before the call's message. This object holds an early
-// closure until its turn, and releases the call combiner meanwhile.
+// a call may arrive before the call's message. This object delays such an early
+// closure, and releases the call combiner meanwhile.
 class CallData {
  public:
   CallData(const ChannelData& channel, const grpc_call_element_args& args)
@@ -111,9 +111,9 @@ class CallData {
   grpc_metadata_batch* metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
   uint32_t* flags_ = nullptr;
-  // The closures that gRPC calls instead of the original closures. Each on_*_
-  // ends by calling the original closure in then_*_. A then_*_ is null if gRPC
-  // awaits no such closure.
+  // The closures that gRPC calls instead of the application's. Each on_*_ ends
+  // by calling the replaced closure in then_*_. A then_*_ is null if there is
+  // no such closure.
   grpc_closure on_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;
@@ -167,8 +167,8 @@ uint64_t CallData::Limit(uint64_t compressed_bytes) const {
                   kDecompressedPerByte * compressed_bytes);
 }
 
-// Returns the error with gRPC's text, because programs recognise the error by
-// the text.
+// Returns the error with the same text as gRPC, because programs recognise the
+// error by its text.
 grpc_error_handle CallData::TooLong(uint64_t compressed_bytes,
                                     uint64_t most) const {
   const std::string text =

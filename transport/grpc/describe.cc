@@ -25,10 +25,10 @@ using grpc_core::channelz::ServerNode;
 using grpc_core::channelz::SocketNode;
 using grpc_core::channelz::SubchannelNode;
 
-// Gives access to private members of gRPC's classes. An explicit instantiation
-// may name a private member, and its friend function returns the member. (The
-// JSON that channelz renders has the same ids. But rendering reads the traces
-// while gRPC adds to them without a lock, and therefore crashes sometimes.)
+// Gives access to private members of gRPC's classes. C++ lets an explicit
+// instantiation name a private member, and the template's friend function
+// returns the member. The JSON of channelz has the same ids, but rendering the
+// JSON sometimes crashes: gRPC adds to the traces meanwhile without a lock.
 template <typename Tag, typename Tag::Member kMember>
 struct Exposed {
   friend typename Tag::Member MemberOf(Tag) { return kMember; }
@@ -77,8 +77,8 @@ struct ServerSockets {
 };
 template struct Exposed<ServerSockets, &ServerNode::child_sockets_>;
 
-// Returns the ids of the channel's subchannels. Not analyzed: Clang does not
-// understand a lock behind a pointer to a member.
+// Returns the ids of the channel's subchannels. Without thread-safety analysis,
+// because clang does not understand a lock behind a pointer to a member.
 std::set<intptr_t> SubchannelsOf(ChannelNode* channel)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   grpc_core::MutexLock lock(&(channel->*MemberOf(ChildMutex())));

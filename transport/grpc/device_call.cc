@@ -89,11 +89,11 @@ void DeviceCall::KeepUntilReady(Batch* batch) {
   GRPC_CALL_COMBINER_STOP(combiner_, "wait for a device");
 }
 
-// Watches the call combiner for cancellations of the call. gRPC cancels a call
-// with a batch. This filter sees the batch only if it comes from above the
-// filter, but the deadline of a direct channel comes from below. The call
-// combiner reports both kinds of cancellation, once. The combiner holds only
-// the closure that was set last, and calls the earlier closure with OK.
+// Watches the call combiner for cancellations of the call. A cancellation from
+// above arrives in a batch, which this filter sees. A cancellation from below,
+// such as the deadline of a direct channel, does not pass this filter. The call
+// combiner reports both, once. The combiner keeps only the last closure that
+// was set, and calls earlier closures with OK.
 void DeviceCall::WatchCancellation() {
   if (is_watching_.exchange(true)) return;
   GRPC_CALL_STACK_REF(call_stack_, "device's cancellation");
@@ -215,8 +215,8 @@ absl::Status DeviceCall::Prepare(Batch* batch) {
 
 void DeviceCall::StartReceives(Batch* batch) {
   grpc_transport_stream_op_batch_payload* const payload = batch->payload;
-  // Looks up the path only on a server: a client's call has stated already
-  // whether it accepts device slices.
+  // Reads the path only on a server. On a client, the program has already said
+  // whether the call accepts device slices.
   if (batch->recv_initial_metadata && !is_client_) {
     auto& receive = payload->recv_initial_metadata;
     initial_metadata_ = receive.recv_initial_metadata;
@@ -236,8 +236,8 @@ void DeviceCall::StartReceives(Batch* batch) {
   }
 }
 
-// Reads the call's path on a server, to know whether the call accepts device
-// slices.
+// Handles the initial metadata. On a server, reads the call's path, to find out
+// if the call accepts device slices.
 void DeviceCall::OnInitialMetadata(const grpc_error_handle& error) {
   if (error.ok()) {
     const grpc_core::Slice* const path =
@@ -262,9 +262,9 @@ void DeviceCall::OnMessage(const grpc_error_handle& error) {
 }
 
 // Handles the end of the call. Fails the call if a received message was lost,
-// even if the call's status is OK. Ends the wait for a kept message: nobody
-// will read the message. On a server, only this function reports a client's
-// cancellation, a deadline, a lost connection, or Server::Shutdown().
+// even if the call's status is OK. Ends the wait for a kept message, because
+// nobody will read the message. On a server, only this function learns of a
+// client's cancellation, a deadline, a lost connection, or Server::Shutdown().
 void DeviceCall::OnEnd(const grpc_error_handle& error) {
   EndWaiting(error);
   grpc_core::Closure::Run(DEBUG_LOCATION, then_end_,

@@ -88,8 +88,8 @@ const grpc_channel_filter* Filter() {
 void Register(grpc_core::CoreConfiguration::Builder* builder,
               grpc_channel_stack_type type, const grpc_channel_filter* filter) {
   // Registers the stage with a number that puts the filter above all filters
-  // but the server's own. Stages with larger numbers run later, and put their
-  // filters further up.
+  // but the server's own. Stages run in the order of their numbers, and a later
+  // stage puts its filters further up.
   builder->channel_init()->RegisterStage(
       type, std::numeric_limits<int>::max() - 1,
       [filter](grpc_core::ChannelStackBuilder* stack) {

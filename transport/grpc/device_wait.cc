@@ -46,8 +46,8 @@ bool DeviceWait::Ask() {
   return true;
 }
 
-// Ends the wait: runs then_ on gRPC's executor, because `then_` may copy, and
-// other waits depend on this thread.
+// Ends the wait by running `then_` on gRPC's executor. Running `then_` here
+// would delay other waits, because `then_` may copy.
 void DeviceWait::Finish(const grpc_error_handle& error) {
   grpc_core::ExecCtx exec_ctx;
   grpc_core::Executor::Run(then_, error, grpc_core::ExecutorType::DEFAULT,

@@ -36,9 +36,8 @@ EndpointStream::EndpointStream(grpc_endpoint* endpoint,
       this, nullptr);
 }
 
-// Leaves the endpoint to the parent in a forked child. Destroying the endpoint
-// would shut down the socket, which ends the connection for all processes that
-// have the socket.
+// Leaks the endpoint in a forked child. Destroying it would shut down the
+// socket, which ends the connection for the parent, too.
 EndpointStream::~EndpointStream() {
   if (IsForeign()) {
     (void)input_.release();
@@ -58,8 +57,8 @@ void EndpointStream::Read() {
     if (may_have_input_) {
       grpc_core::ExecCtx::Run(DEBUG_LOCATION, &read_outer_, absl::OkStatus());
     } else {
-      // Makes the next Read() try the socket without waiting: gRPC reports this
-      // input only once.
+      // Makes the next Read() try the socket immediately, because gRPC reports
+      // this input only once.
       may_have_input_ = true;
       input_->Notify(&read_outer_);
     }

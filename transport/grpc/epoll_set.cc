@@ -13,12 +13,13 @@ namespace core {
 constexpr int EpollSet::kUnknown;
 constexpr int EpollSet::kNone;
 
-// Changes the entry of `fd` in each candidate. Only the epoll set that contains
-// `fd` accepts the change, which writes the values that gRPC wrote.
+// Makes the same change for `fd` in each candidate. The change writes the
+// values that gRPC wrote. Only the epoll set that contains `fd` accepts the
+// change.
 int FindEpollSet(int fd, grpc_fd* entry) {
   // Limits the searched descriptors. gRPC makes its set before the first
-  // channel. Later descriptors are greater, unless the program had closed many
-  // earlier ones.
+  // channel. The set therefore has a low number, unless the program had many
+  // open descriptors then.
   constexpr int kSearched = 4096;
   epoll_event same = {};
   same.events = EPOLLIN | EPOLLOUT | EPOLLET;
@@ -38,8 +39,8 @@ bool EpollSet::IsKnown() {
   return fd_ != kNone;
 }
 
-// Lets gRPC add a descriptor to its set, and finds the set that has it. The
-// descriptor is a timer that never expires, so it causes no event.
+// Finds the epoll set by adding a descriptor to it through gRPC. The descriptor
+// is a timer that never expires, so it causes no event.
 int EpollSet::Search() const {
   base::UniqueFd timer(
       timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));

@@ -29,7 +29,7 @@ constexpr absl::Duration kDrainLimit = absl::Seconds(20);
 
 // The time for which a busy client still carries calls after its channel has
 // chosen other connections. A thread that has chosen this connection may lose
-// its core before its call begins. The time is a few time slices of a busy
+// its core before its call begins. This time covers a few time slices of a busy
 // scheduler.
 constexpr absl::Duration kLateCalls = absl::Milliseconds(20);
 
@@ -44,8 +44,8 @@ absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
   return absl::UnavailableError(message);
 }
 
-// Returns the streams whose ids satisfy `predicate`. (Closing a stream within
-// ForEach() would change the list.)
+// Returns the streams whose ids satisfy `predicate`. Needed because closing a
+// stream within ForEach() would change the list.
 template <typename Predicate>
 std::vector<Stream*> Select(const StreamList& streams, Predicate predicate) {
   std::vector<Stream*> selected;
@@ -139,8 +139,8 @@ uint32_t Goaway::NextStreamId() {
   return id;
 }
 
-// Makes the channel use other connections, by the same state that gRPC's HTTP/2
-// reports.
+// Makes the channel use other connections, by reporting the same state as
+// gRPC's HTTP/2.
 void Goaway::Leave(const absl::Status& why) {
   TellChannel(GRPC_CHANNEL_TRANSIENT_FAILURE, why);
   if (telling_ != Telling::kUnderWay) CloseBlockedStreams();
@@ -160,8 +160,9 @@ void Goaway::TellChannel(grpc_connectivity_state state,
   AwaitChannel();
 }
 
-// Runs OnChannelTold() after the channel's watchers. gRPC notifies watchers
-// with closures of the ExecCtx, which runs closures in order.
+// Runs OnChannelTold() after the channel's watchers have run. gRPC calls
+// watchers by closures of the ExecCtx, which run in the order in which they
+// were added.
 void Goaway::AwaitChannel() {
   if (!transport_->is_client() || !is_watched_ || telling_ != Telling::kNot ||
       state_.state() == GRPC_CHANNEL_READY) {
@@ -208,7 +209,7 @@ void Goaway::CloseUnseenStreams(uint32_t last_stream) {
 }
 
 // Makes the channel's next connections ping half as often. gRPC's subchannel
-// reads the new interval from the state.
+// reads the new interval from `*state`.
 void Goaway::SlowDown(absl::Status* state) {
   const absl::Duration time = transport_->limits().keepalive.time;
   base::LogError(absl::StrCat(
@@ -229,9 +230,9 @@ void Goaway::EndForPings() {
 
 void Goaway::OnEnded(const absl::Status& cause) {
   drain_timer_.Cancel();
-  // Leaves the channel alone in a forked child, because the channel would
-  // reconnect. The new descriptors would go into the parent's epoll set, which
-  // would then use the child's pointers.
+  // Tells the channel nothing in a forked child, because the channel would
+  // reconnect. The new descriptors would go into the parent's epoll set, and
+  // the parent would use the child's pointers.
   if (!transport_->IsForeign()) TellChannel(GRPC_CHANNEL_SHUTDOWN, cause);
 }
 

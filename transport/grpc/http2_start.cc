@@ -15,9 +15,9 @@ namespace core {
 
 namespace {
 
-// Returns the root cause of `error`. Example: "Trying to connect an http1.x
-// server" if the peer is a web server. The outermost text would always be
-// "Failed parsing HTTP/2".
+// Returns the root cause of `error`. For example, a web server causes "Trying
+// to connect an http1.x server". The outermost text is always "Failed parsing
+// HTTP/2".
 grpc_error_handle CauseOf(grpc_error_handle error) {
   for (;;) {
     const std::vector<absl::Status> causes =

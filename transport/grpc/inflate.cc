@@ -12,7 +12,7 @@ namespace core {
 namespace {
 
 // The bounds of the size of an output slice, in bytes. The first slice is twice
-// as long as the input. Each later slice is twice as long as the slice before.
+// as long as the input, and each later slice twice as long as the previous one.
 constexpr uint64_t kMinBlockBytes = 1024;
 constexpr uint64_t kMaxBlockBytes = 1024 * 1024;
 

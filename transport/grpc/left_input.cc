@@ -16,8 +16,8 @@ namespace {
 // True while the closure of PollOnExecutor() waits for a thread.
 std::atomic<bool> g_scheduled{false};
 
-// Polls all paths until none has input, for at most one turn. Returns true if
-// there may be more input.
+// Polls all paths until none has input, but at most for one turn. Returns true
+// if input may be left.
 bool PollForATurn() {
   progress::PollSet* set = progress::PollSet::Get();
   const absl::Time end =

@@ -44,8 +44,7 @@ class Encoder {
   void Encode(grpc_core::GrpcTimeoutMetadata trait,
               grpc_core::Timestamp deadline) {
     const grpc_core::Duration left = deadline - grpc_core::Timestamp::Now();
-    // Disables numbers for this entry, because each deadline differs from the
-    // others.
+    // Encodes this entry without a number, because each deadline is different.
     SentEntries* const sent = std::exchange(sent_, nullptr);
     PutNumber(trait, static_cast<uint64_t>(left.millis()));
     sent_ = sent;
@@ -124,8 +123,8 @@ class Decoder {
   Decoder(const Slice* block, grpc_metadata_batch* batch)
       : block_(block), batch_(batch) {}
 
-  // Decodes the whole block. Adds the size of the entries that came as numbers
-  // to `*numbered`.
+  // Decodes the whole block. Adds the size of the entries that were encoded as
+  // numbers to `*numbered`.
   absl::Status Decode(const ReceivedEntries& received, size_t max_bytes,
                       size_t* numbered) {
     while (position_ < block_->size() && status_.ok()) {
@@ -140,9 +139,9 @@ class Decoder {
         Fail("metadata of an unknown number");
         break;
       }
-      // The bytes that HTTP/2 counts for each entry in addition to key and
-      // value. Entries that came as numbers are counted too, because one byte
-      // may represent a long entry.
+      // HTTP/2 counts this many bytes for each entry in addition to its key and
+      // value. Entries encoded as numbers are counted too, because one byte may
+      // represent a long entry.
       constexpr size_t kEntryOverhead = 32;
       *numbered += entry->size() + kEntryOverhead;
       if (*numbered > max_bytes) {

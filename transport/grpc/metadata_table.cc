@@ -20,8 +20,8 @@ bool SentEntries::CameBefore(size_t hash) {
 
 SentEntries::Number SentEntries::Find(absl::string_view entry) {
   Number result;
-  // Compares with the key's latest entry first. An entry's first byte is the
-  // number of its key.
+  // First compares with the key's latest entry. The first byte of an entry is
+  // the number of its key.
   const Numbers::value_type*& recent =
       recent_[static_cast<uint8_t>(entry[0]) % kRecentKeys];
   if (recent != nullptr && recent->first == entry) {

@@ -11,10 +11,10 @@
 #include "src/core/lib/gpr/alloc.h"
 #include "transport/grpc/grpc_abi.h"
 
-// A function of libgrpc that Penstock never calls, and whose address it checks.
-// The function's mangled name contains the release of abseil (an inline
-// namespace) and the type of string_view. In a libgrpc that was built with a
-// different abseil, the symbol is missing and null.
+// A function of libgrpc that Penstock never calls. Only its address is checked.
+// The mangled name contains the release of abseil (an inline namespace) and the
+// type of string_view. If libgrpc was built with another abseil, the symbol is
+// missing and null.
 bool grpc_parse_ipv6_hostport(absl::string_view hostport,
                               grpc_resolved_address* address, bool log_errors)
     __attribute__((weak));
@@ -26,10 +26,10 @@ namespace {
 // The result of grpc_version_string() in gRPC 1.51.
 constexpr char kCoreVersion[] = "29.0.0";
 
-// Returns true if the loaded libgrpc was built with our struct layouts.
+// Returns true if the loaded libgrpc has the same struct layouts as this build.
 // Closures and reference counts differ between builds of one release, and a
-// channel stack contains both. Compares libgrpc's size of an empty channel
-// stack with ours.
+// channel stack contains both. Therefore compares the sizes of an empty channel
+// stack.
 bool LaysOutStructsAsWeDo() {
   return grpc_channel_stack_size(nullptr, 0) ==
          GPR_ROUND_UP_TO_ALIGNMENT_SIZE(sizeof(grpc_channel_stack));

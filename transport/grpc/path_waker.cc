@@ -38,8 +38,8 @@ class GrpcWaker : public PathWaker,
         this, nullptr);
     grpc_fd_notify_on_read(fd_, &on_readable_);
   }
-  // Stops the watch. A notification is pending or running, and the last one
-  // releases this object.
+  // Stops the watch. The notification that is pending or running releases this
+  // object.
   void Stop() override {
     base::MutexLock lock(&mu_);
     if (!is_waking_) ReleaseLocked();
@@ -71,10 +71,10 @@ class GrpcWaker : public PathWaker,
     if (stopped_) ReleaseLocked();
   }
 
-  // Gives up the descriptor, which triggers a pending notification, with an
-  // error. Removes the descriptor from gRPC's set explicitly, unlike
-  // grpc_fd_shutdown(): the set would keep it as long as another process has a
-  // duplicate.
+  // Releases the descriptor. A pending notification then runs with an error.
+  // Unlike grpc_fd_shutdown(), removes the descriptor from gRPC's set
+  // explicitly, because the set would keep the descriptor as long as another
+  // process has a duplicate.
   void ReleaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (fd_ == nullptr) return;
     // Leaves the descriptor in the set in a forked child: the set is the

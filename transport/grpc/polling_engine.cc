@@ -41,8 +41,8 @@ gpr_mu** MutexOf(grpc_pollset* pollset) {
 using Source = progress::Turns::Source;
 progress::Turns g_turns;
 
-// The losses of this thread's core. All threads of gRPC share the policy, but
-// each records its own losses.
+// The lost cores of this thread. All threads of gRPC share the policy, but each
+// thread records its own losses.
 thread_local progress::CoreLosses t_losses;
 
 progress::PollingMode Mode() {
@@ -58,9 +58,9 @@ progress::SpinPolicy* Policy() {
   return policy;
 }
 
-// Returns the spin policy for sockets, which is separate from that for paths:
-// events of sockets come later than input of paths, and a policy learns from
-// the times of its waits.
+// Returns the spin policy for sockets. Paths have a policy of their own: a
+// policy learns from the times of its waits, and events of sockets come later
+// than input of paths.
 progress::SpinPolicy* SocketPolicy() {
   static auto* const policy = new progress::SpinPolicy(Mode());
   return policy;
@@ -79,8 +79,9 @@ struct Wait {
 };
 
 // Polls the sockets if their turn is due. Returns true if it has polled them.
-// While a thread sleeps in epoll, events need no turn, and a turn would wait
-// for 30 to 130 us in the queue of epoll1's workers.
+// Takes no turn while a thread sleeps in epoll, because this thread handles
+// events immediately. A turn would then wait for 30 to 130 us in the queue of
+// epoll1's workers.
 bool LookAtSockets(const Wait& wait, absl::Time now) {
   if (Sleeper::Any() || !g_turns.Take(Source::kSockets, now)) return false;
   if (TakeSocketTurn(*g_inner, wait.pollset, wait.mu, wait.worker)) {
@@ -137,8 +138,8 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
     result = SpinOnce(wait, start, budget, is_busy);
     const bool more = set->EndSpin();
     if (!more) return result;
-    // Leaves a note about input that arrived before the path was armed again,
-    // for which no doorbell rang.
+    // Leaves a note that input arrived before the path was armed again. No
+    // doorbell rings for such input.
     if (result == Spun::kReady) {
       LeaveInput();
       return result;
@@ -149,8 +150,8 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
 }
 
 // Returns true if the designated poller may spin for sockets. Returns false
-// while the policy for paths rests: spins have cost threads their cores, and a
-// spin for sockets would, too.
+// while the policy for paths rests: threads have lost their cores by spinning,
+// and would also lose them by spinning for sockets.
 bool MaySpinForSockets() {
   return Mode() != progress::PollingMode::kEvent && SocketUser::Any() &&
          !Policy()->Rests(base::SteadyNow());
@@ -221,9 +222,9 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     }
     context->InvalidateNow();
   }
-  // Does not sleep in busy mode, in which the thread has polled the sockets
-  // between its other polls. The thread does sleep if other threads need its
-  // core.
+  // In busy mode, returns without sleeping, because the thread has polled the
+  // sockets between its other polls. Sleeps nevertheless if other threads need
+  // its core.
   if (spun != Spun::kNot && is_busy) return absl::OkStatus();
   grpc_error_handle error = Sleep(wait, deadline);
   context->InvalidateNow();

@@ -40,9 +40,8 @@ struct ServerContext {
   const SocketUser socket_user;
 };
 
-// Returns the server of `initializer`, from a private member. An explicit
-// instantiation may name the member, and its friend function returns the
-// member.
+// Returns the server of `initializer`, a private member. C++ lets an explicit
+// instantiation name the member, and the template's friend function returns it.
 grpc::Server* ServerOf(grpc::ServerInitializer* initializer);
 template <grpc::Server* grpc::ServerInitializer::*kMember>
 struct ServerAccess {
@@ -107,14 +106,14 @@ class NegotiatorFactory : public grpc_core::HandshakerFactory {
                                                              (*share)->server));
   }
   HandshakerPriority Priority() override {
-    // The priority that runs after all of gRPC's handshakers, including
-    // security. The enum has no name for this value.
+    // A priority after all of gRPC's handshakers, including security. The enum
+    // has no name for this value.
     return static_cast<HandshakerPriority>(1000);
   }
 };
 
-// Returns true if gRPC's configuration exists already. A registration would
-// then abort. The member is private; see ServerOf().
+// Returns true if gRPC's configuration exists already. Registering would then
+// abort the process. Reads a private member; see ServerOf().
 bool IsConfigured();
 template <std::atomic<grpc_core::CoreConfiguration*>* kMember>
 struct ConfigAccess {
@@ -123,8 +122,8 @@ struct ConfigAccess {
 template struct ConfigAccess<&grpc_core::CoreConfiguration::config_>;
 
 // Registers the factory and the filters. Runs before main(), because gRPC
-// builds its configuration once, on first use. Has no effect on servers that
-// were not enabled. Returns false if gRPC's configuration exists already, or if
+// builds its configuration once, on first use. Servers that were not enabled
+// stay as they are. Returns false if gRPC's configuration exists already, or if
 // gRPC is another release.
 bool Register() {
   if (GrpcMismatch() != nullptr || IsConfigured()) return false;
@@ -169,8 +168,8 @@ absl::StatusOr<grpc_server*> CreateEnabledServer(
     decltype(&grpc_server_create) create, const grpc_channel_args* arguments,
     const Settings& settings) {
   if (!g_registered) return LoadedLate();
-  // Keeps the server as it is if another library that contains Penstock has
-  // enabled it already, with its own settings.
+  // Keeps the server as it is, if another library that contains Penstock has
+  // already enabled it with its own settings.
   if (grpc_channel_args_find(arguments, kServerArg) != nullptr) {
     return create(arguments, /*reserved=*/nullptr);
   }

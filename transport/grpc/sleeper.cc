@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<int> g_sleepers{0};
 
-// Resets the count in a child of a fork, which has none of its parent's
+// Resets the count in the child of a fork, which does not have its parent's
 // sleeping threads.
 void ForgetInChild() { g_sleepers.store(0, std::memory_order_relaxed); }
 

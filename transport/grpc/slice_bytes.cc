@@ -11,8 +11,8 @@ namespace core {
 
 namespace {
 
-// A slice that is released after locks are released, because its memory belongs
-// to the application.
+// A slice that is released when the thread holds no locks, because the slice's
+// memory belongs to the application.
 struct HeldSlice {
   explicit HeldSlice(grpc_core::Slice held) : slice(std::move(held)) {}
   ~HeldSlice() { DropLate(std::move(slice)); }
@@ -62,8 +62,8 @@ grpc_core::Slice ToSlice(memory::Bytes bytes) {
         reinterpret_cast<const char*>(bytes.data), bytes.size);
   }
   absl::StatusOr<memory::Bytes> owned = memory::Own(std::move(bytes));
-  // Ends the process, as gRPC does, if there is no memory for these few bytes:
-  // only an eager message has no owner.
+  // Only an eager message has no owner. If there is no memory for its few
+  // bytes, ends the process, as gRPC does.
   GPR_ASSERT(owned.ok());
   bytes = *std::move(owned);
   auto* owner = new std::shared_ptr<const void>(std::move(bytes.owner));

@@ -21,9 +21,9 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Returns the functions of gRPC's endpoints over plain TCP. gRPC has no
-// function that returns them, so this function takes them from an endpoint that
-// it creates. Returns null if no descriptor is left.
+// Returns the function table of gRPC's endpoints over plain TCP. gRPC does not
+// export the table, so it is taken from an endpoint that is created here.
+// Returns null if no descriptor is left.
 const grpc_endpoint_vtable* FindTcpFunctions() {
   base::UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fd.valid()) return nullptr;

@@ -13,9 +13,9 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Limits one sleep, because an infinite deadline would prevent the spin. Any
-// finite time will do: pollset_work() then returns without an event, and its
-// caller calls again.
+// Limits one sleep. With an infinite deadline, gRPC would not read the time,
+// and there would be no spin. When a finite deadline passes, pollset_work()
+// returns without an event, and its caller calls again.
 constexpr grpc_core::Duration kLongestSleep = grpc_core::Duration::Hours(1);
 
 }  // namespace
@@ -29,8 +29,8 @@ SocketSpin::SocketSpin(const SpinSources& sources, grpc_pollset_worker** worker,
 }
 
 grpc_core::Timestamp SocketSpin::Now() {
-  // Begins only between the designation and the events' handling, when the
-  // worker is set. Closures run afterwards, and read the time, too.
+  // Spins only between the designation of a poller and the handling of events,
+  // when the worker is set. Closures run later, and read the time, too.
   if (has_begun_ || *worker_ == nullptr) return previous()->Now();
   has_begun_ = true;
   const Spun spun = Spin();
@@ -59,8 +59,8 @@ SocketSpin::Spun SocketSpin::Spin() {
   }
   const Spun spun = SpinFor(budget);
   if (!sources_.paths->EndSpin()) return spun;
-  // Leaves a note about input that arrived before the paths were armed again,
-  // for which no doorbell rang.
+  // Leaves a note that input arrived before the paths were armed again. No
+  // doorbell rings for such input.
   LeaveInput();
   return Spun::kPaths;
 }

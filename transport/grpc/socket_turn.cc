@@ -39,8 +39,8 @@ class EventMark {
     auto* mark = static_cast<EventMark*>(self);
     mark->is_set_ = false;
     mark->saw_event_ = mark->closure_.next_data.next != nullptr;
-    // Forgets the cached time: gRPC read the clock before it polled for events,
-    // and the process may have been stopped in between.
+    // Forgets the cached time. gRPC read the clock before it polled for events,
+    // and the process may have been stopped since.
     grpc_core::ExecCtx::Get()->InvalidateNow();
   }
 
@@ -49,10 +49,10 @@ class EventMark {
   bool saw_event_ = false;
 };
 
-// Notices if pollset_work() asks the kernel for events. gRPC does so once it
-// has handled all events of the last answer, and then reads the time, to
-// compute the timeout. This object is the thread's source of time, and so
-// notices the reading.
+// Detects if pollset_work() asks the kernel for events. gRPC does so once it
+// has handled all events of the last answer. Just before, gRPC reads the time,
+// to compute the timeout. This object is the thread's source of time, and so
+// detects the reading.
 class KernelWatch : public grpc_core::Timestamp::ScopedSource {
  public:
   // `worker` is the argument of pollset_work().
@@ -75,11 +75,11 @@ class KernelWatch : public grpc_core::Timestamp::ScopedSource {
   bool asked_ = false;
 };
 
-// The number of consecutive calls without an event that end the turn, if each
-// of them asks the kernel. One such call proves nothing: an event for which
-// nobody waits schedules no closure, and the next call handles further events
-// of the same answer. A connection that receives directly causes such an event
-// with each arrival.
+// A turn ends after this many consecutive calls that ask the kernel and find no
+// event. One such call proves nothing, because an event for which nobody waits
+// schedules no closure. The next call then handles further events of the same
+// answer. A connection that receives directly causes such an event with each
+// arrival.
 constexpr int kCallsWithoutEvent = 2;
 
 }  // namespace

@@ -46,9 +46,9 @@ bool HasCustomKeys(const grpc_metadata_batch& metadata) {
   return finder.found();
 }
 
-// Returns true if the answer consists of trailers only. Clients distinguish an
-// answer of trailers from an answer with headers. The condition is that of
-// stock HTTP/2.
+// Returns true if the server's answer has trailers only. Clients distinguish
+// such an answer from an answer with headers. Stock HTTP/2 has the same
+// condition.
 bool IsTrailersOnly(const grpc_transport_stream_op_batch& op) {
   return op.send_initial_metadata && op.send_trailing_metadata &&
          !op.send_message &&
@@ -138,7 +138,7 @@ void Stream::CancelClosed(const grpc_error_handle& error) {
 // Returns true if gRPC's server drops a call that no application has, because
 // the server is shutting down. No work was done for such a call: gRPC's C++ and
 // Python request the end of a call, or send data, only after an application has
-// the call.
+// accepted the call.
 bool Stream::IsRefusedBy(const absl::Status& status) const {
   return !transport_->is_client() && !taken_ && absl::IsCancelled(status);
 }
@@ -251,10 +251,10 @@ void Stream::OnSendAccepted() {
   if (trailers_sent_) Close(absl::OkStatus());
 }
 
-// Sends nothing, because the connection accepts no more streams. Closes the
-// stream only when the channel has stopped choosing this connection. Otherwise
-// gRPC's retry, or the application's next call, would choose this connection
-// again.
+// Closes the stream without sending anything, because the connection accepts no
+// more streams. Waits until the channel has stopped choosing this connection.
+// Otherwise gRPC's retry, or the application's next call, would choose this
+// connection again.
 void Stream::BeginElsewhere() {
   if (transport_->IsForeign() || !transport_->goaway()->IsTellingChannel()) {
     return CloseUnsent();

@@ -104,14 +104,14 @@ void Stream::OnMessage(const memory::Payload& message, bool compressed) {
   for (const memory::Bytes& piece : message.pieces()) {
     queued.slices.push_back(ToSlice(piece));
   }
-  // Represents an empty message by one empty slice, for readers that expect a
-  // single slice.
+  // Represents an empty message by one empty slice, because some readers expect
+  // exactly one slice.
   if (queued.slices.empty()) queued.slices.emplace_back();
   CompleteReceives();
 }
 
 // Queues the refusal of the message. Earlier messages are delivered first, and
-// the other direction continues meanwhile.
+// the other direction of the stream continues.
 void Stream::OnMessageTooLarge(uint64_t bytes) {
   messages_.emplace_back().refused_bytes = bytes;
   CompleteReceives();
@@ -163,8 +163,8 @@ void Stream::OnReset(const absl::Status& status, bool from_peer) {
 }
 
 // Completes receiving operations. After an error, drops queued messages: on a
-// client once gRPC waits for the status, on a server always. gRPC's HTTP/2 does
-// the same.
+// server always, and on a client once gRPC waits for the status. gRPC's HTTP/2
+// does the same.
 void Stream::CompleteReceives() {
   const bool unwanted = transport_->is_client()
                             ? failed_ && recv_trailing_ready_ != nullptr
@@ -220,8 +220,8 @@ void Stream::DeliverMessage(Message message) {
 
 // Completes the operation with the error of gRPC's message size filter. On a
 // server, gRPC then ends the call before its handler has read anything. On a
-// client, this error becomes the call's status, even if the server's status has
-// arrived already.
+// client, this error becomes the call's status, even after the server's status
+// has arrived.
 void Stream::RefuseMessage(uint64_t bytes) {
   const grpc_error_handle error = ErrorWithCode(
       absl::StrCat("Received message larger than max (", bytes, " vs. ",

@@ -31,11 +31,11 @@ connection::Config ConnectionConfig(const Transport::Config& config,
 }  // namespace
 
 void Transport::FinishAndUnlock() {
-  // Sends first, because the next steps depend on the remaining output: is the
-  // session drained, may the session read more?
+  // Sends first, because sending decides if the session is drained, and if the
+  // session may read more.
   Flush(Now);
-  // Closes before the next steps, which depend on the session's end: the path's
-  // poller, the end of the connection, the next read.
+  // Closes before the next steps. The path's poller, the end of the connection
+  // and the next read depend on the session's end.
   goaway_.CloseWhenDrained();
   Sync();
   ReadOn();
@@ -100,9 +100,9 @@ void Transport::Start() {
   wants_read_ = true;
 }
 
-// Starts the next read. Does not read while the peer leaves answers of this
-// side unread, because further requests would add more answers. gRPC's HTTP/2
-// stops reading for the same reason.
+// Starts the next read. Does not read while the peer leaves this side's answers
+// unread, because more requests would add more answers. gRPC's HTTP/2 stops
+// reading for the same reason.
 void Transport::ReadOn() {
   if (!wants_read_ || session_->closed() || !session_->reads()) return;
   wants_read_ = false;
@@ -155,8 +155,8 @@ void Transport::DeliverReadBuffer() {
   buffer->Clear();
 }
 
-// Receives until the socket is empty, or kMostBytes were received: other
-// threads may wait for the lock.
+// Receives until the socket is empty, or until kMostBytes were received,
+// because other threads may wait for the lock.
 void Transport::ReceiveDirectly() {
   constexpr size_t kMostBytes = 1024 * 1024;
   for (size_t bytes = 0; bytes < kMostBytes;) {
@@ -211,8 +211,8 @@ void Transport::OnWritten(grpc_error_handle error) {
 
 bool Transport::PollPath() {
   // Updates the clock, because deadlines of new calls count from the cached
-  // time. The cache may be old, for example if the process was stopped and
-  // continued.
+  // time. The cached time may be old, for example after the process was stopped
+  // and continued.
   grpc_core::ExecCtx::Get()->InvalidateNow();
   Section section(this);
   return session_->Poll();

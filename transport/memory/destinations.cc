@@ -62,8 +62,8 @@ Destinations::Destinations(const std::vector<Destination>& ranges,
   if (registered != Registered::kForLife) return;
   for (const Destination& range : by_size_) {
     if (range.device != nullptr) continue;
-    // Tolerates a failure: the program has then declared the range itself, and
-    // the range stays registered even longer than this object lives.
+    // Ignores a failure: the program has then declared the range itself, and
+    // the range stays registered as long as the program's declaration.
     auto promise = StableMemory::Declare(range.data, range.size);
     if (promise.ok()) promises_.push_back(*std::move(promise));
   }

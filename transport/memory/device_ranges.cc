@@ -20,7 +20,7 @@ class DeviceRange::Registry {
     static auto* const registry = [] {
       auto* const made = new Registry;
       // Holds the lock across a fork. Otherwise a child might find the lock
-      // held for ever, by a thread that the child does not have.
+      // held forever by a thread of the parent.
       pthread_atfork(&Registry::BeforeFork, &Registry::AfterFork,
                      &Registry::AfterFork);
       return made;
@@ -73,8 +73,8 @@ class DeviceRange::Registry {
   }
 
   base::Mutex mu_;
-  // The ranges, sorted by address. A vector, because there are only as many
-  // ranges as messages in flight, and most are looked up.
+  // The ranges, sorted by address. A vector is fast enough, because there are
+  // only as many ranges as messages in flight.
   std::vector<const DeviceRange*> ranges_ ABSL_GUARDED_BY(mu_);
   size_t longest_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<size_t> count_{0};

@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kHugePage = 2 * 1024 * 1024;
 // The size in bytes from which most of a block is in whole huge pages.
 constexpr size_t kLeastHugeBytes = 2 * kHugePage;
-// Limits the kept bytes: as many as one step of a large model moves, if the
-// system has enough memory.
+// Limits the kept bytes to what one step of a large model moves, if the system
+// has enough memory.
 constexpr size_t kProcessLimit = 256 * 1024 * 1024;
 
 size_t PageSize() {
@@ -116,8 +116,8 @@ uint8_t* LargeBlocks::Take(size_t size) {
 
 void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
   if (size > limit_) return free(data);
-  // Lets the system take the pages, which are whole and which nobody else uses.
-  // A system that does not know MADV_FREE keeps the pages.
+  // Lets the system take the pages. The block consists of whole pages, which
+  // nobody else uses. A system without MADV_FREE keeps the pages.
   (void)madvise(data, size, MADV_FREE);
   ASAN_POISON_MEMORY_REGION(data, size);
   std::list<Kept> dropped;  // freed outside the lock

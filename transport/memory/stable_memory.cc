@@ -81,8 +81,7 @@ StableMemory::~StableMemory() {
   std::vector<std::shared_ptr<StableMemoryWatcher>> watchers;
   {
     base::MutexLock lock(&registry->mu);
-    // Removes the range, unless this is a forked child, where `ranges` does not
-    // have it.
+    // Removes the range. In a forked child, `ranges` does not contain it.
     const auto declared = registry->ranges.find(range_->data());
     if (declared != registry->ranges.end() && declared->second == range_) {
       registry->ranges.erase(declared);

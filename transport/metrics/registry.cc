@@ -12,12 +12,12 @@ namespace metrics {
 namespace {
 
 std::atomic<Registry*> current{nullptr};
-// The callback of CallAtFirstSource(). Not a member, because the child of a
-// fork has another registry.
+// The callback of CallAtFirstSource(). A global, because the child of a fork
+// has another registry.
 std::atomic<void (*)()> at_first_source{nullptr};
 
 // Makes the child of a fork create another registry. A thread of the parent may
-// have held the lock of the parent's registry for ever.
+// have held the lock of the parent's registry.
 void ForgetInChild() { current.store(nullptr); }
 
 }  // namespace
@@ -84,9 +84,9 @@ Snapshot Registry::Collect() {
   Snapshot snapshot;
   std::vector<std::shared_ptr<Source>> kept;
   {
-    // Copies the cells and collects the sources under one lock. A source that
-    // ends later is then counted once: its counters are not in the copied
-    // cells, and `kept` keeps the source alive.
+    // Copies the cells and collects the sources under one lock, so that a
+    // source that ends later is counted once. The copied cells lack the
+    // source's counters, and `kept` keeps the source alive.
     base::MutexLock lock(&mu_);
     for (size_t i = 0; i < snapshot.cells_.size(); ++i) {
       snapshot.cells_[i] = cells_[i].load(std::memory_order_relaxed);

@@ -10,8 +10,8 @@ namespace metrics {
 std::atomic<Trace*> Trace::current_{nullptr};
 
 Trace* Trace::Begin() {
-  // Ends the trace in a forked child. The file belongs to the parent, as does
-  // the thread that writes it.
+  // Ends the trace in a forked child, because the file and the thread that
+  // writes it belong to the parent.
   static const int registered =
       pthread_atfork(nullptr, nullptr, [] { current_.store(nullptr); });
   (void)registered;  // fails only if there is no memory

@@ -48,8 +48,8 @@ prometheus::MetricFamily ToPrometheus(MetricFamily family) {
   return result;
 }
 
-// The added functions. Calls them with the lock held, so that removing a
-// function waits for its call.
+// The functions that the program has added. Calls a function with the lock
+// held, so that removing the function waits for its call.
 class Functions {
  public:
   uint64_t Insert(Collect collect) {
@@ -81,9 +81,9 @@ class Functions {
   uint64_t next_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// The instance of this process. A child gets a new one, because the parent's
-// lock may have been held during the fork. Never destroyed, because a thread
-// may still call it while the process ends.
+// The instance of this process. A forked child gets a new one, because a thread
+// of the parent may have held the lock. Never destroyed, because a thread may
+// still use the instance while the process ends.
 std::atomic<Functions*> current{nullptr};
 
 void ForgetInChild() { current.store(nullptr); }

@@ -11,9 +11,9 @@ namespace penstock {
 namespace monitoring {
 namespace {
 
-// Limits the descriptors, which are in an array without a lock, because another
-// thread might hold the lock during a fork. A place that is taken but not yet
-// filled contains 0, and is skipped.
+// Limits the descriptors. They are in an array without a lock, because another
+// thread might hold a lock during a fork. A place that is taken but not filled
+// yet contains 0, and is skipped.
 constexpr size_t kPlaces = 16;
 std::array<std::atomic<int>, kPlaces> descriptors;
 std::atomic<size_t> taken{0};

@@ -12,8 +12,9 @@ namespace {
 
 using progress::HalfOpenTable;
 
-// Limits the connections in each stage: 64 in all, and 32 of one host. A few
-// scrapers ask every few seconds, and are answered within milliseconds.
+// Limit the connections in each stage: 64 in total, and 32 from one host.
+// Honest scrapers are few. They ask every few seconds, and are answered within
+// milliseconds.
 constexpr HalfOpenTable::Limits kLimits = {64, 32};
 
 HalfOpenTable NewTable() {
@@ -67,8 +68,8 @@ bool Scrapes::IsFull() const {
   return asked_.table.size() >= asked_.table.limits().in_all;
 }
 
-// Drops the next connection of the stage "asking". If its head has arrived
-// meanwhile, answers it instead.
+// Drops the connection of the stage "asking" that is next to go. If its head
+// has arrived meanwhile, answers it instead.
 bool Scrapes::DropWhoIsAsking() {
   const std::shared_ptr<Place> place = NextOf(asking_);
   if (place == nullptr) return false;

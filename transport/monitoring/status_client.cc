@@ -33,8 +33,8 @@ absl::Status TooLate() {
   return absl::DeadlineExceededError("the process did not answer in time");
 }
 
-// Returns the pid in the process's own pid namespace, the last one of "NSpid:
-// 4711 1".
+// Returns the pid in the process's own pid namespace. This is the last number
+// in the line "NSpid: 4711 1".
 pid_t PidInItsNamespace(pid_t process) {
   std::ifstream status(absl::StrCat("/proc/", process, "/status"));
   for (std::string line; std::getline(status, line);) {
@@ -145,8 +145,8 @@ absl::StatusOr<std::string> ReadToTheEnd(int fd, absl::Time end) {
     if (!waited.ok()) return waited;
     const ssize_t got = ReceiveBytes(fd, bytes, sizeof bytes);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    // Treats a reset as the end: the socket was closed before the question was
-    // read.
+    // Treats a reset as the end of the answer, because the socket was closed
+    // before the question was read.
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return answer;
     if (got < 0) return base::ErrnoStatus(errno, "read the answer");
     answer.append(bytes, static_cast<size_t>(got));

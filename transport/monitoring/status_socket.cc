@@ -36,8 +36,7 @@ constexpr int kMaxAskers = 8;
 constexpr int kBacklog = 128;
 constexpr absl::Duration kLimit = absl::Seconds(5);
 constexpr absl::Duration kPauseWithoutDescriptors = absl::Seconds(1);
-// The time for which no client is accepted if too many sockets wait to be
-// closed.
+// The pause in accepting clients while too many sockets wait to be closed.
 constexpr absl::Duration kPauseWhileBusy = absl::Milliseconds(100);
 constexpr size_t kMaxQuestionBytes = 64;
 constexpr size_t kMaxConnections = 10'000;
@@ -55,8 +54,8 @@ std::string AnswerTo(absl::string_view question) {
   return absl::StrCat(kAnswerPrefix, body.size(), "\n", body);
 }
 
-// A client that asks. Lives until it has its answer, or its time is over.
-// Everything except collecting runs on the loop's thread.
+// A client that asks. Lives until it has its answer or its time is over. Only
+// collecting runs on another thread than the loop's.
 class Asker : public std::enable_shared_from_this<Asker> {
  public:
   // Increases `count`, and decreases it when destroyed.

@@ -47,8 +47,8 @@ const char* NameOf(const TraceEvent& event) {
 
 // Returns the id of an event, which is unique in the process. Calls of one
 // connection overlap. Therefore each event is a pair of asynchronous events
-// with the same id. A viewer that shows the files of several processes must be
-// told that ids are local to a process.
+// with the same id. The file says that ids are local to a process, for viewers
+// that show the files of several processes.
 std::string IdOf(const TraceEvent& event) {
   return absl::StrCat(static_cast<int>(event.kind), ".", event.connection, ".",
                       event.stream, ".", event.id);
@@ -116,16 +116,17 @@ class TraceFile {
   }
 
  private:
-  // Appends `text`, and ends the array. Returns false after a failure: the file
-  // then keeps its old contents for good.
+  // Appends `text`, and ends the array. After a failure, returns false, and the
+  // file keeps its old contents for good.
   bool Write(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const absl::Status status = WriteAtEnd(absl::StrCat(text, kEnd));
     if (status.ok()) {
       size_ += static_cast<off_t>(text.size());
       return true;
     }
-    // Writes the end marker again, since some bytes may have been written. The
-    // marker was there before, so there is room for it even on a full disk.
+    // Writes the end marker again, because some bytes may have been written
+    // over it. There is room for the marker even on a full disk, because it was
+    // there before.
     const bool restored =
         WriteAtEnd(std::string(kEnd)).ok() &&
         ftruncate(file_.get(), size_ + static_cast<off_t>(kEnd.size())) == 0;

@@ -10,9 +10,9 @@ namespace penstock {
 namespace paths {
 namespace {
 
-// Limits the connections that may begin between two checks of the descriptors,
-// if the first check found room for paths. These take far fewer
-// descriptors than the check found free.
+// Limits the connections that may begin between two checks of the descriptors.
+// Applies if the first check found room for paths. Eight connections take far
+// fewer descriptors than were free.
 constexpr int kUnseen = 8;
 
 std::atomic<PathRelief*> current{nullptr};

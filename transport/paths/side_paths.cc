@@ -18,8 +18,8 @@ namespace paths {
 namespace {
 
 // Returns the shm fabric for these settings, and creates the fabric on first
-// use. Each combination of settings has a fabric of its own, because each
-// listens separately.
+// use. Each combination of settings has its own fabric, because each listens
+// separately.
 fabric::Fabric* FindShm(const std::string& directory, bool is_private,
                         memory::DeviceAccess* devices) {
   struct Fabrics {
@@ -36,8 +36,8 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private,
   if (found == nullptr) {
     fabric::shm::Options options;
     options.directory = directory;
-    // Refuses other users on a private connection: all processes of a user can
-    // read memory that is shared with one of them.
+    // Refuses other users on a private connection. If memory is shared with one
+    // process, all processes of that process's user can read it.
     options.other_users = !is_private;
     options.devices = devices;
     // Uses the default for a bad value, which was logged when the first channel

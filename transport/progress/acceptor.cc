@@ -120,8 +120,8 @@ bool Acceptor::AcceptOne() {
     callbacks_.accepted(std::move(socket), address);
     return true;
   }
-  // Returns false for other errors: no client is waiting, or the client went
-  // away.
+  // Returns false for other errors. For example, no client is waiting, or a
+  // client has gone away.
   if (!IsForWantOfRoom(errno)) return false;
   if (callbacks_.make_room()) return true;
   log_.Warning(absl::StrCat("no descriptors or memory for a connection at ",

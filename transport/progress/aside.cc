@@ -42,8 +42,8 @@ struct Queue {
 
 std::atomic<Queue*> queues[kKinds];
 
-// Makes the child of a fork create other queues. In the child, a lock may be
-// held for ever, by a thread of the parent.
+// Makes the child of a fork create other queues. A thread of the parent may
+// have held a lock of the parent's queues.
 void ForgetQueuesInChild() {
   for (std::atomic<Queue*>& queue : queues) queue.store(nullptr);
 }
@@ -101,8 +101,8 @@ size_t TasksAside(Aside kind) {
   return queue->unfinished;
 }
 
-// Counts kMemory first, because a task of kMemory may add one of kClosing
-// before it ends.
+// Counts kMemory first. A task of kMemory may add a task of kClosing before it
+// ends, and this order counts at least one of the two.
 size_t TasksAside() {
   const size_t memory = TasksAside(Aside::kMemory);
   return memory + TasksAside(Aside::kClosing);

@@ -37,8 +37,8 @@ struct Questions {
 
 std::atomic<Questions*> current{nullptr};
 
-// Makes the child of a fork create new questions. The thread belongs to the
-// parent, and the lock may be held for ever.
+// Makes the child of a fork create new questions. The thread exists only in the
+// parent, and may have held the lock.
 void ForgetInChild() { current.store(nullptr); }
 
 Questions* TheQuestions() {

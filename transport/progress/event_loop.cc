@@ -174,8 +174,8 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
     is_first = timers_.begin()->first.second == id;
   }
   // Wakes the thread if this timer is the earliest. Otherwise the thread wakes
-  // for an earlier timer, and then checks this one. The loop's own thread
-  // checks before it sleeps.
+  // for an earlier timer, and then checks this timer. The loop's own thread
+  // needs no wake-up, because it checks all timers before it sleeps.
   if (is_first && !IsCurrent()) Wake();
   return id;
 }
@@ -203,8 +203,8 @@ void EventLoop::Post(Callback callback) {
 }
 
 void EventLoop::Wake() {
-  // Ignores a failure, which means that the counter is full. The loop is then
-  // awake anyway.
+  // Ignores a failure, which means that the counter is full. The loop is awake
+  // in this case.
   (void)eventfd_write(wake_.get(), 1);
 }
 

@@ -9,8 +9,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// The divisor of shares. Half-open connections may use a quarter of the
-// process's descriptors, and one host a quarter of that quarter.
+// Half-open connections may use this fraction (1 / n) of the process's
+// descriptors. One host may use the same fraction of these.
 constexpr size_t kShare = 4;
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
 constexpr size_t kMappedBytes = 12;  // before the IPv4 address in IPv6's

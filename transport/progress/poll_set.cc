@@ -15,8 +15,8 @@ constexpr int kMaxLooks = 4;
 
 // The number of checks after which a pollable becomes cold. Every kSpinsPerLook
 // spins, EndSpin() checks which pollables had input since the last check. A
-// pollable without input in kQuietLooks checks in a row becomes cold: ringing a
-// doorbell for it then costs less than looking at it in each poll.
+// pollable without input in kQuietLooks consecutive checks becomes cold: a
+// doorbell then costs less than checking the pollable in each poll.
 constexpr int kQuietLooks = 2;
 constexpr uint32_t kSpinsPerLook = 256;
 
@@ -27,8 +27,8 @@ constexpr size_t PollSet::kSlotsPerBlock;
 
 PollSet* PollSet::Get() {
   // Allows as many spinners as there are cores. Spinners yield their cores to
-  // other threads, so no core has to stay free. With fewer spinners, threads
-  // that wait in turns would sleep and be woken at each turn.
+  // other threads, so no core has to stay free. With fewer spinners, two
+  // threads that wait alternately would sleep and be woken each time.
   static PollSet* const set = new PollSet(UsableCores());
   return set;
 }
@@ -156,9 +156,9 @@ bool PollSet::PollSlot(Slot* slot) {
         break;
       case kPolled:
       case kPolledMissed:
-        // Writes the state even if the value stays the same. Only a write
-        // orders this thread before the other thread's next look (case 3 in
-        // poll_set.h).
+        // Writes the state even if its value stays the same, because only a
+        // write orders this thread before the other thread's next check (case 3
+        // in poll_set.h).
         if (slot->state.compare_exchange_weak(state, kPolledMissed,
                                               std::memory_order_acq_rel)) {
           return false;
@@ -187,8 +187,8 @@ bool PollSet::PollTaken(Slot* slot) {
       FreeSlot(slot);
       return any;
     }
-    // Polls again after a missed input. The state is kPolledMissed. After a
-    // success the caller polls again anyway.
+    // Polls again after a missed input (kPolledMissed). After a success, the
+    // caller polls again anyway.
     if (any || look == kMaxLooks) {
       if (slot->state.compare_exchange_strong(state, kIdle,
                                               std::memory_order_acq_rel)) {
@@ -205,7 +205,7 @@ bool PollSet::PollTaken(Slot* slot) {
 }
 
 // Records that the slot had input. Called by the thread that has taken the
-// slot, which keeps the pollable alive.
+// slot. The slot keeps the pollable alive.
 void PollSet::NoteInput(Slot* slot) {
   if (!slot->had_input.load(std::memory_order_relaxed)) {
     slot->had_input.store(true, std::memory_order_relaxed);

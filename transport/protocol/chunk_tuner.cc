@@ -6,16 +6,15 @@ namespace penstock {
 namespace protocol {
 namespace {
 
-// The longest time between the ends of two reads that count as one, in
-// nanoseconds. The time must also be at most kTogetherShare of the time since
-// Begin(). Such reads ended one after another while the reader's thread was
-// asleep, so only the time of the last one is right. Processing a read takes
-// some hundred nanoseconds. On paths of low latency pieces may really end so
-// fast, hence kTogetherShare.
+// Two reads count as one if their ends are at most kTogetherNs apart, and at
+// most kTogetherShare of the time since Begin(). Such reads ended while the
+// reader's thread was asleep, so only the time of the last one is right.
+// Processing a read takes some hundred nanoseconds. On paths of low latency
+// reads may really end so quickly; kTogetherShare excludes this case.
 constexpr double kTogetherNs = 500;
 constexpr double kTogetherShare = 1.0 / 16;
-// The factor to the time of the shortest read. A read below it did not wait for
-// earlier reads.
+// A read that takes less than this multiple of the shortest read did not wait
+// for earlier reads.
 constexpr double kLatencyCounts = 2;
 
 }  // namespace
@@ -64,8 +63,8 @@ void ChunkTuner::OnOpeningReadDone(bool ok, uint64_t now_ns) {
     measures_ = false;
     return;
   }
-  // Skips the first piece if it is pushed, because it may have arrived before
-  // Begin().
+  // Skips the first piece if the peer pushes it, because the piece may have
+  // arrived before Begin().
   if (ended_ > 0 || !first_is_pushed_) {
     OnPoint(Point{static_cast<double>(ends_[ended_]),
                   static_cast<double>(now_ns - begun_ns_)});

@@ -37,8 +37,7 @@ void EagerTuner::Settle() {
   const double waiting = peer_asks_ ? releasing_.fixed() / 2 : 0;
   const double fixed = waiting + 2 * announcing_.fixed();
   const double per_byte = 2 * copying_.ratio() - announcing_.slope();
-  // Returns the upper bound if exposing a byte costs more than copying it
-  // twice.
+  // Yields the upper bound if exposing a byte costs more than copying it twice.
   const double wanted = Quotient(fixed, per_byte);
   size_.Propose(peer_asks_ ? std::min(wanted, FairSize(waiting)) : wanted);
 }

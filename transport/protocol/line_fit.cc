@@ -8,20 +8,20 @@ namespace protocol {
 namespace {
 
 // The factor by which each new point reduces older weights. The last 64 points
-// have two thirds of the weight. This number averages out noise of a few
-// tenths, and lets the line follow a changing link within a second of use.
+// then have two thirds of the weight. This averages out noise of a few tenths,
+// and lets the line follow a changing link within a second of use.
 constexpr double kKept = 1 - 1.0 / 64;
 constexpr double kEnough = 8;
 // The lower bound of the ratio of deviation to mean of x. If points are closer
 // together, the fixed part is mostly noise.
 constexpr double kMinSpread = 0.25;
 constexpr double kOdd = 2;
-// The number of consecutive odd points after which the fit believes them, and
-// forgets earlier points. A thread that did not run delays all points of that
-// time, four or eight. This number covers several such times in a row.
+// The number of consecutive outliers after which the fit forgets earlier
+// points. A thread that did not run delays the four or eight points of that
+// time. This number covers several such times in a row.
 constexpr int kOddAreTheTruth = 32;
-// The upper bound of the deviation from the line, relative to the mean of y:
-// twice the noise of points that are not odd.
+// The upper bound of the deviation from the line, relative to the mean of y.
+// Twice the noise of points that are not outliers.
 constexpr double kMaxDeviation = 0.5;
 
 }  // namespace
@@ -68,8 +68,8 @@ bool LineFit::IsNearLine() const {
 }
 
 double LineFit::slope() const {
-  // The slope. A negative fixed part is noise: the line is then forced through
-  // zero.
+  // Limits the slope. A negative fixed part is noise; the line then goes
+  // through zero.
   const double slope = Covariance() / Variance();
   return std::min(std::max(slope, 0.0), ratio());
 }

@@ -18,8 +18,8 @@ namespace {
 // Caps the bytes that one turn reads from a socket, so that other sockets get a
 // turn.
 constexpr size_t kBytesPerTurn = 1024 * 1024;
-// How long a server that stops waits for a client that does not say that its
-// calls are all sent. As in gRPC.
+// Limits how long a server that shuts down waits for a client to confirm that
+// all its calls have been sent. gRPC has the same limit.
 constexpr absl::Duration kDepartureLimit = absl::Seconds(20);
 
 }  // namespace
@@ -148,13 +148,13 @@ void CallConnection::OnSocket(uint32_t events) {
 
 void CallConnection::ReadSocket() {
   for (size_t bytes = 0; bytes < kBytesPerTurn;) {
-    // Reads even if the session is closed, so that the peer receives the
-    // remaining output.
+    // Reads even after the session has closed, because the peer must receive
+    // the remaining output.
     const absl::StatusOr<size_t> got =
         session_->closed() ? socket_->Discard() : socket_->Receive(lifeline_);
     if (!got.ok()) return OnSocketBroken(got.status());
-    // Stops if the socket is empty. Otherwise the loop calls again, because it
-    // watches the level.
+    // Stops if the socket is empty. Otherwise the loop calls this function
+    // again, because the watch is level-triggered.
     if (*got < fabric::tcp::kLeastRoom || !session_->reads()) return;
     bytes += *got;
   }
@@ -175,8 +175,8 @@ void CallConnection::OnSocketBroken(const absl::Status& cause) {
 }
 
 void CallConnection::EndStream() {
-  // Releases all resources here, because calls that wait for an answer keep the
-  // connection.
+  // Releases all resources here, because calls that still wait for an answer
+  // keep the connection.
   if (watch_ != 0) {  // the connection was started
     loop_->Unwatch(std::exchange(watch_, 0));
     lifeline_->OnClosed(absl::UnavailableError("the connection has ended"));
@@ -263,8 +263,8 @@ void CallConnection::OnGoaway(uint32_t, const absl::Status& status) {
   const absl::Status why = absl::UnavailableError(
       absl::StrCat("the peer goes away: ", status.message()));
   if (!is_client()) return session_->Close(why);
-  // The answer to the ping behind the first GOAWAY tells the server that no
-  // call follows.
+  // Records that the client leaves. The client's answer to the ping after the
+  // first GOAWAY tells the server that no call follows.
   if (!std::exchange(is_left_, true)) events_->OnLeaving(this, why);
 }
 

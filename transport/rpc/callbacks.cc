@@ -17,8 +17,8 @@ bool Callbacks::Begin(bool may_run_here) {
   mu_->AssertHeld();
   if (queue_.empty()) return false;
   if (owner_->IsForeign()) {
-    // Posts to a loop of the child: the thread that runs callbacks exists in
-    // the parent only.
+    // Posts the callbacks to a loop of the child, because the thread that runs
+    // callbacks exists only in the parent.
     for (std::function<void()>& callback : queue_) {
       owner_->executor()->Post(std::move(callback));
     }

@@ -69,7 +69,7 @@ class Client::Core final : public CallConnection::Events,
   // Ends the client. No calls can be sent afterwards. Soon reports the calls
   // that were not sent.
   void Finish(const absl::Status& why);
-  // Schedules the call of `closed`, which is not made if the owner destroys the
+  // Schedules the call of `closed`. There is no call if the owner destroys the
   // client before.
   void PostClosed(const absl::Status& why);
   void PostReport(OutgoingCall::Unsent unsent, const absl::Status& why);

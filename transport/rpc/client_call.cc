@@ -94,8 +94,8 @@ void ClientCall::OnReset(const absl::Status& status, bool) {
 
 void ClientCall::Finish(absl::StatusOr<Response> result) {
   connection_->AddCalls(-1);
-  // Reports later, without locks, because the report may drop the last share of
-  // the response or of this call.
+  // Reports later, without locks, because the report may drop the last
+  // reference to the response or to this call.
   connection_->RunLater(
       [self = std::move(self_), done = TakeDone(),
        result = std::move(result)]() mutable { done(std::move(result)); });

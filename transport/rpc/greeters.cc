@@ -11,10 +11,10 @@ namespace {
 
 using progress::HalfOpenTable;
 
-// The limits of connections without a greeting: in all, and of one host. They
-// are far above the needs of an honest cluster, because a client sends its
-// greeting within the round trip of its connection. The limit per host allows
-// for a whole network behind one address.
+// Limit the connections without a greeting: in total, and from one host. The
+// limits are far above the needs of an honest cluster, because a client sends
+// its greeting within one round trip. The limit per host allows for a whole
+// network behind one address.
 constexpr HalfOpenTable::Limits kLimits = {1024, 256};
 
 }  // namespace
@@ -45,7 +45,7 @@ void Greeters::Begin(base::UniqueFd socket, const sockaddr_storage& peer) {
   shown_.Set(table_.size());
   greeter->Start();
   // Drops the oldest connection if there are too many. This is never the new
-  // connection, which is the youngest, and has left the table if its greeting
+  // connection: it is the youngest, or has left the table because its greeting
   // is complete.
   if (table_.Excess().has_value()) (void)MakeRoom();
 }

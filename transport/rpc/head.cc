@@ -36,8 +36,8 @@ absl::Span<const uint8_t> AsSpan(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// Returns at most kMaxMessageBytes of the text, and no part of a character
-// (UTF-8).
+// Returns at most kMaxMessageBytes of the text. Does not cut within a UTF-8
+// character.
 absl::string_view Shortened(absl::string_view text) {
   if (text.size() <= kMaxMessageBytes) return text;
   size_t size = kMaxMessageBytes;
@@ -50,8 +50,8 @@ void AppendText(absl::string_view text, std::string* out) {
   absl::StrAppend(out, text);
 }
 
-// Encodes the metadata and the payloads of an error. Omits payloads above the
-// caps, because code and message are the most important parts of a status.
+// Encodes the payloads and the metadata of an error. Omits payloads above the
+// caps, because the code and the message are more important.
 std::string EncodePayloads(const End& end) {
   std::string payloads;
   int count = 0;

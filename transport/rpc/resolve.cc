@@ -44,15 +44,16 @@ absl::StatusOr<Addresses> Look(const HostPort& target, int flags) {
   return addresses;
 }
 
-// The queries in flight. Clients that resolve the same target share a query, so
-// that a slow name occupies one thread even if many clients retry. Thread-safe.
+// The queries in flight. Clients that resolve the same target share a query. A
+// slow name therefore occupies only one thread, even if many clients retry.
+// Thread-safe.
 class Questions {
  public:
   using Done = std::function<void(absl::StatusOr<Addresses>)>;
 
   // Returns the process's instance, which is never destroyed. A forked child
-  // gets a new instance, because the parent's threads do not answer in the
-  // child.
+  // gets a new instance, because the threads that answer exist only in the
+  // parent.
   static Questions* Get();
 
   // Adds a caller that waits for `target`. Returns true if no query for

@@ -142,8 +142,8 @@ class Server::Core final : public CallConnection::Events,
  private:
   void OnGreeted(Greeted greeted);
   void Handle(std::shared_ptr<ServerCall> call);
-  // Returns a place among the calls that handlers work on, or null if there is
-  // none.
+  // Returns a place among the limited calls that handlers are handling, or null
+  // if all places are taken.
   std::shared_ptr<const void> TakePlace();
   void StopListening();
   void CloseAll();
@@ -347,8 +347,9 @@ void Server::Core::Stop() {
     std::swap(handlers, handlers_);
     unused.swap(when_stopped_);
   }
-  // Waits for callbacks that run or will run: those of a connection run one
-  // after another, as those of the loop do.
+  // Waits for callbacks that run or will run. A barrier after them suffices,
+  // because the callbacks of a connection run one after another, as do those of
+  // the loop.
   auto barrier = std::make_shared<Barrier>();
   for (const std::shared_ptr<CallConnection>& connection : connections()) {
     connection->Close(absl::UnavailableError("the server was stopped"));

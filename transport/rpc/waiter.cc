@@ -11,8 +11,9 @@ namespace rpc {
 
 void Waiter::Notify() {
   tokens_.fetch_add(1, std::memory_order_seq_cst);
-  // Adds the token before looking for sleepers. A sleeper counts itself before
-  // it looks for a token. Therefore one of the two sees the other.
+  // Adds the token before checking for sleepers. A sleeper counts itself before
+  // it checks for a token. Therefore at least one of the two threads sees the
+  // other.
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   std::lock_guard<std::mutex> lock(mu_);
   added_.notify_one();

@@ -64,8 +64,8 @@ absl::Status Departure::OnGoaway(uint32_t last_stream,
 
 uint32_t Departure::OpenStream() {
   const uint32_t stream = next_stream_++;
-  // Opens no further streams once the numbers are used up. The number after the
-  // last one has another meaning in a GOAWAY.
+  // Opens no more streams once the numbers are used up, because the next number
+  // has another meaning in a GOAWAY.
   if (next_stream_ == wire::kLastStreamUnknown) Leave();
   return stream;
 }

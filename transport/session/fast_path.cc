@@ -78,8 +78,8 @@ absl::Status FastPath::OnFrame(const wire::Frame& frame) {
       break;
     case FrameType::kPathLost:
       status = handshake_.OnPeerLost(epoch, &actions);
-      // Adds the peer's reason, unless the peer only repeats this side's
-      // reason. If both sides noticed the loss, the peer may know more.
+      // Adds the peer's reason, unless it only repeats this side's reason. If
+      // both sides noticed the loss, the peer may know more.
       if (actions.report &&
           (actions.drop ||
            !absl::StrContains(AsText(frame.payload), negotiator_.Reason()))) {
@@ -163,8 +163,8 @@ void FastPath::Add(const std::string& fabric,
   kind_ = metrics::FabricOf(fabric);
   path_->Start(input_);
   streams_->input().UseFastPath(path_.get(), handshake_.epoch());
-  // Tells the peer only after the peer's hello: once told, the peer may send
-  // over the path, and its data could overtake the hello.
+  // Tells the peer only after the peer's hello. Otherwise data that the peer
+  // sends over the path could arrive before the hello.
   if (greeted_) Apply(handshake_.OnLocalReady());
 }
 

@@ -14,8 +14,8 @@ namespace {
 // offset in the message, modulo this number.
 constexpr uint64_t kAlignment = 64;
 
-// Returns true if `next` directly follows `part` in the peer's memory. The peer
-// chose the numbers, so sums of them may overflow.
+// Returns true if `next` directly follows `part` in the peer's memory. Sums of
+// the numbers may overflow, because the peer chose them.
 bool IsNext(const fabric::RemotePart& part, const fabric::RemotePart& next) {
   return part.key == next.key && part.offset <= next.offset &&
          next.offset - part.offset == part.length &&

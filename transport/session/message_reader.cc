@@ -17,8 +17,8 @@ fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region) {
   return remote;
 }
 
-// Returns true if the sender can afford to keep the message some milliseconds
-// longer than needed.
+// Returns true if the message is small enough for the sender to keep it a few
+// milliseconds longer than necessary.
 bool IsSmall(const wire::Announce& announce) {
   constexpr uint64_t kMaxBytes = 4 * 1024 * 1024;
   return announce.length <= kMaxBytes;
@@ -201,9 +201,9 @@ void MessageReader::StartReads(
   if (it == pulls_.end()) return;
   std::deque<protocol::Puller::Chunk>& to_start = it->second.to_start;
   to_start.insert(to_start.end(), reads.begin(), reads.end());
-  // Leaves the next read to the loop that started this one. A read may end
-  // within Read() and request the next read, or finish the pull. With the loop,
-  // stack depth does not grow with the number of pieces.
+  // Leaves the next read to the loop that started this read. A read may end
+  // within Read(), and cause the next read or the end of the message. With a
+  // loop, the stack's depth does not grow with the number of pieces.
   if (std::exchange(it->second.starting, true)) return;
   for (; it != pulls_.end(); it = pulls_.find(id)) {
     Pull& pull = it->second;
@@ -250,7 +250,7 @@ void MessageReader::Finish(uint64_t id) {
   const Pull done = Take(id);
   GiveBack(done.announce);
   // Lets the release wait only on a path that pushes. On other paths, the
-  // sender times the release to tune its eager limit.
+  // sender measures the time until the release, to tune its eager limit.
   const bool is_pushed = done.path->capabilities().push_bytes > 0;
   owner_->OnRegionReleased(done.stream, id,
                            is_pushed && IsSmall(done.announce));
@@ -293,8 +293,8 @@ void MessageReader::Abandon(uint32_t stream) {
        it != of_streams_.end() && it->first == stream; ++it) {
     ids.push_back(it->second);
   }
-  // Keeps abandoned reads from starting in the room that other abandoned reads
-  // free.
+  // Keeps deferred reads from starting meanwhile. Otherwise abandoned reads
+  // could start in the room that other abandoned reads free.
   const bool starting = std::exchange(starting_deferred_, true);
   for (uint64_t id : ids) AbandonPull(id);
   starting_deferred_ = starting;
@@ -319,9 +319,9 @@ void MessageReader::Consumed(uint64_t bytes) {
 }
 
 void MessageReader::StartDeferred() {
-  // Leaves the next read to the loop that is running. A read may fail as it
-  // starts, and let the next read start. With the loop, stack depth does not
-  // grow with the number of announcements.
+  // Leaves the next read to the loop that is running. A read may fail when it
+  // starts, and cause the next read to start. With a loop, the stack's depth
+  // does not grow with the number of announcements.
   if (starting_deferred_) return;
   starting_deferred_ = true;
   while (!wanted_.empty() && MayStartWanted()) {

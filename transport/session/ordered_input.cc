@@ -136,8 +136,8 @@ absl::Status OrderedInput::OnNumber(const wire::FrameHeader& header,
 
 void OrderedInput::AcknowledgeIfDue(Sender* sender, bool uses_fast_path) {
   if (sender->acknowledged() == order_.delivered()) {
-    // Counts from zero again, unless frames are held: these are acknowledged
-    // once they are delivered.
+    // Starts to count from zero again, unless frames are held. Held frames are
+    // acknowledged once they are delivered.
     if (!order_.holding()) received_since_ack_ = 0;
   } else if (received_since_ack_ >= kAcknowledgeBytes && uses_fast_path &&
              sender->SendAck(order_.delivered())) {

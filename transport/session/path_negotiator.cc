@@ -10,8 +10,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Limits the peer's text, in bytes. Our own reasons have up to some 300 bytes,
-// including the remedy.
+// Limits the peer's text, in bytes. Penstock's own reasons have up to about 300
+// bytes, including the remedy.
 constexpr size_t kMaxReasonBytes = 512;
 constexpr size_t kMaxReasonsBytes = 1536;
 
@@ -101,8 +101,8 @@ std::string PathNegotiator::Reason() const { return reason_; }
 
 void PathNegotiator::AddReason(metrics::Reason cause, const std::string& fabric,
                                const std::string& text) {
-  // Keeps the cause kLost, because after a loss the peer reports losing the
-  // path, too.
+  // Keeps the cause kLost. After a loss the peer reports the loss, too, and its
+  // report must not replace the cause.
   if (cause_ != metrics::Reason::kLost) cause_ = cause;
   absl::StrAppend(&reason_, reason_.empty() ? "" : "; ",
                   fabric.empty() ? "" : absl::StrCat(fabric, ": "),

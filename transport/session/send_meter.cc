@@ -7,9 +7,9 @@ namespace penstock {
 namespace session {
 namespace {
 
-// One message in this many is timed. Timing reads the clock two or three times,
-// some 25 ns each, compared with several microseconds per message. The first
-// messages of a path are all timed, to find its limit soon.
+// Only one message of kMessagesPerSample is timed. Timing reads the clock two
+// or three times, about 25 ns each, compared with several microseconds per
+// message. The first messages of a path are all timed, to find its limit soon.
 constexpr unsigned kMessagesPerSample = 8;
 constexpr unsigned kFirstMessages = 128;
 

@@ -8,8 +8,8 @@ namespace session {
 namespace {
 
 // Limits the unacknowledged bytes on a path that can be lost. The receiver
-// acknowledges every sixteenth of it, so a sender at the limit always gets an
-// acknowledgement.
+// acknowledges after each sixteenth of this limit, so a sender at the limit
+// always gets an acknowledgement.
 constexpr size_t kMaxLoggedBytes = 1024 * 1024;
 
 absl::Span<const uint8_t> AsSpan(const std::string& text) {

@@ -75,8 +75,9 @@ void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
     absl::Status status =
         frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
-    // Drops the fast path: nothing of this frame had an effect. If the fast
-    // path has corrupted the frame, the peer sends it again over the lifeline.
+    // Drops the fast path if it delivered a bad frame, which had no effect so
+    // far. If the path has corrupted the frame, the peer sends the frame again
+    // over the lifeline.
     if (!status.ok() && !over_lifeline) return path_.Lose(status);
     if (status.ok()) status = OnFrame(over_lifeline, *frame);
     if (status.ok()) status = budget_.Check();
@@ -130,9 +131,9 @@ bool Session::Poll() {
 }
 
 void Session::DrainFastPath() {
-  // Limits the polls of the fast path, because the peer may keep sending over
-  // it. A poll may deliver only one lent message, of 1,024. Others deliver 64
-  // packets.
+  // Limits the polls of the fast path, because the peer may send without end. A
+  // poll delivers up to 64 packets, or a single lent message. There are up to
+  // 1,024 lent messages.
   constexpr int kMaxPolls = 2048;
   for (int i = 0; i < kMaxPolls && Poll(); ++i) {
   }
@@ -145,8 +146,9 @@ void Session::OnLifelineBroken(const absl::Status& cause) {
 
 void Session::Flush() {
   SendAdded();
-  // Handles a failure found while sending: no doorbell rings for it, and all
-  // threads may be asleep. The path's data goes over the lifeline.
+  // Handles a failure that was found while sending. No doorbell rings for this
+  // failure, and all threads may be asleep. The path's data then goes over the
+  // lifeline.
   if (path_.endpoint() != nullptr && path_.endpoint()->HasFailed()) {
     DrainFastPath();
     SendAdded();

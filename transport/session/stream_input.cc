@@ -23,8 +23,8 @@ absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Returns the bytes that a message of `cost` holds until it is consumed.
-// Excludes bytes that the read budget counts.
+// Returns the bytes that a message of `cost` occupies until it is consumed.
+// Excludes bytes that count in the read budget.
 uint64_t HeldFor(Stream::Way way, uint64_t cost) {
   switch (way) {
     case Stream::Way::kEager:
@@ -37,8 +37,9 @@ uint64_t HeldFor(Stream::Way way, uint64_t cost) {
   return 0;
 }
 
-// Returns the status that a stream reports for a lost message. Applications
-// know lack of memory and lost connections, but not a path's error codes.
+// Returns the status that a stream reports for a lost message. Keeps
+// RESOURCE_EXHAUSTED, and replaces codes of a path, which applications do not
+// know, by UNAVAILABLE.
 absl::Status LossOf(const absl::Status& cause) {
   if (absl::IsResourceExhausted(cause)) return cause;
   return absl::UnavailableError(
@@ -317,8 +318,8 @@ void StreamInput::WantMessage(uint32_t id) {
   StartIfWanted(*stream);
 }
 
-// Starts the read that the application waits for. The budget must not hold it
-// back, or the wait could last for ever.
+// Starts the read for which the application waits. The budget does not delay
+// this read, because the application might wait forever.
 void StreamInput::StartIfWanted(const Stream& stream) {
   if (!stream.wants_message || stream.unconsumed.empty()) return;
   const Stream::Unconsumed& next = stream.unconsumed.front();

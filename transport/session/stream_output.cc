@@ -125,8 +125,8 @@ void StreamOutput::AddInOrder(FrameType type, uint32_t id,
 }
 
 // Returns true if the stream's next message may be sent. An honest peer
-// releases a message before it gives credit for the message. A peer that breaks
-// this rule is limited to one window of exposed bytes.
+// releases a message before it returns credit for the message. For other peers,
+// exposed bytes are limited to one window.
 bool StreamOutput::MaySendMessage(const Stream& stream) const {
   return stream.send_window.open() &&
          (stream.exposed_bytes == 0 || stream.exposed_bytes < peer_window_);
@@ -278,8 +278,8 @@ void StreamOutput::SendReset(uint32_t id, const absl::Status& status) {
 bool StreamOutput::Drain(Stream* stream) {
   if (stream->blocked) stream->queued.clear();
   if (stream->queued.empty()) return false;
-  // The charge of a draining stream in addition to its bytes. Nobody waits for
-  // the stream any more, so nothing else bounds the data.
+  // The charge for a draining stream, in addition to its bytes. Nobody waits
+  // for a draining stream, so nothing else limits the number of such streams.
   constexpr uint64_t kDrainingOverhead = 512;
   stream->unsent_bytes = kDrainingOverhead;
   for (const Stream::Queued& queued : stream->queued) {

@@ -4,8 +4,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// The number of streams that a client times at first. Afterwards the client
-// times one in kStreamsPerSample. Reading the clock twice costs some 50 ns.
+// A client times its first kFirstTimed streams, and later one of
+// kStreamsPerSample. Reading the clock twice costs about 50 ns.
 constexpr uint64_t kFirstTimed = 128;
 constexpr uint64_t kStreamsPerSample = 8;
 

@@ -77,8 +77,7 @@ absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes,
   announce.id = reader.Number<uint64_t>();
   announce.length = reader.Number<uint64_t>();
   const size_t count = reader.Number<uint8_t>();
-  // Rejects an empty message: no byte of it would be read, so it would never
-  // end.
+  // Rejects an empty message, because no read of it would ever end.
   bool valid = announce.length > 0 && announce.length <= kMaxMessageBytes &&
                (count == 1 || count == 2);
   for (size_t i = 0; valid && i < count; ++i) {

@@ -8,9 +8,9 @@
 namespace penstock::device::kernels {
 namespace {
 
-// Limits the blocks of a launch on each multiprocessor: 2,048 threads, all that
-// a multiprocessor can run at a time. For longer arrays, each thread takes more
-// vectors.
+// Limits the blocks of a launch for each multiprocessor. Eight blocks have
+// 2,048 threads, as many as a multiprocessor can run. For longer arrays, each
+// thread handles more vectors.
 constexpr uint64_t kBlocksPerMultiprocessor = 8;
 
 uint64_t Misalignment(const void* array) {

@@ -46,9 +46,9 @@ absl::Status CheckArray(const std::string& name, const void* array,
   return absl::OkStatus();
 }
 
-// Returns true if two arrays overlap at different offsets. The input would then
-// be read both before and after it is written, because threads write elements
-// in any order.
+// Returns true if two arrays overlap at different offsets. An element of the
+// input would then be read before or after another thread overwrites it,
+// because threads run in any order.
 bool OverlapAskew(const void* input, const void* output, uint64_t bytes) {
   const uint64_t a = AddressOf(input), b = AddressOf(output);
   return a != b && (a < b ? b - a : a - b) < bytes;

@@ -12,8 +12,8 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// The pauses between two rounds of asking all names. A server that is not busy
-// accepts within a millisecond. The server forgets the connection after two
+// The pauses between rounds in which all names are asked. A server that is not
+// busy accepts within a millisecond, and forgets the connection after two
 // seconds.
 constexpr absl::Duration kPauses[] = {
     absl::Milliseconds(1), absl::Milliseconds(20), absl::Milliseconds(300)};

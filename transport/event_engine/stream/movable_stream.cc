@@ -9,8 +9,8 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Acknowledges when this many bytes have been consumed. The sender then soon
-// has its memory again, and small messages cost no packet of their own.
+// Acknowledges after this many consumed bytes. The sender then soon gets its
+// memory back, and small messages need no acknowledgement of their own.
 constexpr uint64_t kAckBytes = 32 * 1024;
 
 }  // namespace
@@ -23,8 +23,8 @@ void MovableStream::MoveTo(std::shared_ptr<fabric::Endpoint> path) {
   Nudge();
 }
 
-// Sends nothing if the path has no room: then other packets are on the path,
-// and they ring the peer.
+// Sends nothing if the path has no room. In this case other packets are on the
+// path, and they ring the peer.
 void MovableStream::Nudge() {
   if (path_ == nullptr || lost_) return;
   Packet packet;
@@ -116,7 +116,7 @@ void MovableStream::LosePath(absl::Status cause) {
   loss_ = std::move(cause);
   // Ends the connection if the peer may have moved to an offset that this side
   // does not know. If the peer has closed the path (UNAVAILABLE), everything
-  // that it sent has come.
+  // that the peer sent has arrived.
   if (!peer_has_moved_ && !absl::IsUnavailable(loss_)) Check(loss_);
 }
 

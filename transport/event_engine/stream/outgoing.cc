@@ -14,8 +14,8 @@ namespace {
 // Caps the bytes of one packet. A ring then has room for several packets, and
 // the receiver starts while the sender still copies.
 constexpr size_t kMaxPacketBytes = 32 * 1024;
-// Caps the bytes of one region, so that the receiver starts early, and the
-// pieces of one region, so that a list of tiny slices is copied instead.
+// Caps the bytes of one region, so that the receiver starts early. Also caps
+// the pieces of one region, so that a list of tiny slices is copied instead.
 constexpr size_t kMaxRegionBytes = 1024 * 1024;
 
 }  // namespace
@@ -145,9 +145,9 @@ void Outgoing::SendAck() {
 }
 
 absl::Status Outgoing::Acknowledge(uint64_t offset) {
-  // Ignores an old acknowledgement, and all while there is no path: the other
-  // direction may be on the path first, and a packet may be older than the last
-  // acknowledgement on TCP.
+  // Ignores old acknowledgements, and all acknowledgements while there is no
+  // path. The other direction may move to the path first. A packet may be older
+  // than the last acknowledgement on TCP.
   if (path_ == nullptr || offset <= acknowledged_) return absl::OkStatus();
   if (offset > sent_) {
     return absl::InvalidArgumentError(

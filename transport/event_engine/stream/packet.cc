@@ -11,8 +11,8 @@ namespace {
 
 // "PSTKMOVE", read as a little-endian number.
 constexpr uint64_t kMark = 0x45564f4d4b545350;
-// The limit of an offset: 2^62 bytes take years at any speed. Sums of an offset
-// and a length then cannot overflow.
+// Limits an offset. 2^62 bytes take years at any speed, and the sum of an
+// offset and a length cannot overflow.
 constexpr uint64_t kMaxOffset = uint64_t{1} << 62;
 
 absl::Status Malformed() {

@@ -19,8 +19,8 @@ namespace {
 
 // Limits the tasks that the leader runs before it polls again.
 constexpr int kTasksPerTurn = 16;
-// The number of waiting tasks from which another thread helps. Waking one takes
-// as long as a few tasks.
+// The number of waiting tasks from which another thread helps. Waking a thread
+// takes as long as a few tasks.
 constexpr size_t kManyTasks = 8;
 // Limits the threads that stay parked.
 constexpr size_t kMaxParked = 8;
@@ -63,7 +63,7 @@ class Crew::Worker {
 };
 
 absl::StatusOr<Crew*> Crew::Get(progress::PollingMode mode) {
-  // A fork cannot leave this lock held: only the set-up of channels and servers
+  // No fork can leave this lock held: only the set-up of channels and servers
   // takes it, and a program does not fork during the set-up.
   static OfProcess* const process = new OfProcess;
   base::MutexLock lock(&process->mu);
@@ -82,8 +82,8 @@ absl::StatusOr<Crew*> Crew::Create(progress::PollSet* set,
                                    progress::PollingMode mode) {
   absl::StatusOr<std::unique_ptr<Watches>> watches = Watches::Create();
   if (!watches.ok()) return watches.status();
-  // Never deleted, because one of its threads may have started even if another
-  // one could not.
+  // Never deleted. If one thread cannot be started, another one may already be
+  // running.
   auto* const crew = new Crew(set, mode, *std::move(watches));
   base::MutexLock lock(&crew->mu_);
   absl::StatusOr<Worker*> first = crew->ParkedOrNewLocked();
@@ -165,8 +165,8 @@ void Crew::Work(Worker* me) {
   } while (Park(me));
 }
 
-// Runs no task while this thread spins: if the task blocked, the paths would
-// have neither a spinner nor a doorbell.
+// Runs no task while this thread spins. If a task blocked, the paths would have
+// neither a spinner nor a doorbell.
 void Crew::Lead(Worker* me) {
   const auto look = [this] {
     return waiting_.load(std::memory_order_relaxed) > 0;
@@ -204,10 +204,10 @@ bool Crew::RunOne(Worker* me) {
 // Writes before it reads, as the caller of Run() does. Therefore either this
 // thread sees a new task, or the caller sees that this thread sleeps.
 //
-// The guard may replace a leader that has just ended its task and goes to
-// sleep. The new leader then wakes the former one, and does not sleep until the
-// former one is gone. Otherwise the former one would clear sleeps_ late, and
-// Run() would not wake the new leader.
+// The guard may replace a leader that has just ended its task and is about to
+// sleep. The new leader then wakes the former leader, and does not sleep until
+// the former leader is gone. Otherwise the former leader would clear sleeps_
+// late, and Run() would not wake the new leader.
 bool Crew::Sleep() {
   if (asleep_.exchange(true)) {
     watches_->Wake();

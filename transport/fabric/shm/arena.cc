@@ -23,8 +23,8 @@ constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
 // Limits the size of one growth step. Clearing this many bytes takes 50 to 150
 // ms. No request waits longer for growth, unless the request itself is larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
-// The arena prepares its next segment while less than one part in kSpareShare
-// is free.
+// The arena prepares its next segment while less than this fraction (1 / n) of
+// the memory is free.
 constexpr uint64_t kSpareShare = 4;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
 
@@ -43,8 +43,8 @@ bool IsScarce(uint64_t used, uint64_t reserved) {
   return used > reserved || reserved - used < reserved / kSpareShare;
 }
 
-// Returns the memory limit of this process's own control group, as a container
-// sees it. Returns 0 if there is no limit.
+// Returns the memory limit of this process's control group, as seen in a
+// container. Returns 0 if there is no limit.
 uint64_t ControlGroupLimit() {
   std::ifstream file("/sys/fs/cgroup/memory.max");
   std::string line;
@@ -150,8 +150,8 @@ std::shared_ptr<ArenaLease> Arena::LeaseInLocked(ArenaSegment* segment,
 }
 
 absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
-  // Finds nothing in a forked child: peers of a child do not see the child's
-  // writes to the arena.
+  // Returns nothing in a forked child, because peers of the child cannot see
+  // its writes to the arena.
   if (IsForeign()) return absl::nullopt;
   const auto address = reinterpret_cast<uintptr_t>(data);
   base::MutexLock lock(&mu_);

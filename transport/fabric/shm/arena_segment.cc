@@ -15,10 +15,10 @@ namespace {
 
 constexpr char kSegmentName[] = "penstock-arena";
 // The size of the segment's first part, in which each allocation begins after
-// the previous one (see memory::RangeAllocator). A message then does not reuse
-// memory that the reader's core still has in its first-level cache: writing
-// there is slower. The size is about what a second-level cache holds in
-// addition to the application's data.
+// the previous one (see memory::RangeAllocator). A message therefore does not
+// reuse memory that the reader's core still has in its first-level cache,
+// because writing to such memory is slower. A part of this size fits into a
+// second-level cache next to the application's data.
 constexpr uint64_t kRovingBytes = 1024 * 1024;
 // The pause after a failed attempt to make a segment. A failed attempt may
 // clear most of a segment. Without the pause, each large message would cause
@@ -39,7 +39,7 @@ ArenaSegment::ArenaSegment(Segment segment, uint32_t id,
       private_in_child(memory, has_reserved_pages),
       ranges(memory.size(), kRovingBytes) {
   // Declares the segment as stable, so that an RDMA device keeps it registered.
-  // If this fails, the device registers the memory for each use.
+  // If the declaration fails, the device registers the memory for each use.
   auto declared = memory::StableMemory::Declare(memory.data(), memory.size());
   if (declared.ok()) stable = *std::move(declared);
 }
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<ArenaSegment>> ArenaSegmentMaker::Make(
 absl::StatusOr<std::unique_ptr<ArenaSegment>> ArenaSegmentMaker::Create(
     uint64_t size) {
   // Uses reserved pages only if `size` is a multiple of a huge page. The last
-  // segment gets the rest of the budget, which may have any size.
+  // segment may have another size, because it gets the rest of the budget.
   bool is_reserved =
       huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0;
   absl::StatusOr<Segment> memory = absl::UnknownError("none");

@@ -12,8 +12,7 @@ namespace shm {
 std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
     memory::DeviceAccess* devices, uint64_t size, std::string handle,
     std::weak_ptr<Peer> peer, uint32_t id) {
-  // Leaks the object in a forked child, where no driver works. The allocation
-  // is neither used nor closed there.
+  // Leaks the object in a forked child, because no driver works there.
   return std::shared_ptr<BorrowedDevice>(
       new BorrowedDevice(devices, size, std::move(handle)),
       [fork_count = progress::ForkCount(), weak = std::move(peer),
@@ -21,9 +20,11 @@ std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
         if (fork_count != progress::ForkCount()) return;
         std::shared_ptr<Peer> told = weak.lock();
         auto reading = told == nullptr ? nullptr : told->KeepReading();
-        // Chooses the queue of the close. An allocation that was never opened
-        // needs no driver. Closing it counts as a task that strangers may
-        // cause, because passing many allocations costs a peer nothing.
+        // Chooses the queue for closing. An allocation that was never opened
+        // Chooses the queue for closing. An allocation that was never opened
+        // needs no driver. Closing such an allocation counts as a task that
+        // strangers can cause, because passing many allocations costs a peer
+        // nothing.
         const progress::Aside kind = ended->was_tried()
                                          ? progress::Aside::kDevice
                                          : progress::Aside::kMemory;

@@ -12,8 +12,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Limits the messages that one call of TakeIn() receives, so that other peers
-// get a turn next to one that floods.
+// Limits the messages that one call of TakeIn() receives. Another peer then
+// gets a turn even if this peer floods.
 constexpr int kTakeInBudget = 16;
 
 // Returns OK if the part is within `size` bytes.
@@ -171,8 +171,8 @@ bool Borrower::TakeBackLocked(uint32_t id) {
 
 bool Borrower::TakeDeviceBackLocked(uint32_t id) {
   const auto found = device_allocations_.find(id);
-  // Accepts an unknown allocation only if CloseDevices() has closed it and the
-  // peer may not know yet.
+  // Accepts an unknown allocation only after CloseDevices(): the allocation is
+  // closed then, and the peer may not know this yet.
   if (found == device_allocations_.end()) return devices_closed_;
   if (std::exchange(found->second.is_taken_back, true)) return false;
   found->second.device.reset();
@@ -278,12 +278,12 @@ absl::Status Borrower::AddLocked(uint32_t id, uint64_t size,
 void Borrower::GiveBack(uint64_t key) {
   base::MutexLock lock(&release_mu_);
   const uint64_t head = own_->release_head.load(std::memory_order_relaxed);
-  // Writes into the ring, which has room because there are no more loans than
-  // entries. A peer that miscounts loses only its own loans.
+  // Writes into the ring, which has room, because there are at most as many
+  // loans as entries. A peer that counts wrongly loses only its own loans.
   own_->releases[head % kMaxLoans].store(LoanOfKey(key),
                                          std::memory_order_relaxed);
-  // The release also orders the reads of the loan's bytes before this store:
-  // the lender writes to these bytes next.
+  // The release also orders this store after the reads of the loan's bytes,
+  // because the lender may now overwrite these bytes.
   own_->release_head.store(head + 1, std::memory_order_release);
 }
 

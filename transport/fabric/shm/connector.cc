@@ -58,8 +58,8 @@ absl::Status Connector::Reach() {
   socket_ = *std::move(socket);
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket_.get());
   if (!peer.ok()) return peer.status();
-  // Checks the directory before sending the token, because anybody who can
-  // change the directory can replace the peer's socket.
+  // Checks the directory before sending the token. Anybody who can change the
+  // directory can replace the peer's socket.
   if (!address_.directory.empty()) {
     absl::Status safe = CheckDirectory(address_.directory, peer->uid);
     if (!safe.ok()) return safe;

@@ -32,8 +32,8 @@ absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes, uint32_t features) {
   page->version = kLayoutVersion;
   page->ring_bytes = ring_bytes;
   page->features = features;
-  // Starts armed. A peer that writes before the endpoint is polled rings once
-  // too often.
+  // Starts armed. A peer that writes before the endpoint is polled then rings
+  // unnecessarily, which is harmless.
   page->armed.store(1, std::memory_order_release);
   return segment;
 }

@@ -123,8 +123,8 @@ absl::Status DeviceLender::MakeRoomLocked(uint64_t size) {
     TakeBackLocked(oldest);
   }
   SendTakeBacksLocked();
-  // Counts open allocations as the peer counts them, with those that it still
-  // has to close.
+  // Counts open allocations in the same way as the peer: includes allocations
+  // that the peer still has to close.
   if (passed_.size() + closing_.size() < kMaxPassedDevices &&
       size <= kMaxPassedDeviceBytes - passed_bytes_ - closing_bytes_) {
     return absl::OkStatus();
@@ -174,8 +174,8 @@ void DeviceLender::CountLocked() {
 absl::Status DeviceLender::Decline(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
   // Accepts any number that was passed, even if its allocation was taken back
-  // meanwhile. The next number lacks the device bit only after all numbers were
-  // passed.
+  // meanwhile. The device bit is missing in the next number only after all
+  // numbers were used.
   if (IsDeviceId(next_segment_id_) && segment_id >= next_segment_id_) {
     return absl::InvalidArgumentError(
         "the peer declines an allocation that it was not passed");
@@ -190,8 +190,8 @@ absl::Status DeviceLender::Decline(uint32_t segment_id) {
 
 absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
-  // Takes the allocation back now if this was not done before: a peer whose
-  // endpoint is gone closes allocations without being asked.
+  // Takes the allocation back now, if this was not done before, because a peer
+  // without an endpoint closes allocations without being asked.
   for (auto it = passed_.begin(); it != passed_.end(); ++it) {
     if (*it->second.segment_id != segment_id) continue;
     TakeBackLocked(it);

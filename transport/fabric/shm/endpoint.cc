@@ -19,17 +19,17 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Limit the packets of one Poll(), and the bytes of loans that it reads. Then
-// the program handles these messages, and the poller checks other connections.
+// Limit the packets of one Poll(), and the bytes of loans that their events
+// read. Afterwards the program handles the messages, and the poller checks
+// other connections.
 constexpr int kPollBudget = 64;
 constexpr size_t kPollBytes = 256 * 1024;
-// The eager limit, in bytes. Above this size, one copy into the arena and no
-// copy out of it costs less than two copies through the ring, even with the
-// announcement.
+// The eager limit, in bytes. Above this size, announcing a message and copying
+// it once into the arena costs less than two copies through the ring.
 constexpr size_t kEagerMaxBytes = 8 * 1024;
-// The range of the eager limit on sides that use messages in place. Sides that
-// copy do not adapt the limit: their measurement would take a peer's copying
-// for waiting.
+// The range of the eager limit if messages are used without a copy. Sides that
+// copy do not adapt the limit, because their measurement would mistake the
+// peer's copying for waiting.
 constexpr SizeRange kEagerRangeOfLoads = {4 * 1024, wire::kMaxFramePayload};
 // The size of the chunks of a read, in bytes. Reads are plain copies.
 // Concurrent reads gain nothing, and chunks only give other connections their
@@ -58,17 +58,16 @@ struct LoadedRegion {
   }
 
   const std::shared_ptr<ReadingShare> reading;
-  // The references that keep device memory open, or segments mapped: one for
-  // each part.
+  // References that keep device memory open and segments mapped, one for each
+  // part.
   absl::InlinedVector<std::shared_ptr<const void>, 1> devices;
   absl::FixedArray<LentSegment::Loan, 1> loans;
   const uint64_t key;
   bool is_whole = false;  // if false, the caller releases the region
 };
 
-// Returns an odd number, which is different each time. A wrong value in the
-// page is therefore hardly ever a value of a later arming, for which the peer
-// would then not ring.
+// Returns a random odd number. If the flag in the page is corrupted, it hardly
+// ever has the value of a later arming, for which the peer would not ring.
 uint32_t FirstArming() {
   return static_cast<uint32_t>(absl::ToUnixNanos(base::SteadyNow())) | 1;
 }
@@ -140,9 +139,8 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> packet) {
       unannounced_ = true;
       return true;
     case RingSender::Result::kFull:
-      // A peer that sleeps has read everything. If the ring is full
-      // nevertheless, the peer's tail is invalid. The peer finds this out when
-      // it wakes.
+      // A sleeping peer has read everything. A full ring therefore proves that
+      // the peer's tail is invalid. The peer notices this when it wakes.
       unannounced_ = true;
       return false;
     case RingSender::Result::kNoMemory:
@@ -251,8 +249,8 @@ bool ShmEndpoint::Poll() {
   }
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Asks before checking the ring, so that packets that a peer wrote before its
-  // end are delivered before the end.
+  // Checks this before the ring: packets that a peer wrote before its end must
+  // be delivered before the end.
   const bool gone = link_->PeerIsGone();
   Lender* lender = link_->lender();
   if (lender->count() > 0) {
@@ -350,9 +348,9 @@ void ShmEndpoint::SetArmed(bool armed) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// Returns the next odd number, which is never 0, even after an overflow. Only
-// after exactly 2^31 armings without a packet could the peer take the value for
-// one that it has rung for.
+// Returns the next odd number, which is never 0, even after an overflow. The
+// peer would mistake the value for one for which it has rung only after exactly
+// 2^31 armings without a packet.
 uint32_t ShmEndpoint::NextArming() {
   return armings_.fetch_add(2, std::memory_order_relaxed);
 }
@@ -362,8 +360,8 @@ std::vector<int> ShmEndpoint::wakeup_fds() const {
   return fd < 0 ? std::vector<int>() : std::vector<int>{fd};
 }
 
-// Arms with a new value. Another thread may change the value meanwhile: it then
-// looks for input (arming), or polls (disarming).
+// Arms with a new value. If another thread changes the value meanwhile, that
+// thread checks for input (arming) or polls (disarming).
 void ShmEndpoint::ClearWakeup() {
   if (link_->IsForeign()) return;  // the page is the parent's
   std::atomic<uint32_t>* const flag = &link_->own_page()->armed;
@@ -385,8 +383,9 @@ bool ShmEndpoint::TakeDoorbellRequest() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t armed =
       link_->peer_page()->armed.load(std::memory_order_relaxed);
-  // Rings once for each arming. After a ring the peer arms anew, and then looks
-  // for input, so one ring suffices for all that is sent until then.
+  // Rings once for each arming. After a ring the peer arms again and then
+  // checks for input. One ring therefore announces everything that is sent
+  // until then.
   if (armed == 0 || armed == rung_) return false;
   if (!link_->doorbell()->Ring()) return true;
   rung_ = armed;

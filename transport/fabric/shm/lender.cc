@@ -86,9 +86,8 @@ absl::StatusOr<Lender::Parts> Lender::Gather(
     if (!allocated.ok()) return allocated.status();
     lease = *std::move(allocated);
     absl::Status copied = fabric::Gather(payload, stretches, lease->data());
-    // Returns RESOURCE_EXHAUSTED, because only the copy from the device has
-    // failed. The caller then keeps the connection, and sends this message over
-    // another fabric.
+    // Returns RESOURCE_EXHAUSTED, which concerns only this message: the caller
+    // keeps the connection, and sends the message over another fabric.
     if (!copied.ok()) return absl::ResourceExhaustedError(copied.message());
   }
   Parts parts;
@@ -154,8 +153,8 @@ absl::Status Lender::SendSegmentLocked(const Place& place) {
   message.segment_id = place.segment_id;
   absl::Status sent = SendSetup(socket_, message, place.segment_fd);
   if (!sent.ok()) {
-    // Returns RESOURCE_EXHAUSTED, so that the caller sends the message over
-    // another fabric. The next message tries to pass the segment again.
+    // Returns RESOURCE_EXHAUSTED, so that the caller sends this message over
+    // another fabric. The next message tries again to pass the segment.
     return absl::ResourceExhaustedError(sent.message());
   }
   sent_segments_.insert(place.segment_id);

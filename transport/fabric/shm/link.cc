@@ -16,17 +16,18 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The period of checks for returned loans while this side goes on lending. A
-// peer returns a loan without ringing the doorbell, so a link that does not
-// poll has to check. Without new loans, the period grows.
+// The period of checks for returned loans while this side still lends. A peer
+// returns a loan without ringing the doorbell, so a link that does not poll
+// must check. The period grows if there are no new loans.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 // The pause while too much waits to be unmapped. Without the pause, the loop
 // would be woken at once, because the socket stays readable.
 constexpr absl::Duration kTakeInPause = absl::Milliseconds(100);
 // The period of checks for returned loans after the endpoint is gone.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
-// Limits the number of checks, and so the time for which this side keeps device
-// memory for a peer that lives but does not report closing it.
+// Limits the number of checks after the endpoint's end. This limits the time
+// for which this side keeps device memory for a living peer that does not
+// report closing it.
 constexpr int kLingerLooks = 10;
 
 // Returns the devices whose memory the two sides lend each other, or null.
@@ -152,20 +153,20 @@ void Link::OnHangUp(bool is_dead) {
     peer_is_dead_ = true;
     MayLetGo();
   }
-  // Leaves the event loop. If Create() has not stored the id yet, the next call
-  // does this.
+  // Leaves the event loop. If Create() has not stored the watch's id yet, the
+  // next call leaves.
   Leave();
 }
 
 // Unmaps the peer's segments if possible. Waits until the endpoint is gone,
-// because messages from before the peer's death are still read.
+// because the endpoint may still read messages from before the peer's death.
 void Link::MayLetGo() {
   if (peer_is_dead_ && is_closed_) borrower_.LetGo();
 }
 
 void Link::Leave() {
-  // Sets the flag before IsReading(), so that a thread that ends reading later
-  // sees the flag.
+  // Sets the flag before calling IsReading(). A thread that ends reading later
+  // then sees the flag.
   has_left_ = true;
   if (!peer_is_dead_ && IsReading()) {
     loop_->SetEvents(watch_.load(), 0);
@@ -244,9 +245,9 @@ void Link::LookForReturns(absl::Duration period) {
   (void)lender_.Reclaim();  // a poll reports errors
   device_lender_.TakeBackIdle(base::SteadyNow());
   const bool answered = borrower_.Answer();
-  // Checks once more after memory was lent, even if all loans have been
-  // returned. Otherwise each loan of a busy link would start the checks anew,
-  // and wake the loop's thread.
+  // Checks once more if memory was lent meanwhile, even if all loans have been
+  // returned. Otherwise a busy link would start the checks again and again, and
+  // wake the loop's thread each time.
   if (has_lent || HasLoans() || !answered) {
     return LookLater(has_lent ? kFirstLook
                               : std::min(period * 2, kLingerPeriod));

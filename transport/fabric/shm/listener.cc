@@ -97,8 +97,8 @@ std::unique_ptr<PendingConnect> Listener::Expect(
 
 void Listener::AcceptOnLoop() {
   for (;;) {
-    // Pauses while too many tasks wait: each connection costs a task, and this
-    // side cannot choose how many connections come.
+    // Pauses while too many tasks wait. Each connection costs a task, and peers
+    // decide how many connections they open.
     if (progress::IsBusyAside()) return PauseOnLoop();
     base::UniqueFd socket(
         accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));

@@ -21,7 +21,7 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
     sharing.reason = "as configured";
   }
   // Lends no device memory while a device is stuck. Memory that waits to be
-  // closed would keep a connection's descriptors, so no further connection
+  // closed keeps the descriptors of its connection. Therefore no new connection
   // should depend on the device.
   if (!sharing.copies && !progress::IsBusyAsideForDevice()) {
     sharing.devices = options.devices;

@@ -32,8 +32,8 @@ class PrivateInChild::Registry {
     first_ = entry;
   }
 
-  // Removes an entry from the list. Does nothing for entries that the parent
-  // had added.
+  // Removes an entry from the list. Ignores entries that the parent had added
+  // before the fork.
   void Remove(PrivateInChild* entry) {
     base::MutexLock lock(&mu_);
     if (entry->previous_ != nullptr) {
@@ -82,15 +82,15 @@ PrivateInChild::~PrivateInChild() { Registry::Get()->Remove(this); }
 
 void PrivateInChild::TakeAwayFromParent() const {
   // Does nothing if the memory is not mapped. On some kernels, a child does not
-  // inherit memory that RDMA devices use.
+  // inherit memory that an RDMA device uses.
   if (!IsMapped()) return;
   if (!has_reserved_pages_ && MapPrivately()) return;
   if (mprotect(data_, size_, PROT_READ) == 0) return;
   munmap(data_, size_);  // rather than let a child write there
 }
 
-// Maps elsewhere first, and then moves the mapping: a failed mapping in place
-// would leave a hole.
+// Maps at another address first, and then moves the mapping into place. A
+// failed mapping in place would leave a hole.
 bool PrivateInChild::MapPrivately() const {
   if (!HasDescriptor()) return false;
   void* const copy = mmap(nullptr, size_, PROT_READ | PROT_WRITE,

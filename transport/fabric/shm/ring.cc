@@ -16,8 +16,8 @@ uint64_t Footprint(uint64_t length) {
 
 RingHeader RingHeaderAt(uint64_t position, uint32_t length) {
   // The multiplier of the stamp: an odd number without a pattern, so that each
-  // input bit changes many of the upper half's bits. 2^64 divided by the golden
-  // ratio (Knuth, TAOCP vol. 3, 6.4).
+  // input bit changes many bits of the result's upper half. Equals 2^64 divided
+  // by the golden ratio (Knuth, TAOCP vol. 3, 6.4).
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
   const uint64_t mixed = (position ^ (uint64_t{length} << 40)) * kFactor;
   return RingHeader{length, ~static_cast<uint32_t>(mixed >> 32)};
@@ -57,8 +57,8 @@ RingSender::Result RingSender::ResultOf(Room room) {
 }
 
 RingSender::Room RingSender::CheckRoom(uint64_t need) {
-  // Reads the peer's tail only if the last read value does not suffice, so that
-  // its cache line stays with the peer.
+  // Reads the peer's tail only if its last known value does not suffice. The
+  // tail's cache line then stays with the peer.
   if (Used(peer_tail_) + need <= shape_.bytes()) return Room::kEnough;
   const uint64_t tail = peer_->tail.load(std::memory_order_acquire);
   const uint64_t used = Used(tail);
@@ -101,7 +101,7 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
   if (room == Room::kTooLittle) {
     was_full_ = true;
     // The number of free bytes to wait for: enough for the packet, or for
-    // growing the ring if that takes fewer.
+    // growing the ring if this needs fewer bytes.
     const uint64_t least = shape_.has_grown() || !can_grow_
                                ? need
                                : std::min(need, RingShape::GapAt(head()));
@@ -112,8 +112,8 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
     // (PeerWaits()).
     std::atomic_thread_fence(std::memory_order_seq_cst);
     room = MakeRoom(need);
-    // Keeps the flag if an earlier call was refused, because its caller still
-    // waits for a signal.
+    // Keeps the flag if an earlier call was refused, because that call's caller
+    // still waits for a signal.
     if (room == Room::kEnough && !waited) StopWaiting();
   }
   if (room != Room::kEnough) return ResultOf(room);
@@ -173,8 +173,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
   uint64_t there = head - tail();
   if (there == 0) {
-    // Detects a published tail that something else has overwritten. The peer
-    // would otherwise wait for room for ever, or overwrite unread bytes.
+    // Detects that something else has overwritten the published tail. Otherwise
+    // the peer might wait for room forever, or overwrite unread bytes.
     const uint64_t told = own_->tail.load(std::memory_order_relaxed);
     return told == tail() ? Result::kEmpty : Result::kBroken;
   }
@@ -203,9 +203,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
     return Result::kBroken;
   }
   *packet = absl::MakeConstSpan(scratch_.data(), length);
-  // Publishes the tail immediately, not per batch. This costs nothing while the
-  // sender does not look at the tail, and a sender that waits for room
-  // continues earlier.
+  // Publishes the tail after each packet. This costs nothing while the sender
+  // does not read the tail, and a waiting sender continues earlier.
   Publish(tail() + Footprint(length));
   return Result::kPacket;
 }
@@ -213,8 +212,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
 bool RingReceiver::Grow(uint64_t there) {
   const uint64_t gap = RingShape::GapAt(tail());
   if (shape_.has_grown() || gap > there) return false;
-  // Allocates the ring's new part if the peer has not done so. This costs
-  // memory of this process, once.
+  // Allocates the ring's new part if the peer has not allocated it. This
+  // happens at most once, and this process pays for the memory.
   const absl::Status grown =
       Populate(ring_ + kFirstRingBytes, shape_.full_bytes() - kFirstRingBytes,
                Access::kRead);

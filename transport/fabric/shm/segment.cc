@@ -36,13 +36,13 @@ namespace {
 
 constexpr int kSeals =
     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
-// Limits the size of a segment, in bytes: more than any machine's shared
-// memory. Keeps sums of sizes from overflowing.
+// Limits the size of a segment, in bytes, to more than any machine's shared
+// memory. Sums of sizes therefore cannot overflow.
 constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 40;
 constexpr uint64_t kStatBlockBytes = 512;
 
-// Checks the limit of file sizes first: a memfd counts as a file, and exceeding
-// the limit kills the process (SIGXFSZ).
+// Checks the limit of file sizes before creating a memfd. A memfd counts as a
+// file, and exceeding the limit would kill the process (SIGXFSZ).
 absl::Status CheckFileSizeLimit(uint64_t size) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -101,8 +101,8 @@ absl::Status CheckForHoles(int fd, uint64_t size) {
   return absl::OkStatus();
 }
 
-// Rejects other page sizes: a page of another size may end beyond the mapping
-// of its file.
+// Rejects other page sizes, because a page of another size may end beyond the
+// mapping.
 absl::Status CheckPages(int fd, uint64_t size) {
   struct statfs system;
   if (fstatfs(fd, &system) != 0) return base::ErrnoStatus(errno, "fstatfs");
@@ -164,8 +164,8 @@ absl::StatusOr<base::UniqueFd> NewMemfd(const char* name, unsigned flags) {
       errno, flags == 0 ? "memfd_create" : "memfd_create in huge pages");
 }
 
-// Writes to one byte of each possible huge page, for which the kernel may
-// allocate a huge page. fallocate() alone makes huge pages only if the
+// Writes to one byte of each possible huge page, so that the kernel may
+// allocate a huge page there. fallocate() alone makes huge pages only if the
 // administrator wants them for all shared memory. Ignores errors: a later
 // fallocate() reports a lack of memory.
 void AdviseHugePages(const Mapping& mapping) {

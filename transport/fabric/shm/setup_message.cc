@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4d485350;  // "PSHM"
 
-// A copy of the first message in a socket, which keeps the message. `fd` is a
+// The first message in a socket, copied without removing the message. `fd` is a
 // duplicate of the message's descriptor, and belongs to this process.
 struct FirstInSocket {
   ssize_t size = 0;  // or -1
@@ -39,8 +39,8 @@ void LookAtFirst(int socket, FirstInSocket* first) {
   header.msg_iov = &data;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  // Excludes the padding, which would give the kernel room for a second
-  // descriptor.
+  // Excludes the padding. With the padding, the kernel would have room for a
+  // second descriptor.
   header.msg_controllen = CMSG_LEN(sizeof(int));
   do {
     first->size =
@@ -71,8 +71,8 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   if (first.size == 0 && !has_fd && (first.flags & MSG_CTRUNC) == 0) {
     return absl::UnavailableError("the peer hung up");
   }
-  // Detects that this process had no descriptor left: there was room for the
-  // control data of an honest peer, but it was truncated.
+  // Detects that this process had no descriptor left. The control data was
+  // truncated, although there was room for that of an honest peer.
   if (!has_fd && (first.flags & MSG_CTRUNC) != 0) {
     return absl::ResourceExhaustedError(
         "no descriptor is left for a peer's memory; raise the limit of open "
@@ -85,9 +85,9 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   return absl::OkStatus();
 }
 
-// Returns true if `fd` is an eventfd, by its name in /proc. No file has such a
-// name, because names of files begin with a slash. Unlike read(), write(),
-// poll() and fstat(), this reaches no driver and no foreign file system.
+// Returns true if `fd` is an eventfd. Reads its name in /proc, which no file
+// can have, because names of files begin with a slash. Unlike read(), write(),
+// poll() and fstat(), this calls no driver and no foreign file system.
 bool IsEventFd(int fd) {
   constexpr absl::string_view kName = "anon_inode:[eventfd]";
   char name[kName.size() + 1];
@@ -103,8 +103,8 @@ absl::Status CheckDescriptor(SetupMessage::Kind kind, int fd) {
                          : absl::FailedPreconditionError(
                                "the peer's descriptor is no eventfd");
   }
-  // Queries the seals: any other query may reach a driver or a foreign file
-  // system.
+  // Queries the seals, because other queries may call a driver or a foreign
+  // file system.
   return fcntl(fd, F_GET_SEALS) >= 0 ? absl::OkStatus()
                                      : absl::FailedPreconditionError(
                                            "the peer's descriptor is no memfd");

@@ -23,8 +23,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The minimum age of a stale socket. A socket also refuses callers between
-// bind() and listen(), so a younger one may still start to listen.
+// The minimum age of a stale socket. A socket that is not listening yet refuses
+// callers, too. A younger socket may therefore start to listen soon.
 constexpr time_t kStaleAfterSeconds = 10;
 
 struct Files {
@@ -45,8 +45,8 @@ Files* GetFiles() {
 
 void RemoveAll() {
   Files* const files = GetFiles();
-  // Gives up if the lock is taken: in a forked child, a thread that does not
-  // exist there may hold it.
+  // Gives up if the lock is taken. In a forked child, a thread of the parent
+  // may have held the lock.
   if (!files->mu.TryLock()) return;
   for (const auto& entry : files->owners) {
     if (entry.second == progress::ForkCount()) unlink(entry.first.c_str());
@@ -54,8 +54,8 @@ void RemoveAll() {
   files->mu.Unlock();
 }
 
-// Walks to a directory as the kernel does, from the root, and checks at each
-// step who could redirect the walk.
+// Follows the path of a directory from the root, as the kernel does. Checks at
+// each step who could change the path.
 class DirectoryCheck {
  public:
   DirectoryCheck(std::string directory, uid_t peer)
@@ -125,8 +125,8 @@ class DirectoryCheck {
     if (owner == 0 || owner == geteuid() || owner == peer_) {
       return absl::OkStatus();
     }
-    // Trusts the owner of the root directory, whatever the uid, because this
-    // user can replace anything.
+    // Trusts the owner of the root directory with any uid, because this user
+    // can replace anything.
     const bool is_above = !left_.empty() || path == "/";
     if (is_above && owner == root_owner_) return absl::OkStatus();
     return Unsafe(absl::StrCat("the owner of ", path, ", uid ", owner,
@@ -180,8 +180,8 @@ void RemoveStaleSockets(const std::string& directory) {
   for (const std::string& name : SocketNames(directory)) {
     const SocketAddress address{name, directory};
     if (!IsOldSocket(PathOf(address))) continue;
-    // IsDead() connects. A listener would close this connection, which sends no
-    // token.
+    // Skips sockets at which somebody listens. IsDead() connects to find out; a
+    // listener closes this connection, because it sends no token.
     if (IsDead(address)) unlink(PathOf(address).c_str());
   }
 }

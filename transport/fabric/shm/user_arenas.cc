@@ -31,7 +31,7 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
                      others, " other users' already, which is the limit"));
   }
   const uint64_t budget = bytes == 0 ? Arena::DefaultBudget() : bytes;
-  // Lets the arena of another user keep all its segments. Otherwise a peer that
+  // Keeps all segments in the arena of another user. Otherwise a peer that
   // keeps returned segments mapped could make the memory exceed the budget.
   std::shared_ptr<Arena> arena =
       is_own ? Arena::Create(budget, huge_pages, Arena::kIdleTime)
@@ -40,8 +40,8 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
   return arena;
 }
 
-// The arenas of this process. The child of a fork makes its own: in the
-// parent's arenas, both processes would allocate the same bytes.
+// The arenas of this process. The child of a fork makes new ones. If the child
+// used the parent's arenas, both processes would allocate the same bytes.
 struct Shared {
   base::Mutex mu;
   Arenas arenas ABSL_GUARDED_BY(mu);

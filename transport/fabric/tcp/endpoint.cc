@@ -13,8 +13,8 @@ namespace {
 
 // The size in bytes from which a packet is a separate piece of a write.
 constexpr size_t kMinPieceBytes = 4 * 1024;
-// Limits a peer's requested reads that wait here. Far more than this project's
-// endpoints request.
+// Limits the reads that a peer has requested and that wait here. Penstock's own
+// endpoints request far fewer.
 constexpr size_t kMaxWaitingReads = 64 * 1024;
 
 // The smallest chunk, in bytes. For smaller chunks, the two unit headers would
@@ -29,8 +29,8 @@ Capabilities TcpCapabilities() {
   capabilities.max_packet_bytes = kMaxPacketBytes;
   // Sends at most one frame eagerly, and never adapts this limit. An announced
   // payload is pushed right after its announcement, which costs a header
-  // instead of two copies. But its release costs another write and another
-  // wake-up, which is more than copying a frame.
+  // instead of two copies. But the payload's release costs another write and
+  // another wake-up, which together cost more than copying a frame.
   capabilities.eager_max_bytes = wire::kMaxFramePayload;
   capabilities.read_chunk_bytes = kChunkBytes;
   capabilities.read_chunk_range = {kLeastChunkBytes, kMaxReadBytes};
@@ -104,8 +104,8 @@ void Endpoint::Read(const RemotePart& part, uint64_t offset,
     events_->OnReadDone(cookie, absl::UnavailableError("connection closed"));
     return;
   }
-  // Checks without adding: the peer named the part, and an overflowing sum must
-  // not reach another part.
+  // Compares without adding the numbers. The peer chose them, and an
+  // overflowing sum must not reach another part.
   if (offset > part.length || into.size() > part.length - offset ||
       offset > UINT64_MAX - part.offset) {
     events_->OnReadDone(cookie,
@@ -284,9 +284,8 @@ void Endpoint::ServeReads() {
   }
 }
 
-// Adds the bytes of a part. Copies a device's memory to the host piece by
-// piece, as it is read. The device then works while the previous piece is being
-// sent.
+// Adds the bytes of a part. Copies device memory to the host piece by piece, so
+// that the device works while the previous piece is being sent.
 bool Endpoint::AddPart(const UnitHeader& header, const memory::Payload& payload,
                        size_t offset) {
   std::vector<memory::Bytes> parts = payload.Part(offset, header.length);

@@ -38,8 +38,8 @@ absl::Status ReadTable::BeginPush(const UnitHeader& unit) {
       read->into.size() != unit.length) {
     return absl::InvalidArgumentError("tcp: a push of another size");
   }
-  // Rejects a push that skips earlier ones, whose reads would wait for ever.
-  // Accepts a push for which no read waits.
+  // Rejects a push that skips earlier pushes, because their reads would wait
+  // forever. Accepts a push for which no read waits.
   if (!expected_.empty() && expected_.begin()->first < key) {
     return absl::InvalidArgumentError("tcp: a push was left out");
   }

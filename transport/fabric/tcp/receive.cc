@@ -20,8 +20,8 @@ namespace {
 // messages. Bytes of a large message that arrive with its announcement are
 // copied from the buffer.
 constexpr size_t kBufferBytes = 16 * 1024;
-// Limits the bytes that one call receives after the memory of a read is full.
-// They are copied, even if they belong to a later read.
+// Limits the bytes that one call receives beyond the memory of a read. These
+// bytes are copied, even if they belong to a later read.
 constexpr size_t kTailBytes = kLeastRoom;
 
 uint8_t* Buffer() {

@@ -5,8 +5,8 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// Limits the queued bytes. Beyond this limit the session keeps its packets,
-// where it can still merge them.
+// Limits the queued bytes. Above this limit the session keeps its packets, and
+// can still merge them.
 constexpr size_t kMaxQueuedBytes = 256 * 1024;
 
 }  // namespace

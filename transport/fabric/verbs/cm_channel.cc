@@ -51,8 +51,8 @@ CmEvent Copy(Api* api, const rdma_cm_event& event) {
 absl::StatusOr<std::shared_ptr<CmChannel>> CmChannel::Create(
     Api* api, progress::EventLoop* loop) {
   rdma_event_channel* const channel = api->CreateEventChannel();
-  // Explains the common case that neither the kernel module nor a device is
-  // there.
+  // Explains the most common failure: neither the kernel module nor a device
+  // exists.
   if (channel == nullptr && (errno == ENODEV || errno == ENOENT)) {
     return absl::NotFoundError("no RDMA device on this host");
   }

@@ -18,7 +18,7 @@ namespace verbs {
 namespace {
 
 // The number of posted receives: twice the packets that usually arrive before a
-// busy peer polls. Frames that wait together take only one packet.
+// busy peer polls. Frames that wait at the sender share a packet.
 constexpr uint16_t kReceives = 16;
 // Limits the reads in flight. Half a MiB of reads keeps any link busy. Further
 // reads would wait in the device, perhaps for longer than its acknowledgement
@@ -39,7 +39,7 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
   param.responder_resources = static_cast<uint8_t>(terms.reads);
   param.initiator_depth = static_cast<uint8_t>(terms.reads);
   param.retry_count = std::min<uint8_t>(options.retry_count, 6);
-  // Hardly ever matters, because credits ensure that a receive is posted; see
+  // Rarely matters, because credits guarantee that a receive is posted; see
   // credits.h.
   param.rnr_retry_count = 6;
   return param;
@@ -135,8 +135,8 @@ absl::Status CmConnection::MakeQueuePair() {
 
 CmConnection::~CmConnection() {
   if (fork_count_ != progress::ForkCount()) {
-    // Leaks the objects in a forked child, because the parent owns them.
-    // Destroying them here would also destroy them in the parent.
+    // Leaks the objects in a forked child, because destroying them would also
+    // destroy the parent's objects.
     new CmId(std::move(id_));
     new std::shared_ptr<Domain>(std::move(domain_));
     new std::unique_ptr<Completions>(std::move(completions_));
@@ -240,8 +240,9 @@ void CmConnection::OnTick() {
     wants_probe_ = true;
     completions_->Wake();
   } else if (wants_probe_ || completions_->HasInput()) {
-    // Goes on waiting, because nobody polls, for example because a client is
-    // between two calls. The silence then does not mean that the device hangs.
+    // Keeps waiting. Nobody polls the completions, for example because a client
+    // is between two calls. The missing completion then does not mean that the
+    // device hangs.
     idle_ticks_ = 1;
   } else if (idle_ticks_ * kSupervisionPeriod >=
              site_.options.completion_timeout) {

@@ -63,8 +63,8 @@ void Completions::RefillLocked() {
 }
 
 bool Completions::HasInput() {
-  // Leaves the completions to another thread, which is looking for them or
-  // taking them.
+  // Leaves the completions to the other thread that holds the lock: this thread
+  // is checking for completions, or taking them.
   if (!mu_.TryLock()) return true;
   RefillLocked();
   const bool any = failed_ || count_.load(std::memory_order_relaxed) > 0;
@@ -84,8 +84,8 @@ int Completions::Take(ibv_wc* out, int max) {
     first_ += part;
     taken += part;
     count_.store(count - part, std::memory_order_release);
-    // Stops if the device filled less than kKept: it had no further completions
-    // just now.
+    // Stops if the device returned fewer than kKept completions, because it had
+    // no more.
     if (first_ < kKept) break;
   }
   return taken == 0 && failed_ ? -1 : taken;
@@ -114,10 +114,10 @@ void Completions::ClearWakeup() {
   if (TakeEvents() && armed_.load(std::memory_order_relaxed)) SetArmed(true);
 }
 
-// Takes all events off the channel. One event of an epoll set may announce
-// several of them, so an event that stays would never be announced again. Asks
-// for at most as many events as there were armings: each arming causes at most
-// one event, and asking costs as much as taking.
+// Takes all events off the channel. epoll may announce several of these events
+// only once, so an event that stays might never be announced again. Asks for at
+// most as many events as there were armings, because each arming causes at most
+// one event. Asking in vain costs as much as taking an event.
 bool Completions::TakeEvents() {
   bool any = false;
   int armings = armings_.load(std::memory_order_relaxed);
@@ -125,8 +125,8 @@ bool Completions::TakeEvents() {
     ibv_cq* queue;
     void* context;
     if (api_->GetCqEvent(channel_.get(), &queue, &context) != 0) {
-      // Counts one arming from now on: the device combines armings that no
-      // completion has answered.
+      // Resets the count to one arming. Armings that no completion has answered
+      // count as one in the device.
       armings_.fetch_sub(armings - 1, std::memory_order_relaxed);
       break;
     }

@@ -16,7 +16,7 @@ namespace verbs {
 namespace {
 
 // Limits each of the two steps that query the network, in milliseconds. The
-// whole attempt has its own limit.
+// whole attempt has its own timeout.
 constexpr int kResolveMillis = 1000;
 
 }  // namespace

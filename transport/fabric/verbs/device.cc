@@ -29,8 +29,9 @@ bool IsGid(const ibv_gid_entry& entry, const Address& address) {
                      sizeof entry.gid.raw) == 0;
 }
 
-// Returns the GID entry of a RoCE port that the connection manager uses for
-// `address`: the v2 entry if there is one, unless the system is set to v1.
+// Returns the GID entry that the connection manager uses for `address` on a
+// RoCE port. This is the v2 entry, unless there is none or the system is set to
+// v1.
 absl::optional<ibv_gid_entry> GidOf(Api* api, const rdma_cm_id& id,
                                     const Address& address) {
   absl::optional<ibv_gid_entry> found;
@@ -98,8 +99,8 @@ absl::Status NothingFound(const std::vector<std::string>& others,
                    "; there is ", absl::StrJoin(others, ", ")));
 }
 
-// Returns an identifier for the address. The identifier has no device if the
-// address, like most, is not on a device.
+// Returns an identifier for the address. Most addresses of a machine are not on
+// an RDMA device; their identifiers have no device.
 absl::StatusOr<CmId> Bind(Api* api, CmChannel* channel, Address* address,
                           const std::vector<Address>& known) {
   absl::StatusOr<CmId> id = channel->NewId();

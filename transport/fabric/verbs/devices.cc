@@ -11,9 +11,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Limits the inconclusive trials of a device. A port that is down, or a lack of
-// memory, proves nothing about the device, so the trial is repeated. But
-// connections must not wait repeatedly for a device that hangs.
+// Limits the inconclusive trials of a device. If a port is down or memory runs
+// out, a trial proves nothing about the device and is repeated. Without a
+// limit, connections would wait again and again for a device that hangs.
 constexpr int kMaxTrials = 3;
 
 // The rule for windows whose range is not enforced. Only tests change the rule.

@@ -20,8 +20,8 @@ static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
               "every fabric takes a whole frame");
 // Limits the packets that wait for the device: as many as the peer accepts.
 constexpr uint32_t kSendBuffers = 16;
-// The number of packets that one completion acknowledges, which saves three of
-// four completions.
+// The number of packets for each requested completion. With 4, three of four
+// completions are saved.
 constexpr uint32_t kSignalEvery = 4;
 // Limits the completions that one Poll() handles.
 constexpr int kPollBudget = 32;
@@ -90,8 +90,8 @@ VerbsEndpoint::VerbsEndpoint(std::shared_ptr<CmConnection> connection,
 VerbsEndpoint::~VerbsEndpoint() {
   if (destroyed_ != nullptr) *destroyed_ = true;
   exposer_.End();
-  // Destroys the queue pair now, because the event loop may still use the
-  // connection for a while.
+  // Destroys the queue pair now, because the connection may live for a while:
+  // the event loop uses it.
   connection_->DestroyQueuePair();
 }
 
@@ -165,7 +165,7 @@ void VerbsEndpoint::Read(const RemotePart& part, uint64_t offset,
     return events_->OnReadDone(
         cookie, absl::UnavailableError("the connection is lost"));
   }
-  // Compares without adding: the peer chose the numbers of the part, and their
+  // Compares without adding the numbers, because the peer chose them and their
   // sum could overflow.
   if (offset > part.length || into.size() > part.length - offset ||
       offset > UINT64_MAX - part.offset || part.key > UINT32_MAX) {
@@ -211,10 +211,10 @@ void VerbsEndpoint::AddProbe() {
   AddPacket(PacketHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);
 }
 
-// Adds a signaled probe if the supervisor wants one. If nothing can be sent,
-// and no completion is due, adds nothing: the peer may grant no credits, so
-// silence does not prove that the device hangs. The supervisor's request then
-// stays.
+// Adds a signaled probe if the supervisor wants one. If nothing can be sent and
+// no completion is due, adds nothing, and the supervisor's request stays. In
+// this case the peer may simply grant no credits, which does not prove that the
+// device hangs.
 void VerbsEndpoint::ProbeIfDue() {
   if (!MaySend() && !queue_.awaits_completion()) return;
   if (connection_->TakeProbeRequest() && MaySend()) AddProbe();
@@ -235,7 +235,7 @@ bool VerbsEndpoint::Poll() {
   if (events_ == nullptr || broken_) return false;
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Asks before taking completions, because packets that the peer sent before
+  // Checks this before taking completions: packets that the peer sent before
   // its end must be delivered before OnBroken().
   const bool lost = connection_->is_lost();
   ibv_wc completions[kPollBudget];
@@ -268,7 +268,7 @@ bool VerbsEndpoint::Poll() {
 
 void VerbsEndpoint::Handle(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) {
-    // True for a flushed request, which is an effect of an earlier failure,
+    // True for a flushed request. Flushing is an effect of an earlier failure,
     // whose cause may be known already.
     const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
     if (flushed && connection_->is_lost()) return Break(connection_->cause());

@@ -89,8 +89,8 @@ bool Exposer::MayStay(const memory::Bytes& bytes) {
          memory::FindStable(bytes.data, bytes.size) != nullptr;
 }
 
-// Returns the region in which the bytes are exposed in place. Fails for
-// read-only memory, for example.
+// Returns the region of the bytes themselves, for an exposure without a copy.
+// Fails, for example, for read-only memory.
 Registered Exposer::RegionInPlace(const memory::Bytes& bytes) {
   if (bytes.device != nullptr) {
     return connection_->domain()->GetGpuToExpose(bytes).value_or(Registered());
@@ -207,8 +207,8 @@ void Exposer::Bind(const MemoryWindow& window, ibv_mr* region,
   bind->bind_mw.bind_info.length = bytes.size;
   bind->bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
   const uint32_t rkey = bind->bind_mw.rkey;
-  // Posts immediately, even within a batch: posting reads the window's old key,
-  // and sets the new one.
+  // Posts immediately, even within a batch, because the device reads the
+  // window's old key and sets the new one when it executes the request.
   connection_->Post(queue_);
   window->rkey = rkey;
 }
@@ -223,8 +223,8 @@ RemotePart Exposer::Keep(const memory::Bytes& bytes, uint64_t address,
 
 void Exposer::Withdraw(const RemoteRegion& region) {
   for (const RemotePart& part : region) {
-    // Finds the exposure by its first copied part, whose address is that of the
-    // window that all copied parts share.
+    // Finds the exposure by its first copied part. All copied parts share one
+    // window, whose address is that of the first part.
     auto it = exposed_.find({part.key, part.offset});
     if (it == exposed_.end()) continue;
     if (it->second.window) to_invalidate_.push_back(std::move(it->second));
@@ -236,8 +236,8 @@ void Exposer::Withdraw(const RemoteRegion& region) {
 void Exposer::Invalidate() {
   while (!to_invalidate_.empty() && !queue_->full()) {
     Exposed& oldest = to_invalidate_.front();
-    // Requests a completion at once unless the memory is a copy, because the
-    // owner of other memory may be waiting for it.
+    // Requests a completion immediately if the memory is not a copy, because
+    // the memory's owner may be waiting for it.
     ibv_send_wr* request = queue_->Add(
         SendQueue::Kind::kInvalidation, 0,
         oldest.is_copy ? SendQueue::Signal::kWhenDue : SendQueue::Signal::kNow);

@@ -97,9 +97,9 @@ std::unique_ptr<PendingConnect> VerbsFabric::Listen(absl::string_view token,
   return parts->listener->Expect(std::move(attempt));
 }
 
-// Returns the routes to a peer. If the user has named a device, uses its
-// address as the source. Otherwise the system's routes decide, because the
-// system knows more.
+// Returns the routes to a peer. Uses the address of the device as the source if
+// the user has named a device. Otherwise the system's routing table chooses the
+// source.
 absl::StatusOr<std::vector<Route>> VerbsFabric::RoutesTo(
     absl::string_view offer, const Listener& listener) const {
   absl::StatusOr<std::vector<Address>> destinations = ParseOffer(offer);

@@ -15,10 +15,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The size of a large page, in bytes. A random address has the low bits of the
-// real address, so that the device can use pages as large as at the real
-// address. The highest bit is 0, as in all addresses of programs, so that no
-// range wraps around.
+// The size of a large page, in bytes. A random address keeps the low bits of
+// the real address, so that the device can use equally large pages. The highest
+// bit is 0, as in all addresses of programs, so that no range wraps around.
 constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
 constexpr uint64_t kRandomBits = (~uint64_t{0} >> 1) & ~(kLargePageBytes - 1);
 
@@ -70,8 +69,8 @@ std::string GpuDirect::Describe(bool with_windows) const {
           known.second.get());
     }
   }
-  // Describes without the lock, because a thread that tests a GPU may hold the
-  // lock of its reach for long.
+  // Calls Describe() without the lock, because a thread that tests a GPU may
+  // hold the lock of its GpuReach for long.
   std::set<std::string> texts;
   std::vector<std::string> named;
   for (const auto& known : all) {
@@ -109,8 +108,8 @@ absl::StatusOr<MemoryRegion> GpuDirect::RegisterDmabuf(
     uint64_t iova, int access) {
   absl::StatusOr<memory::Dmabuf> dmabuf = gpu->ExportDmabuf(range);
   if (!dmabuf.ok()) return dmabuf.status();
-  // Registers the memory and closes the descriptor, because the device keeps
-  // the memory by itself.
+  // Registers the memory, then closes the descriptor: the registration itself
+  // keeps the memory.
   return RegDmabufMr(api_, pd, dmabuf->offset, range.size(), iova,
                      dmabuf->fd.get(), access);
 }

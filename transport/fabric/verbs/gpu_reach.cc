@@ -11,8 +11,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The number of tests before a pause. One range may be unusual, and memory may
-// be short for a while. But messages must not pay for tests forever.
+// The number of tests before a pause. A single failure may be due to an unusual
+// range, or to a lack of memory. But messages must not wait for tests forever.
 constexpr int kMaxTries = 3;
 
 absl::string_view NameOf(absl::optional<GpuWay> way) {

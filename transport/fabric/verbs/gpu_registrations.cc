@@ -13,11 +13,11 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The divisor of the budget: an allocation is registered as a whole if it takes
-// at most this part of the budget.
+// An allocation is registered as a whole if it takes at most this fraction (1 /
+// n) of the budget.
 constexpr uint64_t kWholeAllocationPart = 2;
-// The page of GPUs. Regions of an allocation begin and end at a page, so that
-// adjacent bytes find them.
+// The page size of GPUs. Regions in an allocation begin and end at a page, so
+// that a lookup for adjacent bytes finds the same region.
 constexpr uint64_t kGpuPageBytes = 64 * 1024;
 
 absl::Status CopyCostsLess() {
@@ -123,8 +123,8 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::GetToReceive(
   const memory::Bytes bytes{into.data, into.size, nullptr, into.device};
   absl::StatusOr<Piece> piece = Look(GpuUse::kReceive, bytes, least_unnamed);
   if (!piece.ok()) return piece.status();
-  // Flushes once now, to fail while the caller can still read into other
-  // memory.
+  // Flushes once now. If this fails, the caller can still choose other memory
+  // to read into.
   absl::Status seen = into.device->FlushWrites(bytes.span());
   if (!seen.ok()) return seen;
   SharedRegistration made;

@@ -23,8 +23,8 @@ uint64_t AddressOf(const void* data) {
   return reinterpret_cast<uintptr_t>(data);
 }
 
-// Writes bytes to `out` that all differ from those of `bytes`, so that a READ
-// without effect is detected.
+// Writes to `out` bytes that all differ from `bytes`. A READ that has no effect
+// is then detected.
 void Invert(const uint8_t* bytes, size_t size, uint8_t* out) {
   std::transform(bytes, bytes + size, out,
                  [](uint8_t byte) { return static_cast<uint8_t>(~byte); });
@@ -50,8 +50,7 @@ class Trial {
   absl::Status ReadByKey(const ibv_mr& region, const memory::Bytes& bytes) {
     return ReadEnds(bytes, AddressOf(region.addr), region.rkey);
   }
-  // Returns OK if bytes that differ from the old ones arrive in `into`.
-  // Restores the old ones.
+  // Returns OK if a READ changes `into` to other bytes. Restores the old bytes.
   absl::Status ReadInto(ibv_mr* region, absl::Span<uint8_t> into,
                         memory::DeviceAccess* gpu);
 
@@ -209,8 +208,8 @@ absl::Status TryGpuLanding(
     uint8_t port, ibv_mr* region, const memory::Destination& into,
     absl::Duration limit) {
   Trial trial(api, base::SteadyNow() + limit);
-  // Peers could read the trial's own bytes while it runs, but these are
-  // meaningless.
+  // Permits remote READs although peers could then read the trial's own bytes,
+  // because these bytes are meaningless.
   absl::Status status = trial.Prepare(
       domain, port, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
   const absl::Span<uint8_t> all(into.data, into.size);

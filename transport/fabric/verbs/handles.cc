@@ -21,8 +21,8 @@ absl::StatusOr<HandleType> Own(Api* api, T* object, ibv_context* device,
   return HandleType(api, object);
 }
 
-// Returns true for the errors of the library, the kernel's core and drivers for
-// an unknown call.
+// Returns true for the errors by which the library, the kernel or a driver
+// rejects an unknown call.
 bool IsUnknownCall(int error_number) {
   return error_number == EOPNOTSUPP || error_number == EPROTONOSUPPORT ||
          error_number == ENOSYS || error_number == ENOTTY;

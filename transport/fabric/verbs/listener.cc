@@ -42,8 +42,8 @@ class Listener::Acceptance : public CmHandler, public TimedSetup {
     FinishOnLoop(VerbsEndpoint::Create(connection_));
   }
 
-  // Grants `request`. Call after StartOnLoop(). If granting fails, ends with
-  // the error.
+  // Grants `request`. Call after StartOnLoop(). After a failure, finishes the
+  // attempt with the error.
   absl::Status Grant(const CmEvent& request) {
     absl::Status granted = connection_->Accept(
         request,
@@ -128,8 +128,9 @@ std::unique_ptr<PendingConnect> Listener::Expect(
 void Listener::OnCmEvent(CmEvent event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
       event.type == RDMA_CM_EVENT_ADDR_CHANGE) {
-    // Destroys the identifiers now, because the removal of a device waits for
-    // this. This also frees the ports for the next listener.
+    // Destroys the identifiers now, because removing a device waits until its
+    // identifiers are destroyed. This also frees the ports for the next
+    // listener.
     StopListening();
     stale_ = true;
     return;

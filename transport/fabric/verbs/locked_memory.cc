@@ -14,10 +14,10 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The locked memory of one connection, in bytes: its buffers, and a page or two
-// for each of its queues.
+// The locked memory of one connection, in bytes: its buffers, and one or two
+// pages for each queue.
 constexpr uint64_t kConnectionBytes = 600 * 1024;
-// Caches may use one part in kCachePart of the limit. The rest is for buffers
+// Caches may use this fraction (1 / n) of the limit. The rest is for buffers,
 // and for copies of messages, whose size is not known in advance.
 constexpr uint64_t kCachePart = 4;
 

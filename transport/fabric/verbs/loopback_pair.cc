@@ -17,17 +17,18 @@ namespace {
 
 constexpr size_t kMaxGids = 256;
 constexpr uint32_t kRequests = 4;
-// The exponent of the acknowledgement timeout: 67 ms, and up to kRetries times
-// more. Packets to oneself are not lost, but a busy device may be late.
+// The exponent of the acknowledgement timeout, 67 ms, and the number of
+// retries. Packets to the same device are not lost, but a busy device may be
+// slow.
 constexpr uint8_t kTimeout = 14;
 constexpr uint8_t kRetries = 2;
 constexpr uint8_t kRnrTimer = 12;
-// The pause between checks for a completion. A device answers itself within
-// microseconds. A software device needs the processor for other threads.
+// The pause between checks for a completion. A hardware device answers itself
+// within microseconds. A software device needs the processor meanwhile.
 constexpr absl::Duration kPause = absl::Microseconds(50);
 
-// Returns a higher number for a better entry. The best is a v2 entry with an
-// address that is not link-local, as the connection manager uses.
+// Returns a higher number for a better entry. Prefers the entry that the
+// connection manager would use: v2, with an address that is not link-local.
 int Rank(const ibv_gid_entry& entry) {
   const bool is_link_local =
       entry.gid.raw[0] == 0xfe && (entry.gid.raw[1] & 0xc0) == 0x80;

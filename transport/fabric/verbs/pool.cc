@@ -78,8 +78,8 @@ Pool::Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
 
 Pool::~Pool() {
   if (fork_count_ == progress::ForkCount()) return;
-  // Leaks the segments in a forked child, because the parent owns the
-  // registrations. Ending them here would also end them in the parent.
+  // Leaks the segments in a forked child, because ending the registrations here
+  // would also end the parent's registrations.
   new std::vector<Segment>(std::move(segments_));
   new std::shared_ptr<const ProtectionDomain>(domain_);
 }
@@ -133,8 +133,8 @@ absl::Status Pool::GrowLocked(uint64_t size) {
   const uint64_t wanted =
       std::max(size, std::min({left, registered_, kMaxSegmentBytes}));
   absl::Status added = AddSegmentLocked(wanted, left);
-  // Tries the needed size alone, if the limit of locked memory does not allow
-  // more.
+  // Tries with just the needed size, because the limit of locked memory may not
+  // allow more.
   if (!added.ok() && wanted > size) added = AddSegmentLocked(size, left);
   return added;
 }

@@ -79,8 +79,8 @@ absl::StatusOr<Terms> ReadHead(wire::Reader* reader) {
   return terms;
 }
 
-// Returns true if `proof` follows the first `head` bytes. Runs in constant time
-// for any proof.
+// Returns true if `proof` follows the first `head` bytes. The time does not
+// depend on the proof.
 bool EndsWith(absl::string_view bytes, size_t head, absl::string_view proof) {
   return bytes.size() >= head + kProofBytes && proof.size() == kProofBytes &&
          CRYPTO_memcmp(bytes.data() + head, proof.data(), kProofBytes) == 0;

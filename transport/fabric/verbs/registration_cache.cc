@@ -13,9 +13,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The divisor of the budget: a declared range is registered as a whole if it
-// takes at most this part of the budget. Then any part of it is found. Of a
-// longer range, only the requested bytes are registered.
+// A declared range is registered as a whole if it takes at most this fraction
+// (1 / n) of the budget. Each part of the range then finds the registration. Of
+// a larger range, only the requested bytes are registered.
 constexpr uint64_t kWholeRangePart = 2;
 // Limits the users of a region of undeclared memory: as many peers as one
 // message often goes to. Each further user delays the release of the memory to
@@ -84,8 +84,8 @@ SharedRegistration RegistrationCache::Find(const memory::Bytes& bytes,
         (entry.access & access) != access) {
       continue;
     }
-    // Takes the reference that is returned. If it were dropped here as the last
-    // one, the region would end under the lock.
+    // Keeps the reference, which is returned. If the last reference were
+    // dropped here, the region would end under the lock.
     SharedRegistration found = entry.region.lock();
     if (found == nullptr) {
       it = entries_.erase(it);

@@ -10,12 +10,12 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The spare block's heap memory. This object owns the memory, so nobody remaps
-// it before it is freed.
+// The heap memory of a spare block. This object owns the memory, so that the
+// pages stay until it is freed.
 struct SpareBlock::Stable {
   memory::Block block;
-  // The promise, which ends before the memory is freed. Null if the memory is
-  // already declared, which has the same effect.
+  // The promise of stable memory, which ends before the memory is freed. Null
+  // if the memory is already declared as stable.
   std::unique_ptr<memory::StableMemory> promise;
 };
 

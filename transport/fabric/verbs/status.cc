@@ -29,7 +29,7 @@ const char* RemedyFor(int error_number) {
 }
 
 // Reasons of InfiniBand's connection manager (IBTA 12.6.7.2), which the status
-// of a reject contains. Only these values occur.
+// of a reject contains. Other reasons do not occur here.
 constexpr int kInvalidServiceId = 8;
 constexpr int kConsumerDefined = 28;
 

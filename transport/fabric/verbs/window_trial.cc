@@ -17,8 +17,8 @@ namespace verbs {
 namespace {
 
 // The size of half of the trial's region, in bytes. The window is in the middle
-// of the first half, so that page granularity cannot hide an error of the
-// device. READs write to the second half.
+// of the first half, and begins and ends within a page. A device that checks
+// only whole pages therefore fails. READs write to the second half.
 constexpr uint64_t kHalf = 8192;
 constexpr uint64_t kWindowAt = 1024;
 constexpr uint64_t kWindowBytes = 2048;
@@ -37,8 +37,8 @@ class Trial {
   Trial(Api* api, absl::Time deadline) : api_(api), deadline_(deadline) {}
 
   absl::Status Prepare(ibv_context* device, uint8_t port);
-  // Returns OK if the device passes. Otherwise returns the error, or, if `rule`
-  // forgives it, reports it in `trust`.
+  // Returns OK if the device passes. If `rule` tolerates the error, returns OK
+  // and reports the error in `trust`. Otherwise returns the error.
   absl::Status TryRange(RangeRule rule, WindowTrust* trust);
   absl::Status TryInvalidation();
   absl::Status TryOtherKeys();
@@ -47,8 +47,8 @@ class Trial {
   absl::StatusOr<LoopbackPair> NewPair() {
     return LoopbackPair::Create(api_, domain_->get(), queue_.get(), route_);
   }
-  // Returns a window on the middle of the memory, from which the right bytes
-  // are read.
+  // Returns a window on the middle of the memory, after a READ through this
+  // window has returned the right bytes.
   absl::StatusOr<MemoryWindow> Open(const LoopbackPair& pair);
   absl::Status Bind(ibv_qp* qp, ibv_mw* window);
   absl::Status Invalidate(ibv_qp* qp, ibv_mw* window);
