@@ -59,15 +59,15 @@ std::vector<uintptr_t> OwnControlPages() {
   return pages;
 }
 
-// Copies between memory of this process and `here`. Returns false if the memory
-// is not mapped.
-bool Copy(uintptr_t there, void* here, size_t size, bool write) {
-  iovec local = {here, size};
-  iovec remote = {reinterpret_cast<void*>(there), size};
-  const auto copied =
-      write ? process_vm_writev(getpid(), &local, 1, &remote, 1, 0)
-            : process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-  return copied == static_cast<ssize_t>(size);
+// Returns true if `page` is still mapped. Reads through the kernel instead of by
+// a plain access, because the page may be gone.
+bool IsControlPage(uintptr_t page) {
+  uint32_t head[2] = {};  // magic and version
+  iovec local = {head, sizeof head};
+  iovec remote = {reinterpret_cast<void*>(page), sizeof head};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
+             static_cast<ssize_t>(sizeof head) &&
+         head[1] == fabric::shm::kLayoutVersion;
 }
 
 }  // namespace
@@ -82,18 +82,23 @@ int TearDownSharedMemory() {
   return count;
 }
 
+// Writes all pages in one call, because the loss of a path may soon be followed
+// by another path, whose page has the address of a lost one. A page that is gone
+// ends the call. The next call continues after that page.
 void BreakSharedMemory() {
+  uint32_t closed = 1;
+  std::vector<iovec> local, remote;
   for (uintptr_t page : OwnControlPages()) {
-    uint32_t head[2] = {};  // magic and version
-    // Copies through the kernel instead of by plain accesses, because the page
-    // may have been unmapped or replaced since the search.
-    if (!Copy(page, head, sizeof head, /*write=*/false) ||
-        head[1] != fabric::shm::kLayoutVersion) {
-      continue;
-    }
-    uint32_t closed = 1;
-    Copy(page + offsetof(fabric::shm::ControlPage, closed), &closed,
-         sizeof closed, /*write=*/true);
+    if (!IsControlPage(page)) continue;
+    local.push_back({&closed, sizeof closed});
+    const uintptr_t there = page + offsetof(fabric::shm::ControlPage, closed);
+    remote.push_back({reinterpret_cast<void*>(there), sizeof closed});
+  }
+  for (size_t next = 0; next < remote.size(); ++next) {
+    const size_t left = remote.size() - next;
+    const ssize_t written = process_vm_writev(getpid(), &local[next], left,
+                                              &remote[next], left, 0);
+    if (written > 0) next += static_cast<size_t>(written) / sizeof closed;
   }
 }
 
