@@ -172,7 +172,14 @@ void Crew::Lead(Worker* me) {
     return waiting_.load(std::memory_order_relaxed) > 0;
   };
   me->spinner.Wait(/*watches=*/false, look, [this] { return Sleep(); });
+  // A task may block, and the next leader may sleep without a poll. No doorbell
+  // rings for the input that this spinner has left.
+  if (me->spinner.TakeLeftInput()) Run([this] { PollLeftInput(); });
   RunTasks(me);
+}
+
+void Crew::PollLeftInput() {
+  if (set_->PollAll()) Run([this] { PollLeftInput(); });
 }
 
 bool Crew::RunTasks(Worker* me) {

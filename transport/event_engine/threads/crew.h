@@ -69,6 +69,8 @@ class Crew {
 
   void Work(Worker* me);
   void Lead(Worker* me);
+  // Polls until the paths have no input. Runs other tasks between the polls.
+  void PollLeftInput();
   bool RunTasks(Worker* me);
   bool RunOne(Worker* me);
   bool Sleep();

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -121,6 +123,74 @@ TEST(CrewPollTest, PathsArePolledWhileATaskBlocks) {
   while (source->HasInput()) std::this_thread::yield();
   release.Notify();
   ended.WaitForNotification();
+  set->Remove(slot);
+}
+
+// A pollable that has input all the time, and rings no doorbell.
+class Flood : public progress::Pollable {
+ public:
+  bool Poll() override { return ++polls_ > 0; }
+  bool HasInput() const override { return is_on_; }
+  void SetArmed(bool) override {}
+  void Set(bool on) { is_on_ = on; }
+  bool IsPolledSoon() const {
+    const int64_t goal = polls_ + 10;
+    for (int i = 0; i < 10000 && polls_ < goal; ++i) Pause();
+    return polls_ >= goal;
+  }
+  static void Pause() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+ private:
+  std::atomic<bool> is_on_{false};
+  std::atomic<int64_t> polls_{0};
+};
+
+// A task that blocks until this object is told to release it.
+class Block {
+ public:
+  explicit Block(Crew* crew) {
+    crew->Run([this] {
+      begun_.Notify();
+      release_.WaitForNotification();
+      ended_.Notify();
+    });
+    begun_.WaitForNotification();
+  }
+  void Release() {
+    release_.Notify();
+    ended_.WaitForNotification();
+  }
+
+ private:
+  absl::Notification begun_, release_, ended_;
+};
+
+// Tests that input is polled that a leader has left behind when its task
+// blocks. The next leader has learnt to sleep at once, and no doorbell rings.
+TEST(CrewPollTest, LeftInputIsPolledWhileATaskBlocks) {
+  progress::PollSet* set = nullptr;
+  Crew* const crew = NewCrew(PollingMode::kAdaptive, &set);
+  auto flood = std::make_shared<Flood>();
+  const auto slot = set->Add(flood);
+  for (int i = 0; i < 40; ++i) {  // the first leader learns not to spin
+    absl::Notification ran;
+    crew->Run([&] { ran.Notify(); });
+    ran.WaitForNotification();
+    Flood::Pause();
+  }
+  Block first(crew);
+  for (int i = 0; i < 10; ++i) Flood::Pause();  // the second one leads
+  first.Release();
+  for (int i = 0; i < 10; ++i) Flood::Pause();  // the first one parks
+  flood->Set(true);
+  crew->Run([] {});
+  ASSERT_TRUE(flood->IsPolledSoon());
+  Block second(crew);
+  EXPECT_TRUE(flood->IsPolledSoon());
+  flood->Set(false);
+  second.Release();
   set->Remove(slot);
 }
 
