@@ -281,7 +281,7 @@ absl::StatusOr<std::shared_ptr<Calls>> Shards::CallsOf(
   if (!shard.has_value()) shard = own_shard();
   if (shard.has_value()) {
     const auto found = shards_.find(*shard);
-    if (found != shards_.end()) return std::shared_ptr<Calls>(found->second);
+    if (found != shards_.end()) return found->second->calls();
   }
   return NotHereLocked(shard);
 }

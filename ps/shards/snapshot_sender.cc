@@ -1,4 +1,4 @@
-// Sends the values of a primary to a joiner.
+#include "ps/shards/snapshot_sender.h"
 
 #include <algorithm>
 #include <random>
@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "ps/shards/boot_time.h"
-#include "ps/shards/shard.h"
 #include "ps/shards/snapshot.h"
 
 namespace penstock::ps {
@@ -72,67 +71,101 @@ class PieceSender {
   std::string gathered_;
 };
 
+// Returns the last counted pushes without those behind the cut: they come
+// again, and count then.
+std::vector<RankClock> CountedAt(const CutState& cut,
+                                 std::vector<RankClock> counted) {
+  for (RankClock& each : counted) {
+    for (const RankClock& rank : cut.clocks) {
+      const bool is_same = rank.worker.rank == each.worker.rank;
+      if (is_same && each.clock >= rank.clock) {
+        each.clock = std::max<uint64_t>(rank.clock, 1) - 1;
+      }
+    }
+  }
+  return counted;
+}
+
 }  // namespace
 
-void Shard::CollectSnapshotLocked(absl::Time now, Due* due) {
-  replication::Primary* const leads = primary();
-  if (leads == nullptr || server_ == nullptr || is_sending_snapshot_ ||
-      now < snapshot_retry_ || fed_ < inherited_) {
+SnapshotSender::SnapshotSender(std::shared_ptr<ReplicaState> state)
+    : state_(std::move(state)) {}
+
+void SnapshotSender::Collect(absl::Time now, ReplicaState::Due* due) {
+  absl::MutexLock lock(&state_->mu);
+  replication::Primary* const leads = state_->primary();
+  if (leads == nullptr || state_->server == nullptr || is_sending_ ||
+      now < retry_ || state_->fed.last() < state_->inherited) {
     return;
   }
   const std::vector<ReplicaId> wanting = leads->WantSnapshot();
   if (wanting.empty()) return;
-  is_sending_snapshot_ = true;
-  sending_ = std::make_shared<Cancellation>();
-  ++tracked_;
+  is_sending_ = true;
+  cancellation_ = std::make_shared<Cancellation>();
+  ++state_->tracked;
   due->push_back([self = shared_from_this(), to = wanting.front()] {
-    std::thread([self, to] { self->SendSnapshot(to); }).detach();
+    std::thread([self, to] { self->Send(to); }).detach();
   });
 }
 
-void Shard::SendSnapshot(const ReplicaId& to) {
-  std::shared_ptr<Server> server;
+void SnapshotSender::Cancel() {
+  std::shared_ptr<Cancellation> cancellation;
   {
-    absl::MutexLock lock(&mu_);
-    server = server_;
+    absl::MutexLock lock(&state_->mu);
+    cancellation = cancellation_;
   }
-  const absl::Status sent = TrySnapshot(to, server);
-  server = nullptr;
-  {
-    absl::MutexLock lock(&mu_);
-    is_sending_snapshot_ = false;
-    holds_applied_ = false;
-    if (!sent.ok()) {
-      snapshot_retry_ = BootNow() + kSnapshotAgain;
-      Say(absl::StrCat("snapshot to ", TextOf(to), ": ", sent.message()));
-      if (primary() != nullptr) primary()->Resend(to);
-    }
-  }
-  Pump();
-  EndTracked();
+  if (cancellation != nullptr) cancellation->Cancel();
 }
 
-absl::Status Shard::TrySnapshot(const ReplicaId& to,
-                                const std::shared_ptr<Server>& server) {
+void SnapshotSender::Send(const ReplicaId& to) {
+  std::shared_ptr<Server> server;
+  {
+    absl::MutexLock lock(&state_->mu);
+    server = state_->server;
+  }
+  const absl::Status sent = TrySend(to, server);
+  server = nullptr;
+  {
+    absl::MutexLock lock(&state_->mu);
+    is_sending_ = false;
+    state_->fed.Release();
+    if (!sent.ok()) {
+      retry_ = BootNow() + kSnapshotAgain;
+      state_->Say(
+          absl::StrCat("snapshot to ", TextOf(to), ": ", sent.message()));
+      if (state_->primary() != nullptr) state_->primary()->Resend(to);
+    }
+  }
+  state_->Pump();
+  state_->EndTracked();
+}
+
+absl::StatusOr<ModelSnapshot> SnapshotSender::TakeValues(
+    const std::shared_ptr<Server>& server) {
   View view;
   std::shared_ptr<Cancellation> cancellation;
   {
-    absl::MutexLock lock(&mu_);
-    if (!AwaitIdleLocked()) {
+    absl::MutexLock lock(&state_->mu);
+    if (!state_->AwaitIdle()) {
       return absl::UnavailableError("a push waits for too long");
     }
-    if (primary() == nullptr) return NotPrimaryLocked();
-    holds_applied_ = true;
-    view = training_view_;
-    cancellation = sending_;
+    if (state_->primary() == nullptr) return state_->NotPrimary();
+    state_->fed.Hold();
+    view = state_->training_view;
+    cancellation = cancellation_;
   }
-  auto taken = server->TakeSnapshot(
+  return server->TakeSnapshot(
       view, absl::nullopt, {}, kCutTimeout, [&](uint64_t ticket) {
         cancellation->EndWaitWith([server, ticket] { server->Cancel(ticket); });
       });
-  if (!taken.ok()) return taken.status();
-  auto placed = PlaceSnapshot(to, *server, taken->cut);
-  if (!placed.ok()) return placed.status();
+}
+
+absl::Status SnapshotSender::TrySend(const ReplicaId& to,
+                                     const std::shared_ptr<Server>& server) {
+  absl::StatusOr<ModelSnapshot> values = TakeValues(server);
+  if (!values.ok()) return values.status();
+  absl::StatusOr<Place> place = FindPlace(to, *server, values->cut);
+  if (!place.ok()) return place.status();
   const auto training = server->training();
   SnapshotState state;
   state.id = DrawId();
@@ -141,68 +174,59 @@ absl::Status Shard::TrySnapshot(const ReplicaId& to,
   state.definition.cut = training->cut;
   state.instance = server->instance();
   state.hash_seed = training->hash_seed;
-  state.restored = {taken->cut.clocks, taken->cut.version, taken->cut.floor,
-                    std::move(placed->second)};
-  const replication::Envelope envelope = placed->first.envelope;
+  state.restored = {values->cut.clocks, values->cut.version, values->cut.floor,
+                    std::move(place->members)};
+  const replication::Envelope envelope = place->message.envelope;
   absl::Status sent =
-      SendPieces(to, envelope, *training, *std::move(taken), &state);
+      SendPieces(to, envelope, *training, *std::move(values), &state);
   if (!sent.ok()) return sent;
-  auto restored = CallAndWait(to, ToBytes(envelope, state), kRestoreTimeout);
-  if (restored.ok() && !restored->status.ok()) restored = restored->status;
+  const auto restored =
+      CallAndWait(to, ToBytes(envelope, state), kRestoreTimeout);
   if (!restored.ok()) return restored.status();
+  if (!restored->status.ok()) return restored->status;
   auto answer =
-      CallAndWait(to, ToBytes(placed->first, state.id), kPieceTimeout);
+      CallAndWait(to, ToBytes(place->message, state.id), kPieceTimeout);
   if (!answer.ok()) return answer.status();
-  absl::MutexLock lock(&mu_);
-  if (primary() != nullptr) primary()->OnAnswer(*answer, BootNow());
+  absl::MutexLock lock(&state_->mu);
+  replication::Primary* const leads = state_->primary();
+  if (leads != nullptr) leads->OnAnswer(*answer, BootNow());
   return answer->status;
 }
 
 // Finds the place of a cut in the log, and the members there.
-absl::StatusOr<std::pair<Snapshot, MembersImage>> Shard::PlaceSnapshot(
+absl::StatusOr<SnapshotSender::Place> SnapshotSender::FindPlace(
     const ReplicaId& to, const Server& server, const CutState& cut) {
-  absl::MutexLock lock(&mu_);
-  if (!AwaitIdleLocked()) {
+  absl::MutexLock lock(&state_->mu);
+  if (!state_->AwaitIdle()) {
     return absl::UnavailableError("a push waits for too long");
   }
-  if (primary() == nullptr) return NotPrimaryLocked();
-  AdvanceLocked(cut.clocks);
-  holds_applied_ = false;
-  const uint64_t applied = primary()->applied();
-  const auto exchange = server.Serving(training_view_);
+  if (state_->primary() == nullptr) return state_->NotPrimary();
+  state_->Advance(cut.clocks);
+  state_->fed.Release();
+  const auto exchange = server.Serving(state_->training_view);
   if (!exchange.ok()) return exchange.status();
   const MembersImage now = (*exchange)->Members();
-  MembersImage members = now;
-  if (!images_.empty() && images_.front().first <= applied) {
-    members = images_.front().second;
-  } else if (!unapplied_.empty()) {
+  absl::optional<MembersImage> members = state_->fed.MembersAtApplied(now);
+  if (!members.has_value()) {
     return absl::InternalError("the members at the cut are not known");
   }
-  // A push behind the cut comes again, and counts then.
-  members.counted = now.counted;
-  for (RankClock& each : members.counted) {
-    for (const RankClock& rank : cut.clocks) {
-      const bool is_same = rank.worker.rank == each.worker.rank;
-      if (is_same && each.clock >= rank.clock) {
-        each.clock = std::max<uint64_t>(rank.clock, 1) - 1;
-      }
-    }
-  }
-  auto message = primary()->MakeSnapshot(to, nullptr, BootNow());
+  members->counted = CountedAt(cut, now.counted);
+  auto message = state_->primary()->MakeSnapshot(to, nullptr, BootNow());
   if (!message.has_value()) {
     return absl::UnavailableError("the replica wants no snapshot any more");
   }
-  return std::make_pair(*std::move(message), std::move(members));
+  return Place{*std::move(message), *std::move(members)};
 }
 
-absl::Status Shard::SendPieces(const ReplicaId& to,
-                               const replication::Envelope& envelope,
-                               const Server::Training& training,
-                               ModelSnapshot snapshot, SnapshotState* state) {
+absl::Status SnapshotSender::SendPieces(const ReplicaId& to,
+                                        const replication::Envelope& envelope,
+                                        const Server::Training& training,
+                                        ModelSnapshot snapshot,
+                                        SnapshotState* state) {
   std::shared_ptr<Cancellation> cancellation;
   {
-    absl::MutexLock lock(&mu_);
-    cancellation = sending_;
+    absl::MutexLock lock(&state_->mu);
+    cancellation = cancellation_;
   }
   PieceSender sender(state->id, [&](const SnapshotPiece& piece) {
     if (cancellation->is_cancelled()) return absl::CancelledError("stopped");
@@ -216,7 +240,7 @@ absl::Status Shard::SendPieces(const ReplicaId& to,
   return written.ok() ? sender.Flush() : written;
 }
 
-absl::StatusOr<Answer> Shard::CallAndWait(
+absl::StatusOr<Answer> SnapshotSender::CallAndWait(
     const ReplicaId& to, const absl::StatusOr<grpc::ByteBuffer>& request,
     absl::Duration timeout) {
   if (!request.ok()) return request.status();
@@ -225,11 +249,12 @@ absl::StatusOr<Answer> Shard::CallAndWait(
     absl::StatusOr<grpc::ByteBuffer> reply;
   };
   auto result = std::make_shared<Result>();
-  options_.peers->Replicate(to.server, *request, timeout,
-                            [result](absl::StatusOr<grpc::ByteBuffer> reply) {
-                              result->reply = std::move(reply);
-                              result->is_there.Notify();
-                            });
+  state_->options.peers->Replicate(
+      to.server, *request, timeout,
+      [result](absl::StatusOr<grpc::ByteBuffer> reply) {
+        result->reply = std::move(reply);
+        result->is_there.Notify();
+      });
   result->is_there.WaitForNotification();
   if (!result->reply.ok()) return result->reply.status();
   return AnswerIn(*result->reply);

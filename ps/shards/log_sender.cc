@@ -1,0 +1,99 @@
+#include "ps/shards/log_sender.h"
+
+#include <utility>
+
+#include "ps/shards/boot_time.h"
+#include "ps/shards/wire.h"
+
+namespace penstock::ps {
+namespace {
+
+using replication::Answer;
+using replication::Append;
+using replication::ReplicaId;
+
+// How long a refused or lost message waits before it is repeated.
+constexpr absl::Duration kSendAgain = absl::Milliseconds(50);
+
+// A message may take its share of a lease, and the time that a slow network
+// needs.
+absl::Duration TimeoutFor(size_t bytes, const replication::LeaseTimes& lease) {
+  constexpr double kSlowBytesPerSecond = 20e6;
+  return lease.duration / 2 +
+         absl::Seconds(static_cast<double>(bytes) / kSlowBytesPerSecond);
+}
+
+}  // namespace
+
+LogSender::LogSender(std::shared_ptr<ReplicaState> state)
+    : state_(std::move(state)) {}
+
+void LogSender::Collect(absl::Time now, ReplicaState::Due* due) {
+  absl::MutexLock lock(&state_->mu);
+  replication::Primary* const leads = state_->primary();
+  if (leads == nullptr) return;
+  if (view_ != state_->replica.view()) {
+    view_ = state_->replica.view();
+    links_.clear();
+  }
+  for (const ReplicaId& peer : leads->Peers()) {
+    Link& link = links_[peer];
+    if (link.is_busy || now < link.retry) continue;
+    // A heartbeat has entries, too. Only heartbeats find a silent peer, so news
+    // do not replace them.
+    const bool is_heartbeat = now >= link.heartbeat;
+    if (is_heartbeat) {
+      link.heartbeat = now + state_->options.lease.duration / 4;
+    }
+    absl::optional<Append> message =
+        is_heartbeat ? leads->Heartbeat(peer, now) : leads->Next(peer, now);
+    if (!message.has_value()) continue;
+    link.is_busy = true;
+    ++state_->tracked;
+    due->push_back(
+        [self = shared_from_this(), peer, message = *std::move(message)] {
+          self->Send(peer, message);
+        });
+  }
+}
+
+void LogSender::Send(const ReplicaId& to, const Append& append) {
+  const uint64_t view = append.envelope.view;
+  const absl::StatusOr<grpc::ByteBuffer> bytes = ToBytes(append);
+  if (!bytes.ok()) return OnReply(to, view, bytes.status());
+  const ShardOptions& options = state_->options;
+  options.peers->Replicate(
+      to.server, *bytes, TimeoutFor(bytes->Length(), options.lease),
+      [self = shared_from_this(), to,
+       view](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+        self->OnReply(to, view, reply);
+      });
+}
+
+void LogSender::OnReply(const ReplicaId& to, uint64_t view,
+                        const absl::StatusOr<grpc::ByteBuffer>& reply) {
+  absl::StatusOr<Answer> answer =
+      reply.ok() ? AnswerIn(*reply) : reply.status();
+  // A server answers for itself only.
+  if (answer.ok() && answer->envelope.from != to) {
+    answer = absl::UnavailableError("another server has the address");
+  }
+  {
+    absl::MutexLock lock(&state_->mu);
+    replication::Primary* const leads = state_->primary();
+    if (view == view_ && leads != nullptr) {
+      const absl::Time now = BootNow();
+      Link& link = links_[to];
+      link.is_busy = false;
+      if (answer.ok()) leads->OnAnswer(*answer, now);
+      if (!answer.ok() || !answer->status.ok()) {
+        leads->Resend(to);
+        link.retry = now + kSendAgain;
+      }
+    }
+  }
+  state_->Pump();
+  state_->EndTracked();
+}
+
+}  // namespace penstock::ps

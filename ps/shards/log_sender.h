@@ -1,0 +1,49 @@
+// Sends the log of a primary to the other replicas.
+
+#ifndef PENSTOCK_PS_SHARDS_LOG_SENDER_H_
+#define PENSTOCK_PS_SHARDS_LOG_SENDER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "ps/replication/messages.h"
+#include "ps/shards/replica_state.h"
+
+namespace penstock::ps {
+
+// Sends entries and heartbeats, one message at a time to each replica. Repeats
+// messages that were refused or lost.
+//
+// Thread-safe.
+class LogSender final : public std::enable_shared_from_this<LogSender> {
+ public:
+  explicit LogSender(std::shared_ptr<ReplicaState> state);
+
+  // Adds to `due` what sends the messages that are due.
+  void Collect(absl::Time now, ReplicaState::Due* due);
+
+ private:
+  struct Link {
+    bool is_busy = false;
+    absl::Time heartbeat = absl::InfinitePast();  // when the next is due
+    absl::Time retry = absl::InfinitePast();      // no message before
+  };
+
+  void Send(const replication::ReplicaId& to,
+            const replication::Append& append);
+  void OnReply(const replication::ReplicaId& to, uint64_t view,
+               const absl::StatusOr<grpc::ByteBuffer>& reply);
+
+  const std::shared_ptr<ReplicaState> state_;
+  std::map<replication::ReplicaId, Link> links_ ABSL_GUARDED_BY(state_->mu);
+  uint64_t view_ ABSL_GUARDED_BY(state_->mu) = 0;  // of links_
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SHARDS_LOG_SENDER_H_

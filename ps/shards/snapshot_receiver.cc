@@ -1,0 +1,139 @@
+#include "ps/shards/snapshot_receiver.h"
+
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/server/refusals.h"
+#include "ps/shards/boot_time.h"
+#include "ps/shards/snapshot.h"
+
+namespace penstock::ps {
+
+using replication::Answer;
+
+SnapshotReceiver::SnapshotReceiver(std::shared_ptr<ReplicaState> state)
+    : state_(std::move(state)) {}
+
+void SnapshotReceiver::Reset() {
+  Incoming former;  // freed without the lock
+  absl::MutexLock lock(&state_->mu);
+  std::swap(former, incoming_);
+}
+
+// Pieces come in order: the primary waits for each answer.
+absl::StatusOr<Answer> SnapshotReceiver::TakePiece(
+    const ReplicateMessage& message) {
+  absl::MutexLock lock(&state_->mu);
+  if (state_->is_stopped) return Draining();
+  absl::Status wrong = state_->CheckFromPrimary(message.envelope);
+  if (!wrong.ok()) return state_->PlainAnswer(std::move(wrong));
+  const SnapshotPiece& piece = *message.piece;
+  if (piece.offset == 0) {
+    incoming_ = {};
+    incoming_.id = piece.id;
+  }
+  if (piece.id != incoming_.id || piece.offset != incoming_.bytes) {
+    return state_->PlainAnswer(absl::OutOfRangeError(
+        absl::StrCat("the piece begins at ", piece.offset, " of the snapshot, ",
+                     "and this server has ", incoming_.bytes, " bytes")));
+  }
+  const size_t limit = state_->options.max_snapshot_bytes;
+  if (incoming_.bytes + piece.bytes.byte_size() > limit) {
+    incoming_ = {};
+    return state_->PlainAnswer(absl::ResourceExhaustedError(
+        absl::StrCat("the snapshot takes more than ", limit,
+                     " bytes: give all servers the same limits of memory")));
+  }
+  incoming_.bytes += piece.bytes.byte_size();
+  incoming_.pieces.push_back(piece.bytes);
+  return state_->PlainAnswer(absl::OkStatus());
+}
+
+absl::Status SnapshotReceiver::CheckRestoreLocked(
+    const ReplicateMessage& message) const {
+  if (state_->is_stopped) return Draining();
+  absl::Status wrong = state_->CheckFromPrimary(message.envelope);
+  if (!wrong.ok()) return wrong;
+  if (message.restore->id != incoming_.id ||
+      message.restore->bytes != incoming_.bytes) {
+    return absl::OutOfRangeError("pieces of the snapshot are missing");
+  }
+  if (state_->replica.backup() == nullptr) {
+    return absl::FailedPreconditionError("no backup");
+  }
+  return absl::OkStatus();
+}
+
+void SnapshotReceiver::StartRestore(ReplicateMessage message,
+                                    AnswerCallback callback) {
+  std::deque<tensor::Tensor> pieces;
+  absl::optional<Answer> refused;
+  {
+    absl::MutexLock lock(&state_->mu);
+    absl::Status wrong = CheckRestoreLocked(message);
+    if (!wrong.ok()) {
+      refused = state_->PlainAnswer(std::move(wrong));
+    } else {
+      pieces.swap(incoming_.pieces);
+      ++state_->tracked;
+    }
+  }
+  if (refused.has_value()) return callback(*std::move(refused));
+  std::thread([self = shared_from_this(), pieces = std::move(pieces),
+               message = std::move(message), callback = std::move(callback)] {
+    callback(self->Restore(pieces, *message.restore));
+    self->state_->EndTracked();
+  }).detach();
+}
+
+Answer SnapshotReceiver::Restore(const std::deque<tensor::Tensor>& pieces,
+                                 const SnapshotState& snapshot) {
+  std::shared_ptr<Server> server = state_->options.new_server();
+  absl::Status restored = RestoreValues(pieces, snapshot, server.get());
+  if (!restored.ok()) state_->Say(std::string(restored.message()));
+  absl::MutexLock lock(&state_->mu);
+  if (restored.ok() && incoming_.id == snapshot.id) {
+    incoming_.restored.swap(server);
+  }
+  return state_->PlainAnswer(std::move(restored));
+}
+
+absl::StatusOr<Answer> SnapshotReceiver::TakeSnapshot(
+    const ReplicateMessage& message) {
+  std::shared_ptr<Server> former;
+  absl::StatusOr<Answer> answer;
+  {
+    absl::MutexLock lock(&state_->mu);
+    const bool waited = state_->AwaitIdle();
+    if (state_->is_stopped) return Draining();
+    replication::Backup* const backup = state_->replica.backup();
+    const bool is_here =
+        incoming_.restored != nullptr && incoming_.id == message.snapshot_id;
+    if (!waited || backup == nullptr || !is_here) {
+      return state_->PlainAnswer(
+          absl::UnavailableError("the values of the snapshot are not here"));
+    }
+    bool replaces = false;
+    answer = backup->OnSnapshot(*message.snapshot, BootNow(), &replaces);
+    former = std::move(incoming_.restored);
+    if (replaces) ReplaceServerLocked(message.snapshot->seq, &former);
+    incoming_ = {};
+  }
+  former = nullptr;  // frees the values without the lock
+  state_->Pump();
+  return answer;
+}
+
+void SnapshotReceiver::ReplaceServerLocked(uint64_t seq,
+                                           std::shared_ptr<Server>* restored) {
+  state_->server.swap(*restored);
+  state_->fed.Reset(seq);
+  const auto training = state_->server->training();
+  state_->training_view = {state_->group.run,
+                           training->tables->placement().epoch()};
+  state_->Say(
+      absl::StrCat("this server has its values after ", seq, " entries"));
+}
+
+}  // namespace penstock::ps

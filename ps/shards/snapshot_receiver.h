@@ -1,0 +1,64 @@
+// The messages that a replica takes from its primary.
+
+#ifndef PENSTOCK_PS_SHARDS_SNAPSHOT_RECEIVER_H_
+#define PENSTOCK_PS_SHARDS_SNAPSHOT_RECEIVER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/server/server.h"
+#include "ps/shards/replica_state.h"
+#include "ps/shards/wire.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+// Gathers the pieces of a snapshot in memory, restores them into a new Server,
+// and puts that Server in the place of the replica's.
+//
+// Thread-safe. Keep it in a shared_ptr.
+class SnapshotReceiver final
+    : public std::enable_shared_from_this<SnapshotReceiver> {
+ public:
+  using AnswerCallback =
+      std::function<void(absl::StatusOr<replication::Answer>)>;
+
+  explicit SnapshotReceiver(std::shared_ptr<ReplicaState> state);
+
+  // Take the three messages of a snapshot, in this order. StartRestore() calls
+  // back once the values are restored.
+  absl::StatusOr<replication::Answer> TakePiece(
+      const ReplicateMessage& message);
+  void StartRestore(ReplicateMessage message, AnswerCallback callback);
+  absl::StatusOr<replication::Answer> TakeSnapshot(
+      const ReplicateMessage& message);
+  // Forgets what has come of a snapshot.
+  void Reset();
+
+ private:
+  struct Incoming {
+    uint64_t id = 0;
+    uint64_t bytes = 0;
+    std::deque<tensor::Tensor> pieces;
+    std::shared_ptr<Server> restored;
+  };
+
+  absl::Status CheckRestoreLocked(const ReplicateMessage& message) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  replication::Answer Restore(const std::deque<tensor::Tensor>& pieces,
+                              const SnapshotState& snapshot);
+  void ReplaceServerLocked(uint64_t seq, std::shared_ptr<Server>* restored)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+
+  const std::shared_ptr<ReplicaState> state_;
+  Incoming incoming_ ABSL_GUARDED_BY(state_->mu);
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SHARDS_SNAPSHOT_RECEIVER_H_

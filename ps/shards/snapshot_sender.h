@@ -1,0 +1,70 @@
+// Sends the values of a primary to a joiner.
+
+#ifndef PENSTOCK_PS_SHARDS_SNAPSHOT_SENDER_H_
+#define PENSTOCK_PS_SHARDS_SNAPSHOT_SENDER_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "ps/replication/messages.h"
+#include "ps/server/cancellation.h"
+#include "ps/server/server.h"
+#include "ps/shards/replica_state.h"
+#include "ps/shards/wire.h"
+
+namespace penstock::ps {
+
+// Sends one snapshot at a time, on a thread of its own: the values at a cut,
+// the members there, and the place of the cut in the log.
+//
+// Thread-safe.
+class SnapshotSender final
+    : public std::enable_shared_from_this<SnapshotSender> {
+ public:
+  explicit SnapshotSender(std::shared_ptr<ReplicaState> state);
+
+  // Adds to `due` what sends a snapshot, if a joiner wants one.
+  void Collect(absl::Time now, ReplicaState::Due* due);
+  // Ends the snapshot that is under way.
+  void Cancel();
+
+ private:
+  // The place of a snapshot in the log, and the members there.
+  struct Place {
+    replication::Snapshot message;
+    MembersImage members;
+  };
+
+  void Send(const replication::ReplicaId& to);
+  absl::Status TrySend(const replication::ReplicaId& to,
+                       const std::shared_ptr<Server>& server);
+  // Waits until the values are at a cut. From then on, no later entry counts as
+  // applied until FindPlace().
+  absl::StatusOr<ModelSnapshot> TakeValues(
+      const std::shared_ptr<Server>& server);
+  absl::StatusOr<Place> FindPlace(const replication::ReplicaId& to,
+                                  const Server& server, const CutState& cut);
+  absl::Status SendPieces(const replication::ReplicaId& to,
+                          const replication::Envelope& envelope,
+                          const Server::Training& training,
+                          ModelSnapshot snapshot, SnapshotState* state);
+  // Calls a peer, and blocks until the answer. Returns the error of `request`,
+  // if it is one.
+  absl::StatusOr<replication::Answer> CallAndWait(
+      const replication::ReplicaId& to,
+      const absl::StatusOr<grpc::ByteBuffer>& request, absl::Duration timeout);
+
+  const std::shared_ptr<ReplicaState> state_;
+  bool is_sending_ ABSL_GUARDED_BY(state_->mu) = false;
+  absl::Time retry_ ABSL_GUARDED_BY(state_->mu) = absl::InfinitePast();
+  std::shared_ptr<Cancellation> cancellation_ ABSL_GUARDED_BY(state_->mu);
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SHARDS_SNAPSHOT_SENDER_H_

@@ -1,0 +1,95 @@
+// The calls of workers at a replica.
+
+#ifndef PENSTOCK_PS_SHARDS_WORKER_CALLS_H_
+#define PENSTOCK_PS_SHARDS_WORKER_CALLS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/server/calls.h"
+#include "ps/shards/entry.h"
+#include "ps/shards/replica_state.h"
+
+namespace penstock::ps {
+
+// Makes entries of the workers' calls, and answers the calls with the verdicts
+// of the primary's Server, while no other server can be the primary.
+//
+//   call        at the primary                          elsewhere
+//   ----------  --------------------------------------  -----------
+//   push        checked, logged, committed, fed         UNAVAILABLE
+//   join        logged, committed, fed                  UNAVAILABLE
+//   pull        answered by the Server, which has been  UNAVAILABLE
+//               fed all entries of earlier primaries
+//   heartbeat   renews the worker's lease               UNAVAILABLE
+//   leave,      logged                                  ignored
+//   lost
+//
+// The message of each UNAVAILABLE begins with kNotPrimary. A call that waits
+// when another server becomes the primary ends so, too.
+//
+// No entry depends on time: the primary turns the end of a worker's lease into
+// an entry, and the Servers have endless leases.
+//
+// Thread-safe. Keep it in a shared_ptr.
+class WorkerCalls final : public Calls,
+                          public std::enable_shared_from_this<WorkerCalls> {
+ public:
+  explicit WorkerCalls(std::shared_ptr<ReplicaState> state);
+
+  uint64_t StartJoin(const View& view, const WorkerId& worker,
+                     JoinCallback callback) override;
+  absl::Status Heartbeat(uint64_t run, const WorkerId& worker) override;
+  void Leave(const WorkerId& worker, uint64_t run) override;
+  void Lost(const WorkerId& worker, uint64_t run) override;
+  uint64_t Push(const View& view, const WorkerId& worker, uint64_t clock,
+                const tensor::Bundle& gradients, PushCallback callback,
+                bool will_help) override;
+  uint64_t Pull(const View& view, const Exchange::PullSpec& spec,
+                PullCallback callback) override;
+  void Help() override {}
+  void Cancel(uint64_t ticket) override;
+
+  // Adds to `due` the work that has become possible.
+  void Collect(absl::Time now, ReplicaState::Due* due);
+  // Learns the members once the server has the entries of earlier primaries.
+  // Ends the leases of silent workers.
+  void ExpireWorkers(absl::Time now);
+  // Returns what the check of this entry's push has found, if this server has
+  // accepted the push.
+  absl::optional<CheckedGradients> TakeChecked(uint64_t seq);
+  // Answer a call with the Server's verdict once the primary may answer, and in
+  // no later reign.
+  void AnswerPush(uint64_t reign, uint64_t ticket,
+                  absl::StatusOr<Exchange::PushVerdict> verdict);
+  void AnswerJoin(uint64_t reign, uint64_t ticket,
+                  absl::StatusOr<Exchange::Joined> joined);
+
+ private:
+  absl::optional<Tickets::Ticket> TakeTicket(uint64_t ticket);
+  void AnswerWhenSure(uint64_t reign, uint64_t ticket,
+                      std::function<void()> go);
+  void CheckPush(const PushCallPtr& call, uint64_t reign);
+  void AcceptPush(const PushCallPtr& call, uint64_t reign);
+  void StartPull(uint64_t ticket, const View& view,
+                 const Exchange::PullSpec& spec, uint64_t reign);
+  void OnPulled(uint64_t ticket, uint64_t reign,
+                absl::StatusOr<Exchange::Pulled> pulled);
+  // Returns true if the event is in the log.
+  bool SubmitLocked(EventPayload::Kind kind, const WorkerId& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void Submit(EventPayload::Kind kind, const WorkerId& worker, uint64_t run);
+
+  const std::shared_ptr<ReplicaState> state_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SHARDS_WORKER_CALLS_H_

@@ -1,0 +1,52 @@
+// The leases of the workers of a shard.
+
+#ifndef PENSTOCK_PS_SHARDS_WORKER_LEASES_H_
+#define PENSTOCK_PS_SHARDS_WORKER_LEASES_H_
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ps/consistency/membership.h"
+#include "ps/server/model_snapshot.h"
+
+namespace penstock::ps {
+
+// When each member last gave a sign of life, as its primary knows it. A primary
+// first learns the members from its Server.
+//
+// Pure: the caller passes the time. Not thread-safe.
+class WorkerLeases {
+ public:
+  // `assemble_timeout`: the run starts without the missing workers then.
+  WorkerLeases(absl::Duration lease, absl::Duration assemble_timeout)
+      : lease_(lease), assemble_timeout_(assemble_timeout) {}
+
+  // Forgets all members: another primary may have changed them.
+  void Clear();
+  bool knows_members() const { return knows_members_; }
+  void Learn(const MembersImage& members, absl::Time now);
+  // Records a sign of life of a worker that is, or becomes, a member.
+  void Note(const WorkerId& worker, absl::Time now);
+  // Records a sign of life, if the worker is a member.
+  void Renew(const WorkerId& worker, absl::Time now);
+  void Remove(const WorkerId& worker);
+  // Returns the members whose leases have ended.
+  std::vector<WorkerId> Silent(absl::Time now) const;
+
+  bool StartIsDue(absl::Time now) const { return now >= start_at_; }
+  void RecordStart() { start_at_ = absl::InfiniteFuture(); }
+
+ private:
+  const absl::Duration lease_;
+  const absl::Duration assemble_timeout_;
+  std::map<std::pair<uint32_t, uint64_t>, absl::Time> alive_;
+  bool knows_members_ = false;
+  absl::Time start_at_ = absl::InfiniteFuture();
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SHARDS_WORKER_LEASES_H_
