@@ -59,8 +59,8 @@ std::vector<uintptr_t> OwnControlPages() {
   return pages;
 }
 
-// Returns true if `page` is still mapped. Reads through the kernel instead of by
-// a plain access, because the page may be gone.
+// Returns true if `page` is still mapped. Reads through the kernel instead of
+// by a plain access, because the page may be gone.
 bool IsControlPage(uintptr_t page) {
   uint32_t head[2] = {};  // magic and version
   iovec local = {head, sizeof head};
@@ -83,8 +83,8 @@ int TearDownSharedMemory() {
 }
 
 // Writes all pages in one call, because the loss of a path may soon be followed
-// by another path, whose page has the address of a lost one. A page that is gone
-// ends the call. The next call continues after that page.
+// by another path, whose page has the address of a lost one. A page that is
+// gone ends the call. The next call continues after that page.
 void BreakSharedMemory() {
   uint32_t closed = 1;
   std::vector<iovec> local, remote;
@@ -96,8 +96,8 @@ void BreakSharedMemory() {
   }
   for (size_t next = 0; next < remote.size(); ++next) {
     const size_t left = remote.size() - next;
-    const ssize_t written = process_vm_writev(getpid(), &local[next], left,
-                                              &remote[next], left, 0);
+    const ssize_t written =
+        process_vm_writev(getpid(), &local[next], left, &remote[next], left, 0);
     if (written > 0) next += static_cast<size_t>(written) / sizeof closed;
   }
 }
