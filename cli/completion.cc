@@ -21,8 +21,8 @@ bool TakesFile(const CLI::Option& option) {
   return option.get_type_name() == "FILE";
 }
 
-// Returns the words that may follow `app`. Words that end in "=", such as
-// "--count=", wait for a value.
+// Returns the words that may follow `app`. A word that ends in "=", such as
+// "--count=", needs a value.
 std::vector<std::string> WordsOf(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::App* each : VisibleCommands(app)) {
@@ -47,8 +47,8 @@ std::string Cases(const CLI::App& app, const std::string& path) {
   return text;
 }
 
-// The beginning of bash's script, which finds the command by the words before
-// the cursor, without options. Bash treats "=" as a separate word.
+// The beginning of bash's script. The script finds the command by the words
+// before the cursor, without options. Bash treats "=" as a separate word.
 constexpr char kBashBegin[] = R"(_penstock() {
   local path='' word words='' cur=${COMP_WORDS[COMP_CWORD]}
   local -i i

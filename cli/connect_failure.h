@@ -13,7 +13,7 @@ namespace penstock::cli {
 // Returns a sentence about `server`, in gRPC's notation, for a call without an
 // answer within `timeout`: "cannot reach ps0:2222: nothing listens there (...);
 // is the server running, on that port and address?". The text is printable. May
-// take a second, to identify the program that listens at the target.
+// take a second to identify the program that listens there.
 std::string ExplainConnectFailure(const std::string& server,
                                   const grpc::Status& status,
                                   absl::Duration timeout, bool with_tls);

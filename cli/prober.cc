@@ -18,8 +18,8 @@ constexpr char kHealthMethod[] = "/grpc.health.v1.Health/Check";
 constexpr std::chrono::milliseconds kLook(100);
 
 // Returns true if the server sent this status. If there is no answer, gRPC
-// itself makes a status with one of a few codes. A code that both gRPC and
-// servers use counts as an answer.
+// itself makes a status, with one of a few codes. Codes that servers also use
+// count as an answer.
 bool IsAnswer(const grpc::Status& status) {
   // Excludes a status that gRPC itself has made from the HTTP status of a web
   // server.

@@ -41,9 +41,9 @@ class Prober {
   std::string Describe() const;
 
   // Makes one call with `bytes` of payload, or none with Answer::kStatus. Sets
-  // `took` to the time until the answer has been compared with the expected
-  // one, including every byte of an echo. Returns an error if there is no
-  // answer or another one.
+  // `took` to the time until the answer has been checked. The check compares
+  // every byte of an echo. Returns an error if there is no answer or another
+  // one.
   grpc::Status Ping(size_t bytes, absl::Duration* took);
 
   grpc::Channel* channel() const { return channel_.get(); }

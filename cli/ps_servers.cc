@@ -44,8 +44,8 @@ std::string Explain(const std::string& name, const grpc::Status& status,
   }
 }
 
-// Returns the time at which a call ends that begins now. Uses a monotonic
-// clock, because the system's clock may be set.
+// Returns the deadline of a call that begins now. Uses a monotonic clock,
+// because the system's clock may be set.
 gpr_timespec DeadlineAfter(absl::Duration timeout) {
   return gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC),
@@ -101,8 +101,8 @@ std::vector<ServerStatus> AskAll(const std::vector<Question>& questions,
   return servers;
 }
 
-// Returns the questions for the shards' primaries. Leaves out a primary that is
-// none of the servers.
+// Returns a question for the primary of each shard. Leaves out a primary that
+// is not among the servers.
 std::vector<Question> PrimariesOf(const ps::v1::GetViewReply& view,
                                   const PsServers::Channels& channels) {
   std::vector<Question> questions;
@@ -150,8 +150,8 @@ absl::StatusOr<PsServers::Channels> PsServers::Open() {
   if (!security.ok()) return security.status();
   const auto secret = ps::ReadSecretToSend(secret_file_);
   if (!secret.ok()) return secret.status();
-  // Makes a separate connection for each name, also if two names mean the same
-  // server.
+  // Makes a separate connection for each name, even if two names denote the
+  // same server.
   const grpc::ChannelArguments arguments = client_.Arguments();
   Channels channels;
   channels.reserve(names_.size());

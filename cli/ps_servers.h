@@ -27,10 +27,10 @@ class PsServers {
   // Returns INVALID_ARGUMENT for invalid arguments, such as a server without a
   // port.
   absl::Status Check();
-  // Returns a new channel to each server. Uses stock gRPC: a query needs no
-  // faster path, and does not need the server's settings. Looks the servers up
-  // in etcd if asked to, within timeout(). Returns an error if a file is
-  // unusable, or if etcd or a registered server is missing.
+  // Returns a new channel to each server. Uses stock gRPC, because a query
+  // needs neither a faster path nor the server's settings. With an etcd://
+  // argument, looks up the servers in etcd, within timeout(). Returns an error
+  // if a file is unusable, or if etcd or a registered server is missing.
   absl::StatusOr<Channels> Open();
   // Queries all servers in parallel, over the channels of Open(). Returns their
   // reports in the order of the arguments. If shards are replicated, returns

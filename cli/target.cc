@@ -137,8 +137,8 @@ PathReport Target::Path(grpc::Channel* channel) const {
   const std::vector<PathReport> paths = DescribePaths(*channel);
   if (paths.empty()) return PathReport();
   PathReport path = paths.front();
-  // Finds the reason unless path.reason has it already: with another release of
-  // gRPC there is no peer, and path.reason says so.
+  // Finds the reason, unless path.reason already has it. With another release
+  // of gRPC there is no peer, and path.reason says so.
   if (path.path == "http2" && !path.peer.empty()) path.reason = WhyHttp2();
   path.detail = base::Printable(path.detail, kMaxTextBytes);
   path.reason = base::Printable(path.reason, kMaxTextBytes);

@@ -12,8 +12,8 @@
 
 namespace penstock::cli {
 
-// Returns the reason why `app`, the deepest named command, cannot accept its
-// words.
+// Returns the reason why the words of a command line are wrong. `app` is the
+// deepest command that they name.
 std::string UsageError(const Program& program, const CLI::App& app,
                        const CLI::ParseError& error);
 
@@ -21,9 +21,9 @@ std::string UsageError(const Program& program, const CLI::App& app,
 // suggestion.
 std::string UnknownWord(const CLI::App& app, absl::string_view word);
 
-// Returns the error for "--name=", for example with a script's unset variable,
-// or "" if no word has that form. Call it before CLI11 parses `words`: CLI11
-// would use the next word as the value.
+// Returns the error for a word "--name=", or "" if there is none. A script with
+// an unset variable produces such a word. Call before CLI11 parses `words`,
+// because CLI11 would use the next word as the value.
 std::string EmptyValueError(const Program& program, const CLI::App& app,
                             const std::vector<std::string>& words);
 // Returns the error for an empty value that is a separate word, as in "--name

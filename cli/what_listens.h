@@ -20,7 +20,7 @@ namespace penstock::cli {
 std::string WhatListensAt(absl::string_view target, absl::Duration limit,
                           bool with_tls);
 
-// Returns the meaning of `answer`, the first bytes of an answer, as
+// Returns the meaning of `answer`, the first bytes that a server sent, as
 // WhatListensAt() does.
 std::string MeaningOfAnswer(absl::string_view answer, bool with_tls);
 

@@ -1,5 +1,5 @@
-// Finds the callers of gRPC's functions, and the functions that they would have
-// called.
+// Finds the callers of gRPC's functions. For each caller, also finds the
+// functions that it would have called without the stub.
 
 #ifndef PENSTOCK_PRELOAD_CALLERS_H_
 #define PENSTOCK_PRELOAD_CALLERS_H_
@@ -27,7 +27,8 @@ enum Place {
 };
 
 // A program or library that has called a gRPC function. `object` is null for
-// code without one, such as an interpreter's generated code. Never freed.
+// code outside any object, such as code that an interpreter has generated.
+// Never freed.
 struct Caller {
   const struct link_map* object;
   enum Place place;

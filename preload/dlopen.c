@@ -9,8 +9,8 @@
 
 typedef char* (*Dlerror)(void);
 
-// Declares a thread-local variable. The model needs no memory at run time, and
-// no function that a sanitizer replaces.
+// Declares a thread-local variable. With this TLS model, the variable needs no
+// memory at run time, and no function that a sanitizer replaces.
 #define PENSTOCK_OF_THREAD \
   static __thread __attribute__((tls_model("initial-exec")))
 
@@ -20,8 +20,8 @@ PENSTOCK_OF_THREAD char refusal[1024];
 
 static Dlerror real_dlerror;
 
-// Looks up the next dlerror() early, because a later lookup would discard the
-// error of the preceding call.
+// Looks up the next dlerror() early. A later lookup would discard the error of
+// the preceding call.
 __attribute__((constructor)) static void FindDlerror(void) {
   real_dlerror = (Dlerror)dlsym(RTLD_NEXT, "dlerror");
 }

@@ -51,8 +51,8 @@ static const struct PenstockPreload* Open(void) {
   const char* file = FileToOpen(path, sizeof path);
   void* handle = RealDlopen()(file, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
-    // Reports the error of the loader. A library for another distribution needs
-    // libraries or symbols that are missing here.
+    // Reports the error of the loader. A library that was built for another
+    // distribution may need libraries or symbols that are missing here.
     Say("Penstock is not used: %s (it was built on %s)", dlerror(),
         PENSTOCK_BUILT_ON);
     return NULL;
@@ -76,9 +76,9 @@ static void Decide(void) {
 }
 
 // Opens the library, if it is not open. Several threads may run this at once,
-// with the same result: the only lock is the loader's. A lock of ours would be
-// taken before the loader's lock here, and after it by a library whose
-// constructor uses gRPC.
+// with the same result: the only lock is the loader's. With a lock in this
+// file, two threads could deadlock: this function would take it before the
+// loader's lock, and a library whose constructor uses gRPC would take it after.
 const struct PenstockPreload* OpenLibrary(void) {
   if (atomic_load(&state) == kUnopened) Decide();
   if (atomic_load(&state) == kOpening) {

@@ -69,8 +69,9 @@ static int AddName(struct dl_phdr_info* info, size_t size, void* all) {
   return 0;
 }
 
-// Searches all objects in load order. Searches after the walk, which holds a
-// lock that the loader takes after another lock.
+// Searches all objects in load order. First collects the names, and searches
+// after the walk. During the walk, a lock is held which the loader takes after
+// another lock.
 static void* FindAnywhere(const char* name) {
   struct Names names = {NULL, 0};
   dl_iterate_phdr(AddName, &names);
@@ -122,8 +123,8 @@ static int HasNote(struct dl_phdr_info* info, size_t size, void* wanted) {
   if (object != NULL && info->dlpi_addr != object->l_addr) return 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)* part = &info->dlpi_phdr[i];
-    // Skips notes with another alignment, which have another format and are not
-    // ours.
+    // Skips notes with another alignment. They have another format, and are not
+    // Penstock's.
     if (part->p_type == PT_NOTE && part->p_align <= 4 &&
         HaveOurs((const char*)(info->dlpi_addr + part->p_vaddr),
                  part->p_memsz)) {

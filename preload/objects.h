@@ -18,14 +18,14 @@ const char* SonameOf(const struct link_map* object);
 
 // Returns the function that `name` would be bound to in `object` without this
 // library: first a global symbol, then a symbol of the object and its
-// libraries. Otherwise returns a symbol of any object: after a tail call, the
-// return address belongs to a caller that may not use gRPC. Returns null if
-// there is no such symbol. Keeps the searched objects loaded. `object` may be
-// null.
+// libraries. If there is neither, returns a symbol of any object: after a tail
+// call, the return address may belong to a caller that does not use gRPC.
+// Returns null if there is no such symbol. Keeps the searched objects loaded.
+// `object` may be null.
 void* FindFor(const struct link_map* object, const char* name);
 
-// Returns the global symbol `name`, which all objects would be bound to, or
-// null.
+// Returns the global symbol `name`, which any object would be bound to. Returns
+// null if there is none.
 void* FindForAll(const char* name);
 
 // Return true if `object`, or any object, contains Penstock.

@@ -1,6 +1,6 @@
-// Runs Python code in a program that this library is not linked to. Finds
-// Python's functions by name. They are of the stable ABI, or as old as Python
-// 3, so that one library fits each release.
+// Runs Python code in a program, without linking this library to Python. Finds
+// Python's functions by name. The functions belong to the stable ABI, or are as
+// old as Python 3, so that one library fits each release.
 
 #include "preload/package.h"
 
@@ -15,9 +15,9 @@
 
 static const char kFile[] = "python/penstock/grpc/_run.py";
 
-// Sets `reason` to a text, or to nothing. Sets `kind` and `raised` to the
-// exception of a signal handler, such as Ctrl-C's. Runs with the variables
-// `run`, the path of _run.py, and `cygrpc`.
+// Sets `reason` to a text, or to nothing. If a signal handler raises an
+// exception, such as Ctrl-C's, sets `kind` and `raised` to it. Runs with the
+// variables `run`, the path of _run.py, and `cygrpc`.
 static const char kCode[] =
     "try:\n"
     "    import importlib.util as util\n"
@@ -119,7 +119,7 @@ static int RaiseNow(void* argument) {
   return -1;
 }
 
-// Releases the variables of the code. If it has caught the exception of a
+// Releases the variables of the code. If the code has caught the exception of a
 // signal handler, makes Python raise it once this library has returned.
 static void Finish(const struct Python* python, Object* variables) {
   struct Raised* raised = NULL;

@@ -29,8 +29,8 @@ int IsCygrpc(const char* file) {
          strncmp(slash - before, kFolder, sizeof kFolder - 1) == 0;
 }
 
-// Returns true if the module's package is grpcio 1.51.1. One of its Python
-// files names the release, which must fit our module.
+// Returns true if the module's package is grpcio 1.51.1, the release of
+// Penstock's module. A Python file of the package names the release.
 static int IsOurRelease(const char* file) {
   char path[PATH_MAX];
   const int package = (int)(strstr(file, "/_cython/cygrpc.") - file);
@@ -47,8 +47,8 @@ static int IsOurRelease(const char* file) {
   return strstr(text, "__version__ = \"\"\"1.51.1\"\"\"") != NULL;
 }
 
-// Reads the setting like cygrpc, whose fork handlers do not work with a shared
-// libgrpc.
+// Reads the setting as cygrpc does. Fork handlers of cygrpc do not work with a
+// shared libgrpc.
 static int WantsForks(void) {
   static const char* const kTrue[] = {"1", "yes", "true"};
   const char* set = secure_getenv("GRPC_ENABLE_FORK_SUPPORT");
@@ -58,8 +58,8 @@ static int WantsForks(void) {
   return 0;
 }
 
-// Writes the path of our module, and returns null, or returns the reason for
-// not using it.
+// Writes the path of Penstock's module to `ours`, and returns null. If that
+// module cannot be used, returns the reason.
 static const char* Refusal(const char* file, char* ours, size_t size) {
   if (!IsOurRelease(file)) return "it is not of grpcio 1.51.1";
   if (WantsForks()) return "GRPC_ENABLE_FORK_SUPPORT is set";
@@ -82,8 +82,8 @@ static void* OpenStock(const char* file, int mode, const char* why) {
   return IsRequired() ? RefuseToOpen(file, why) : RealDlopen()(file, mode);
 }
 
-// Opens `file`, which our module cannot replace because of `why`. Makes Python
-// use penstock.grpc instead.
+// Opens `file`, which Penstock's module cannot replace. `why` is the reason.
+// Makes Python use penstock.grpc instead.
 static void* OpenForPackage(const char* file, int mode, const char* why) {
   char reason[512];
   // `why` may be a long text of the loader's.

@@ -22,8 +22,8 @@ const char* Sanitizer(void) {
   return NULL;
 }
 
-// Replaces strstr(), which AddressSanitizer intercepts but has not initialised
-// yet.
+// Replaces strstr(), because AddressSanitizer intercepts strstr() and is not
+// initialised yet.
 static int Contains(const char* text, const char* part) {
   for (; *text != '\0'; ++text) {
     size_t same = 0;
@@ -33,8 +33,8 @@ static int Contains(const char* text, const char* part) {
   return 0;
 }
 
-// Returns 1 if, without the stub, the runtime would be the program's first
-// library. Otherwise the runtime would refuse to start even without the stub.
+// Returns 1 if the runtime would be the program's first library without the
+// stub. If not, the runtime would refuse to start even without the stub.
 static int RuntimeComesNext(void) {
   const struct link_map* own = ObjectOf((const void*)&RuntimeComesNext);
   if (own == NULL || own->l_next == NULL) return 0;

@@ -182,8 +182,8 @@ absl::StatusOr<Tensor> FromCudaArray(const py::object& source) {
     return Borrow(source, *memory);
   } catch (const py::cast_error&) {
   } catch (const py::error_already_set& error) {
-    // Converts exceptions that NumPy and Python also raise for a text, or for a
-    // number out of range.
+    // Converts exceptions that NumPy and Python also raise for a wrong text, or
+    // for a number out of range.
     if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError) &&
         !error.matches(PyExc_OverflowError)) {
       throw;

@@ -17,8 +17,8 @@ namespace penstock::python {
 
 // The destinations that a program names. Use this class with the GIL.
 //
-// A Tensor as a destination behaves like numpy(writable=True): memory that
-// others hold does not change. A holder may be another Tensor, a consumer of
+// A Tensor as a destination behaves like numpy(writable=True): memory with
+// other holders does not change. Such a holder is another Tensor, a consumer of
 // DLPack, a call, or the peer. If anyone but the Tensor and its arrays uses the
 // memory, the data is received into new memory of the pool, which Finish()
 // gives to the Tensor. On a device, a Tensor is overwritten in place, like an

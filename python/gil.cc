@@ -31,9 +31,9 @@ Pending& ThePending() {
   return *pending;
 }
 
-// Holds the lock during a fork, so that no thread of gRPC's, which the child
-// lacks, holds it in the child. The fork waits only briefly: holders of the
-// lock never wait for the GIL.
+// Holds the lock during a fork. Otherwise a thread of gRPC might hold the lock,
+// and that thread does not exist in the child. The fork waits only briefly:
+// holders of the lock never wait for the GIL.
 void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Lock(); }
 
 void InParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Unlock(); }

@@ -10,9 +10,9 @@
 
 namespace penstock::python {
 
-// Releases the GIL while it lives, so that other Python threads run. Use one
-// around every wait, and around every call that may hold a lock of gRPC's for
-// long. Construct it on a thread that has the GIL.
+// A scope that releases the GIL, so that other Python threads run. Use one
+// around every wait, and around every call that may hold a lock of gRPC for
+// long. Construct the object on a thread that has the GIL.
 //
 // Once the interpreter begins to exit, only the exiting thread returns from the
 // destructor. All other threads stop there, because they would enter a dying
@@ -31,10 +31,10 @@ class Unlocked {
 };
 
 // Runs `function` soon, with the GIL, but not within this call. Any thread may
-// call this function, with or without the GIL, and under any lock: it never
-// waits for the GIL. gRPC's threads use it to release Python objects. Once the
-// interpreter is about to exit, leaks `function` instead of running or
-// destroying it.
+// call RunLater(), with or without the GIL, and under any lock, because
+// RunLater() never waits for the GIL. gRPC's threads use it to release Python
+// objects. Once the interpreter is about to exit, leaks `function` instead of
+// running or destroying it.
 void RunLater(std::function<void()> function);
 
 // Runs the functions that RunLater() has queued. Call it with the GIL, without

@@ -7,12 +7,12 @@
 
 namespace penstock::python {
 
-// Makes CheckGrpc() learn of each fork of the interpreter, by os.fork() and
-// multiprocessing. Call it once, while the module is imported.
+// Makes CheckGrpc() learn of each fork of the interpreter by os.fork() or
+// multiprocessing. Call once, while the module is imported.
 void WatchForks();
 
 // Throws FailedPrecondition, with the remedy, in a process that was forked
-// while gRPC was in use. `name` is that of the object to be made, in messages.
+// while gRPC was in use. `name` names the object to be made, for the message.
 // Call it with the GIL.
 //
 // Such a child has none of gRPC's threads, so its calls would hang. The child

@@ -20,8 +20,8 @@
 
 namespace penstock::python {
 
-// Waits Unlocked for `came`. On Ctrl-C, throws KeyboardInterrupt; the work that
-// notifies `came` continues. Call it with the GIL.
+// Waits Unlocked until `came` is notified. On Ctrl-C, throws KeyboardInterrupt;
+// the work that notifies `came` continues. Call with the GIL.
 void Await(const absl::Notification& came);
 
 // Runs `function`, which may block, on a new thread, and returns its result.
@@ -42,8 +42,8 @@ auto RunInterruptibly(Function function) {
   return *std::move(run->result);
 }
 
-// The numbers of calls that have ended. One Python thread takes the numbers and
-// hands out the results. Thread-safe.
+// The numbers of ended calls. One Python thread takes the numbers, and passes
+// the results on. Thread-safe.
 class Ended {
  public:
   void Add(uint64_t number) ABSL_LOCKS_EXCLUDED(mu_);

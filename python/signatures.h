@@ -7,10 +7,10 @@
 
 namespace penstock::python {
 
-// Makes inspect.signature() read the parameters of all functions, methods and
-// constructors of the module. pybind11 only writes them into docstrings, in a
-// form that Python does not read. Call at the end of the module's
-// initialization, with pybind11's signatures enabled.
+// Makes inspect.signature() return the parameters of all functions, methods and
+// constructors of the module. pybind11 writes the parameters only into
+// docstrings, in a form that Python cannot read. Call at the end of the
+// module's initialization, with pybind11's signatures enabled.
 void ShowParameters(const pybind11::module_& module);
 
 }  // namespace penstock::python

@@ -23,8 +23,8 @@ class Allocator {
 
   // Allocates a writable, uninitialised buffer of `bytes` bytes. data() is
   // aligned to Buffer::kAlignment and is never null, even for 0 bytes. Nothing
-  // else may use the memory: Tensor writes to a buffer that has one holder. The
-  // buffer may outlive everything but the allocator. Returns RESOURCE_EXHAUSTED
+  // else may use the memory, because Tensor writes to a buffer that has one
+  // holder. The allocator must outlive the buffer. Returns RESOURCE_EXHAUSTED
   // if there is no memory.
   virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t bytes) = 0;
 };

@@ -23,7 +23,7 @@ class DeviceEvent;
 // A buffer may lie on a device, where the CPU cannot read its bytes. Then
 // data() is null, and DeviceMemory copies the bytes.
 //
-// Handles may be copied and dropped on any thread. The bytes are not guarded:
+// Handles may be copied and dropped on any thread. No lock guards the bytes:
 // only Tensor writes to them, and only while there is one holder.
 class Buffer {
  public:
@@ -38,12 +38,12 @@ class Buffer {
 
   // Holds the bytes of `slice`, read-only, without a copy. Only a short slice,
   // which keeps its bytes inside its handle, is copied to memory aligned to 8
-  // bytes. `held` is the memory that the slice keeps from being freed, if that
-  // is more than its size.
+  // bytes. `held` is the size of the memory that the slice keeps alive, if this
+  // is more than the slice's size.
   static std::shared_ptr<Buffer> FromSlice(grpc::Slice slice, size_t held = 0);
 
   // Holds bytes, read-only, that stay valid as long as `owner` lives. `held` is
-  // the memory that `owner` keeps from being freed, if that is more than
+  // the size of the memory that `owner` keeps alive, if this is more than
   // `size`.
   static std::shared_ptr<Buffer> Share(const void* data, size_t size,
                                        std::shared_ptr<const void> owner,
@@ -57,8 +57,8 @@ class Buffer {
 
   // Holds the caller's memory on `device`, which is not the host. `address` is
   // an address on that device. `release` is as for Wrap(). The bytes may be
-  // used once `ready` has come (device_stream.h), or immediately if `ready` is
-  // null.
+  // used once the event `ready` has completed (device_stream.h), or immediately
+  // if `ready` is null.
   static std::shared_ptr<Buffer> WrapDevice(
       const Device& device, uintptr_t address, size_t size, bool writable,
       std::function<void()> release,
@@ -70,9 +70,9 @@ class Buffer {
   static std::shared_ptr<Buffer> PartOf(std::shared_ptr<Buffer> whole,
                                         size_t offset, size_t size);
 
-  // Holds the memory of `buffer`, to be used once `ready` has come. `ready`
-  // must not come before the buffer's own ready(). Returns `buffer` itself if
-  // the buffer lies on the host.
+  // Holds the memory of `buffer`, to be used once the event `ready` has
+  // completed. `ready` must not complete before the buffer's own ready().
+  // Returns `buffer` itself if the buffer lies on the host.
   static std::shared_ptr<Buffer> After(
       std::shared_ptr<Buffer> buffer, std::shared_ptr<const DeviceEvent> ready);
 
@@ -92,9 +92,8 @@ class Buffer {
   const char* data() const { return data_; }
   char* mutable_data() { return data_; }
   size_t size() const { return size_; }
-  // Returns the memory that this buffer keeps from being freed, in bytes, as
-  // far as known. For a part of a message, returns the size of the whole
-  // message.
+  // Returns the size of the memory that this buffer keeps alive, as far as
+  // known. For a part of a message, this is the size of the whole message.
   size_t held() const { return held_; }
   bool writable() const { return writable_; }
   // Returns true in a forked child if the parent made the buffer. The parent
@@ -133,9 +132,9 @@ class Buffer {
 };
 
 // Makes buffers for many parts of one piece of memory, such as a message's
-// slice. Allocates later buffers in blocks to make each cheap. A block is freed
-// when all of its buffers are dropped. This class is not thread-safe; the
-// buffers are used like any other buffer.
+// slice. Allocates buffers in blocks, which makes each buffer cheap. A block is
+// freed when all of its buffers are dropped. This class is not thread-safe. The
+// buffers are used like any others.
 class BufferParts {
  public:
   // Makes an empty block of buffers. See Buffer::Share() for the arguments.

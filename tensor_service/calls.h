@@ -23,9 +23,9 @@
 
 namespace penstock::tensor {
 
-// The interval at which a waiting thread checks for an interruption. A person
-// does not notice the delay, and the checks cost nothing compared with the
-// wait.
+// The interval at which a waiting thread checks for an interruption. Short
+// enough for a person not to notice, and long enough for the checks to cost
+// almost nothing.
 constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
 
 // Convert a small protobuf message to a gRPC message and back. ToProto()
@@ -66,11 +66,10 @@ class CallQueue {
              const std::string& method, const grpc::ByteBuffer& request,
              absl::Duration timeout, const PostedRanges* posted = nullptr);
 
-  // Blocks until `is_done` returns true or an error. Calls `is_done`
-  // repeatedly. Call Await() before a call whose precondition must hold.
-  // Subtracts the wait from `*timeout`. Returns the error of `is_done`,
-  // DEADLINE_EXCEEDED if no time is left, or CANCELLED if the queue is
-  // interrupted.
+  // Waits for the precondition of a later call. Calls `is_done` repeatedly, and
+  // blocks until `is_done` returns true or an error. Subtracts the wait from
+  // `*timeout`. Returns the error of `is_done`, DEADLINE_EXCEEDED if no time is
+  // left, or CANCELLED if the queue is interrupted.
   absl::Status Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
                      absl::Duration* timeout);
 
@@ -83,8 +82,9 @@ class CallQueue {
   // in which the calls started. Leaves the queue empty.
   std::vector<Result> Wait();
 
-  // Blocks until nothing uses `posted` any more, but no longer than a dead
-  // connection needs to be given up. Returns true if `posted` is free.
+  // Blocks until nothing uses `posted` any more. The wait is limited to the
+  // time in which a dead connection is given up. Returns true if `posted` is
+  // free.
   bool AwaitFree(const PostedRanges& posted);
 
  private:

@@ -13,8 +13,8 @@ namespace penstock::tensor {
 
 // Counts each client's use of a limited resource: bytes, or places. A client
 // may have at most `share` of the part of the limit that the other clients
-// leave. Thus a client at its cap leaves room for a second client, which leaves
-// room for a third. Thread-safe.
+// leave. Thus a client at its cap leaves room for a second client, a second
+// client leaves room for a third, and so on. Thread-safe.
 class ClientShares {
  private:
   struct Counts;
@@ -40,7 +40,7 @@ class ClientShares {
   };
 
   // Makes the counts for a resource of `limit`. Requires 0 < share <= 1. With a
-  // share of 1, one client may use everything.
+  // share of 1, a single client may use the whole resource.
   ClientShares(size_t limit, double share);
   ClientShares(const ClientShares&) = delete;
   ClientShares& operator=(const ClientShares&) = delete;

@@ -19,7 +19,7 @@
 
 namespace penstock::tensor {
 
-// The place for one received tensor, and the result.
+// The memory for one received tensor, and the result of receiving.
 //
 // The memory belongs to `into`. The caller keeps another handle of `into`, or
 // has wrapped the memory (Buffer::Wrap()). A call writes to the memory
@@ -79,8 +79,8 @@ class DestinationSet {
                     absl::Span<const int64_t> shape);
 
   // Returns a destination on the host that overlaps [data, data + size), or
-  // null. Considers all destinations that a transport may receive into, because
-  // a transport ignores names.
+  // null. Considers all destinations into which a transport may receive,
+  // because a transport ignores the names of tensors.
   const Destination* Overlapping(const char* data, size_t size) const;
 
   // Returns true if some of the tensor's memory, on the host or on a device,

@@ -64,7 +64,7 @@ class DeviceMemory {
   virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(const Device& device,
                                                            size_t bytes) = 0;
 
-  // Returns the device that owns the memory at `address`, for memory of unknown
+  // Returns the device that owns the memory at `address`. For memory of unknown
   // origin. Returns INVALID_ARGUMENT if no device has memory there.
   virtual absl::StatusOr<Device> DeviceOf(uintptr_t address) = 0;
 
@@ -75,7 +75,7 @@ class DeviceMemory {
   virtual absl::Status Copy(absl::Span<const CopyFromHost> copies) = 0;
   virtual absl::Status Copy(absl::Span<const CopyOnDevice> copies) = 0;
 
-  // Returns an event that comes once all work that is now in `stream` of
+  // Returns an event that completes once all work that is now in `stream` of
   // `device` has run. Does not block. Stream::PerThread() is the calling
   // thread's stream. Returns INVALID_ARGUMENT, with the remedy, for stream 0.
   virtual absl::StatusOr<std::shared_ptr<const DeviceEvent>> Record(
@@ -107,7 +107,7 @@ class DeviceMemory {
   // Makes the transports of this process send from devices and receive on
   // devices. Call it before channels and servers are created. Returns
   // FAILED_PRECONDITION, with the reason, if no transport can, or if the call
-  // is too late. Then all tensors go by way of the host. After the first
+  // is too late. Then all tensors are copied through the host. After the first
   // success, returns OK every time.
   virtual absl::Status ServeTransports() {
     return absl::FailedPreconditionError(
@@ -129,8 +129,8 @@ void SetDeviceMemory(DeviceMemory* memory);
 DeviceMemory* GetDeviceMemory();
 
 // Returns the device memory of this process. Returns FAILED_PRECONDITION, with
-// the remedy, if there is none. `operation` describes, for the error message,
-// the need for device memory.
+// the remedy, if there is none. `operation` names, in the error message, the
+// operation that needs device memory.
 absl::StatusOr<DeviceMemory*> NeedDeviceMemory(absl::string_view operation);
 
 }  // namespace penstock::tensor

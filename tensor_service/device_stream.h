@@ -1,15 +1,15 @@
 // The order of copies relative to the other work of a device.
 //
-// A device runs each of its streams in order, and notifies nobody. Thus code
-// that hands over memory must say when the memory may be used. The rules are
-// those of DLPack and of __cuda_array_interface__, version 3:
+// A device runs the work of each stream in order, and tells nobody when work
+// ends. Thus code that passes memory on must say when the memory may be used.
+// The rules are those of DLPack and of __cuda_array_interface__, version 3:
 //
 // - A producer's work on a tensor is in some stream. Record() on that stream
-//   returns an event, which comes once all work that is in the stream at that
-//   moment has run. Work that is queued later does not count. A buffer may
-//   carry such an event, Buffer::ready(). Once the event has come, the buffer's
-//   bytes may be read, or overwritten in a destination. A buffer without an
-//   event may be used immediately.
+//   returns an event, which completes once all work that is in the stream at
+//   that moment has run. Work that is queued later does not count. A buffer may
+//   carry such an event, Buffer::ready(). Once the event has completed, the
+//   buffer's bytes may be read, or overwritten in a destination. A buffer
+//   without an event may be used immediately.
 // - Each copy of DeviceMemory's begins after the events of both buffers, and is
 //   complete when the function returns. Thus work that a consumer queues
 //   afterwards, in any stream, runs after the copy. Only the caller waits.
@@ -37,9 +37,9 @@ namespace penstock::tensor {
 struct Stream {
   uintptr_t handle = 0;
 
-  // CUDA's default streams. Legacy() belongs to the context, and synchronises
-  // with all other streams except non-blocking ones. PerThread() belongs to the
-  // calling thread.
+  // CUDA's default streams. Legacy() belongs to the context: its work and the
+  // work of other streams wait for each other, except in non-blocking streams.
+  // PerThread() belongs to the calling thread.
   static constexpr Stream Legacy() { return {1}; }
   static constexpr Stream PerThread() { return {2}; }
 };

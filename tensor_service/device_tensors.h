@@ -22,9 +22,9 @@ enum class DeviceTensors {
 // Returns a bundle in which this process owns all device tensors: tensors on
 // devices are replaced by read-only copies on the same device, or on the heap
 // if the device has no memory left. Other tensors are those of `bundle`. Makes
-// one batch of copies per target (device, heap), and blocks until the copies
-// are complete. Returns the errors of DeviceMemory, and RESOURCE_EXHAUSTED if
-// the host has no memory either.
+// the copies to each device, and to the heap, as one batch, and blocks until
+// they are complete. Returns the errors of DeviceMemory, and RESOURCE_EXHAUSTED
+// if the host has no memory either.
 absl::StatusOr<Bundle> OwnOnDevices(const Bundle& bundle);
 
 }  // namespace penstock::tensor

@@ -19,7 +19,7 @@
 
 namespace penstock::tensor {
 
-// Memory that a transport may receive parts of an answer into. If `on_device`,
+// Memory into which a transport may receive parts of an answer. If `on_device`,
 // `data` is an address on a device.
 struct ReceiveRange {
   void* data = nullptr;
@@ -38,15 +38,15 @@ class PostedRanges {
   virtual bool in_use() const = 0;
 };
 
-// Receives into memory of the program, where possible: slices of an answer then
-// lie in that memory. Thread-safe.
+// Receives into memory of the program if possible. Slices of an answer then lie
+// in that memory. Thread-safe.
 class DirectReceiver {
  public:
   virtual ~DirectReceiver() = default;
   // Registers memory ranges. `owner` keeps the ranges valid, and is held as
-  // long as anything may write to them. `often` announces many consecutive
-  // calls. `anywhere` lets the answer's slices lie on a device; so does any
-  // range on a device.
+  // long as anything may write to the ranges. `often` says that many
+  // consecutive calls will use the ranges. `anywhere` allows the answer's
+  // slices to lie on a device. Any range on a device also allows this.
   virtual std::shared_ptr<PostedRanges> Post(
       const std::vector<ReceiveRange>& ranges,
       std::shared_ptr<const void> owner, bool often, bool anywhere) = 0;

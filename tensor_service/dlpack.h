@@ -22,9 +22,9 @@ namespace penstock::tensor {
 inline constexpr uint8_t kDLBoolCode = 6;
 
 // Lends the memory of `tensor` to a consumer. The consumer owns the result and
-// calls its deleter exactly once, on any thread. The result is a holder like
-// any other: the memory stays valid until the deleter runs, and a Tensor copies
-// the memory before writing.
+// calls its deleter exactly once, on any thread. The result holds the buffer:
+// the memory stays valid until the deleter runs, and a Tensor copies the memory
+// before writing.
 //
 // The consumer must not write to the memory, but DLPack 0.6 cannot express
 // that. The memory may belong to a call in progress, or may be a peer's
@@ -49,12 +49,12 @@ absl::StatusOr<DLManagedTensor*> ToDLPack(const Tensor& tensor);
 // `allocator`, and calls the deleter before returning. A null `allocator`
 // selects DefaultAllocator().
 //
-// CUDA memory becomes a tensor on that device, to be used once `ready` has
-// come, or immediately if `ready` is null. CUDA's managed memory counts as
-// device memory: on some machines the CPU cannot read it while a kernel runs,
-// and nothing would make the CPU wait. Pinned host memory becomes a tensor on
-// the host. For pinned memory, this function blocks until `ready` has come, by
-// GetDeviceMemory().
+// CUDA memory becomes a tensor on that device. The tensor may be used once the
+// event `ready` has completed, or immediately if `ready` is null. CUDA's
+// managed memory counts as device memory: on some machines the CPU cannot read
+// it while a kernel runs, and nothing would make the CPU wait. Pinned host
+// memory becomes a tensor on the host. For pinned memory, this function blocks
+// until `ready` has completed, by GetDeviceMemory().
 //
 // Borrowed memory is read-only: the producer may also use it, so a Tensor
 // copies it before writing. If the producer writes while the memory is being

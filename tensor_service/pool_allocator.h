@@ -35,9 +35,9 @@ class PoolAllocatorOf final : public Allocator {
           "allocate tensor of ", bytes, " bytes in the pool: out of memory"));
     }
     char* const data = reinterpret_cast<char*>(memory.data());
-    // Gives the Buffer the only share: a call that sends the tensor shares the
-    // Buffer, see SliceOf(). Thus Tensor writes to the memory only while
-    // nobody, in this process or at the peer, uses it.
+    // Gives the only reference to the Buffer. A call that sends the tensor
+    // shares the Buffer, see SliceOf(). Thus Tensor writes to the memory only
+    // while nobody, in this process or at the peer, uses it.
     return Buffer::Wrap(data, bytes, /*writable=*/true,
                         [held = std::move(memory)] {});
   }
@@ -49,16 +49,16 @@ class PoolAllocatorOf final : public Allocator {
 //   #include "penstock/allocator.h"
 //   tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
 //
-// Over shm, the peer uses the tensors in place. A Tensor copies such memory
-// before writing, until the peer has released it and the connection has had
-// traffic since, just as for any call that is still sending. A full pool falls
-// back to ordinary memory, so a slow or greedy peer causes copies, not
-// failures. For memory that is kept for long, pass HeapAllocator() instead.
+// Over shm, the peer uses the tensors without a copy. Until the peer has
+// released such memory, a Tensor copies the memory before writing. The release
+// is noticed with the connection's next traffic. A full pool falls back to
+// ordinary memory, so a slow or greedy peer causes copies, not failures. For
+// memory that is kept for long, pass HeapAllocator() instead.
 //
 // `Pool` has a static, thread-safe Allocate(size_t), like penstock::Allocator.
-// The function returns a copyable share of memory that is aligned to
-// Buffer::kAlignment. The share has data(), and converts to false if there is
-// no memory.
+// The function returns a copyable reference to memory that is aligned to
+// Buffer::kAlignment. The reference has data(), and converts to false if there
+// is no memory.
 template <typename Pool>
 Allocator* PoolAllocator() {
   static auto* const allocator = new PoolAllocatorOf<Pool>;

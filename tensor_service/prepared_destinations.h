@@ -18,8 +18,8 @@ namespace penstock::tensor {
 
 // Destinations that are posted to the transport once. If the transport can
 // receive into them, their memory stays registered while this object lives, so
-// calls need not register it. Calls may use this object one at a time. Holds
-// the tensors.
+// calls need not register it. Only one call at a time may use this object.
+// Holds the tensors.
 class PreparedDestinations {
  public:
   // Makes the destinations. `device_tensors` applies to tensors without a
@@ -56,9 +56,9 @@ std::shared_ptr<PostedRanges> Post(
 // Returns the memory of the usable destinations.
 std::vector<ReceiveRange> RangesOf(absl::Span<const Destination> destinations);
 
-// Returns the first destination whose ready() event has not come, or null. A
-// transport must not write to it yet. Does not block. Returns the errors of
-// DeviceMemory.
+// Returns the first destination whose ready() event has not completed, or null.
+// A transport must not write to such a destination yet. Does not block. Returns
+// the errors of DeviceMemory.
 absl::StatusOr<const Destination*> FindUnready(
     absl::Span<const Destination> destinations);
 

@@ -42,8 +42,8 @@ namespace penstock::tensor {
 // that call's thread.
 class Rendezvous {
  public:
-  // The overhead of a kept tensor that counts against the budget, in bytes: an
-  // upper bound for everything but the names and the tensor's memory.
+  // The bytes that a kept tensor counts against the budget in addition to its
+  // names and memory. An upper bound of the real overhead.
   static constexpr size_t kEntryBytes = 512;
   // Caps the receivers of one tensor, above the size of any cluster.
   static constexpr uint32_t kMaxReceivers = 1 << 16;
@@ -105,7 +105,7 @@ class Rendezvous {
 
   // Hands the tensor to waiting receives, and keeps it for later ones. After
   // the last receive, the key is free again. `client` is the peer that sends;
-  // empty is the program itself.
+  // an empty name is the program itself.
   //
   // On an error, nothing has been handed over. Returns
   //
@@ -123,7 +123,7 @@ class Rendezvous {
 
   // Calls `callback` with the tensor of `key`, possibly before Receive()
   // returns. Returns a number for Cancel(). `client` is the peer that receives
-  // and that gets Received::hold; empty is the program itself.
+  // and that gets Received::hold; an empty name is the program itself.
   //
   // The callback gets an error
   //

@@ -16,8 +16,8 @@ namespace penstock::tensor {
 // of its devices; they may be empty.
 struct RendezvousKey {
   // Caps the total bytes of the three names. A status that quotes a key thus
-  // stays below gRPC's limit of 8 KiB for metadata, which encodes a byte as up
-  // to three.
+  // stays below gRPC's limit of 8 KiB for metadata, even if each byte is
+  // encoded as three bytes.
   static constexpr size_t kMaxNameBytes = 1024;
 
   uint64_t step = 0;

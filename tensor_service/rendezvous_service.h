@@ -15,9 +15,9 @@ namespace penstock::tensor {
 // above 4 MiB, pass the builder to AllowUnlimitedMessages(). `rendezvous` must
 // outlive the gRPC server.
 //
-// By CancelStep or FinishStep, a client can end only steps in which it takes
-// part: steps in which it has sent or received a tensor, or waits for one
-// (StepMembers). This process can end any step by calling the Rendezvous.
+// By CancelStep or FinishStep, a client can end only steps in which it has sent
+// or received a tensor, or waits for one (StepMembers). This process can end
+// any step by calling the Rendezvous.
 //
 // A waiting receive blocks no thread. The wait ends when the call does: when
 // the caller cancels the call or dies, and at the call's deadline.
@@ -28,8 +28,8 @@ namespace penstock::tensor {
 //   rendezvous.CancelAll(absl::UnavailableError("the server shuts down"));
 //   server->Shutdown();
 //
-// With DeviceTensors::kKeep, tensors that a peer sends from a device are handed
-// over, and kept, on that device, like those of MakeTensorService().
+// With DeviceTensors::kKeep, tensors that a peer sends from a device are kept
+// and passed on on that device, like those of MakeTensorService().
 std::unique_ptr<grpc::Service> MakeRendezvousService(
     Rendezvous* rendezvous,
     DeviceTensors device_tensors = DeviceTensors::kToHost);

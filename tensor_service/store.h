@@ -39,16 +39,16 @@ class StoreReservation;
 // - replaced or deleted tensors that an answer to a peer still holds.
 class TensorStore {
  public:
-  // The overhead of an entry that counts against the budget, in bytes: an upper
-  // bound for everything but the name and the tensor's memory.
+  // The bytes that an entry counts against the budget in addition to its name
+  // and its tensor's memory. An upper bound of the real overhead.
   static constexpr size_t kEntryBytes = 512;
 
   // The overhead of a tensor in an answer, in bytes: an upper bound for
   // handles, header, slices and gRPC's own memory, without name and elements.
   static constexpr size_t kAnswerEntryBytes = 1024;
 
-  // The minimum speed of a stream above its client's share, in bytes. Below the
-  // speed of any network that carries tensors.
+  // The minimum speed of a stream above its client's share, in bytes per
+  // second. All networks that carry tensors are faster.
   static constexpr double kStreamBytesPerSecond = 1 << 20;
 
   struct Options {
@@ -73,7 +73,7 @@ class TensorStore {
   explicit TensorStore(size_t budget_bytes);
 
   // Stores every tensor under its name, and replaces earlier tensors. If a name
-  // comes twice, the last tensor counts. Appends the replaced tensors to
+  // occurs twice, the last tensor counts. Appends the replaced tensors to
   // `replaced`, unless that is null; they count against the budget until they
   // are dropped. Returns how many bytes the stored tensors then hold.
   //
@@ -180,11 +180,11 @@ class TensorStore::AnswerRoom {
 // empty name is the program itself. The destructor releases unused room. The
 // store must outlive this object. Not thread-safe.
 //
-// If there is `evict`, a reservation may exceed its client's share. Once the
-// reservation stalls and others need the room, the store calls `evict`, on any
-// thread and possibly several times. `evict` should drop the reservation soon
-// and must not block. The store may call `evict` even after the reservation is
-// gone.
+// With a function `evict`, a reservation may exceed its client's share. Once
+// the reservation stalls and others need the room, the store calls `evict`, on
+// any thread and possibly several times. `evict` should drop the reservation
+// soon and must not block. The store may call `evict` even after the
+// reservation is gone.
 class StoreReservation {
  public:
   explicit StoreReservation(TensorStore* store, std::string client = "",

@@ -20,8 +20,8 @@
 namespace penstock::tensor {
 
 // A read-only view of a buffer. The view keeps the buffer alive, and all
-// elements lie inside the buffer. Copying a view copies handles. A view is one
-// more holder of the buffer, so a Tensor over the buffer copies before writing.
+// elements lie inside the buffer. Copying a view copies handles. A view holds
+// the buffer, so a Tensor with the same buffer copies before writing.
 //
 // The elements, in row-major order, form runs: contiguous bytes of the buffer,
 // as long as the strides allow.

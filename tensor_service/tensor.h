@@ -27,8 +27,8 @@ namespace penstock::tensor {
 // in row-major order.
 using Shape = absl::InlinedVector<int64_t, 4>;
 
-// Caps the dimensions of a tensor. More than any framework uses; limits the
-// cost of a peer's tensor.
+// Caps the dimensions of a tensor. No framework uses more. Limits the cost of a
+// peer's tensor.
 inline constexpr size_t kMaxRank = 16;
 
 // Returns the size of a tensor of this type and shape, in bytes. Returns
@@ -45,7 +45,7 @@ std::string Describe(DType dtype, absl::Span<const int64_t> shape);
 //
 // The elements may lie on a device. Such a tensor can be sent and lent to other
 // libraries. Functions that read or write elements return FAILED_PRECONDITION
-// for it; ToHost() copies its elements.
+// for such a tensor; ToHost() copies its elements.
 //
 // Threads may use different handles of the same memory, as with
 // std::shared_ptr. Guard a handle that several threads use.
@@ -79,7 +79,7 @@ class Tensor {
   size_t byte_size() const { return buffer_ == nullptr ? 0 : buffer_->size(); }
   size_t num_elements() const { return byte_size() / ElementSize(dtype_); }
 
-  // Returns the memory that this tensor keeps from being freed; see
+  // Returns the size of the memory that this tensor keeps alive; see
   // Buffer::held().
   size_t held_bytes() const { return buffer_ == nullptr ? 0 : buffer_->held(); }
 
@@ -116,9 +116,9 @@ class Tensor {
   absl::string_view bytes() const;
 
   // Returns true if no other handle, call or peer uses the memory, so that
-  // mutable_flat() would not copy it. Then nobody else can begin to use the
-  // memory. Returns false on a device, and in a forked child for memory of its
-  // parent.
+  // mutable_flat() would not copy it. After true, nobody else can begin to use
+  // the memory. Returns false on a device, and in a forked child for memory of
+  // its parent.
   bool IsExclusive() const;
 
   // Returns true if the elements are aligned for access in place, on the host

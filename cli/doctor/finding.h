@@ -27,8 +27,8 @@ using Findings = std::vector<Finding>;
 // Returns "ok", "note" or "problem".
 const char* LevelName(Level level);
 
-// The verdict on a fabric: usable or not for connections of a process that is
-// started on this machine.
+// The verdict on a fabric: true if connections of a process on this machine can
+// use it.
 struct PathVerdict {
   std::string fabric;  // "shm"
   bool usable = false;

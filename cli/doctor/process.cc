@@ -18,15 +18,15 @@ namespace {
 constexpr char kGroup[] = "Process";
 constexpr char kPrefix[] = "PENSTOCK_";
 constexpr size_t kMaxTextBytes = 100;
-// The limit of descriptors up to which the doctor gives a note. A server with
-// as many connections needs more.
+// Up to this limit of descriptors, the doctor gives a note. A server with this
+// many connections needs more.
 constexpr uint64_t kFewFiles = 1024;
 // The number of descriptors of a connection: a socket, and some more with shm
 // or verbs.
 constexpr uint64_t kFilesOfConnection = 4;
 
-// Variables of other programs than the transport: docs/tensorflow.md,
-// docs/testing.md, docs/gpu/kernels.md.
+// Variables of Penstock's programs other than the transport:
+// docs/tensorflow.md, docs/testing.md, docs/gpu/kernels.md.
 constexpr const char* kVariablesOfOthers[] = {
     "PENSTOCK_BAZEL_OUTPUT_BASE",
     "PENSTOCK_CUDA",

@@ -62,8 +62,8 @@ Finding Modules(const Host& host) {
     return {kGroup, "kernel modules", Level::kOk, "not needed without a device",
             ""};
   }
-  // True if the modules are missing for certain. If RDMA works, they may be
-  // built in.
+  // True if the modules are certainly missing. If RDMA works, they may be built
+  // in.
   const bool is_needed = !host.rdma.ok();
   return {kGroup, "kernel modules", is_needed ? Level::kProblem : Level::kOk,
           absl::StrCat("not loaded as modules: ", absl::StrJoin(missing, ", ")),

@@ -15,11 +15,11 @@ namespace penstock::cli {
 // reason for the failure. Omits fabrics that no connection would try.
 using Trials = std::map<std::string, absl::Status>;
 
-// Tries to connect, with the code of real connections, to a peer with the same
-// settings. Over shm, connects this process to itself. Of verbs, only makes the
-// offer, because an address may not be reachable from here. Requires a policy
-// other than off. Blocks for at most three seconds, plus the trial of RDMA
-// devices.
+// Tries the fabrics by the code of real connections, with a peer that has the
+// same settings. Over shm, connects this process to itself. Over verbs, only
+// makes the offer, because this machine may be unable to reach its own address.
+// Requires a policy other than off. Blocks for at most three seconds, plus the
+// trial of RDMA devices.
 Trials TryFabrics(const Settings& settings);
 
 }  // namespace penstock::cli

@@ -42,8 +42,8 @@ std::string CheckpointProblemOf(const ServerStatus& server) {
                 " ago"));
 }
 
-// Returns the problem of a server, alone or compared with `other`, which has a
-// model. Empty if there is none.
+// Returns the problem of a server, or "" if there is none. Also compares the
+// server with `other`, which has a model, unless `other` is null.
 std::string ProblemOf(const ServerStatus& server, const ServerStatus* other) {
   if (!server.status.ok()) {
     return base::Printable(server.status.message(), kMaxTextBytes);

@@ -33,8 +33,8 @@ std::vector<std::string> ReplicaProblems(
 std::vector<std::string> Problems(const std::vector<ServerStatus>& servers);
 
 // Returns a line for each server whose last checkpoint failed, with the age of
-// the last good one. Such a failure does not keep anybody from taking the next
-// checkpoint.
+// the last good one. The next checkpoint can be taken in spite of such a
+// failure.
 std::vector<std::string> CheckpointProblems(
     const std::vector<ServerStatus>& servers);
 

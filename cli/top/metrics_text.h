@@ -38,8 +38,8 @@ class MetricsText {
   double Sum(const std::string& metric, const Labels& labels = {}) const;
   // Returns the series, in the order of the text.
   const std::vector<Series>& All(const std::string& metric) const;
-  // Returns buckets ordered by bound. Adds up the series that have all of
-  // `labels`.
+  // Returns the histogram's buckets, ordered by bound. Adds up all series that
+  // have `labels`.
   std::vector<Bucket> Buckets(const std::string& histogram,
                               const Labels& labels = {}) const;
 

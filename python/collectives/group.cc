@@ -64,8 +64,8 @@ absl::Status CheckView(const char* title, const View& view, size_t bytes) {
       "the ", title, " has ", view.size(), " bytes, expected ", bytes));
 }
 
-// Returns the elements of a block. Returns an error unless the views have these
-// blocks.
+// Returns the number of elements of a block. Returns an error if the sizes of
+// the views do not fit `blocks`.
 absl::StatusOr<int64_t> CountOf(const Blocks& blocks, DType type,
                                 const View& in, const View& out) {
   const size_t all = blocks.in > 0 ? blocks.in : blocks.out;

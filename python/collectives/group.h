@@ -15,9 +15,9 @@
 
 namespace penstock::python {
 
-// Methods throw the exception of the group's error. Waits release the GIL. On
-// the main thread, a signal handler that raises, as Ctrl-C's does, ends a wait
-// and the group.
+// A group of ranks, for Python. Methods throw the exception of the group's
+// error. Waits release the GIL. If a signal handler raises an exception on the
+// main thread, as Ctrl-C's does, the wait and the group end.
 //
 // Call all methods with the GIL.
 class GroupObject {
@@ -25,8 +25,8 @@ class GroupObject {
   explicit GroupObject(std::unique_ptr<collectives::Group> group);
   GroupObject(const GroupObject&) = delete;
   GroupObject& operator=(const GroupObject&) = delete;
-  // Leaves the group, like Close(). In the child of a fork, leaves it to the
-  // parent.
+  // Leaves the group, like Close(). Does nothing in the child of a fork,
+  // because the group belongs to the parent.
   ~GroupObject();
 
   int rank() const { return rank_; }
@@ -36,7 +36,8 @@ class GroupObject {
   // Runs a collective operation. `in` and `out` have Python's buffer protocol,
   // or are None where the operation has no such buffer on this rank. A
   // broadcast has only `out`. The count of elements follows from the sizes.
-  // `op` counts for reductions, and `root` for operations with a root.
+  // `op` is used only for reductions, and `root` only for operations with a
+  // root.
   void Run(const std::string& operation, const std::string& op,
            const std::string& type, pybind11::handle in, pybind11::handle out,
            int root);
@@ -64,9 +65,9 @@ class GroupObject {
   std::shared_ptr<collectives::Group> group_;  // null after Close()
 };
 
-// Makes RunUnlocked() look for signals on Python's main thread. Call it from
-// the module, and in the child of a fork, whose main thread is the one that
-// forked.
+// Lets RunUnlocked() recognise Python's main thread, on which it checks for
+// signals. Call from the module, and in the child of a fork: there, the main
+// thread is the one that forked.
 void NoteMainThread();
 
 }  // namespace penstock::python

@@ -8,15 +8,17 @@
 
 namespace penstock::python {
 
-// An array on the CPU that a DLPack capsule lends, until this object ends. Has
-// Python's buffer protocol, which shows bfloat16 as uint16. The array may be
-// written: its library says nothing else by a capsule without a version.
+// An array on the CPU that a DLPack capsule lends, until this object is
+// destroyed. Has Python's buffer protocol, which shows bfloat16 as uint16. Lets
+// others write to the array, because capsules without a version cannot forbid
+// writing.
 //
 // Call all functions with the GIL.
 class LentMemory {
  public:
-  // Takes the array over. Throws InvalidArgument if `capsule` is no unused
-  // capsule, or if the array is on a device or has elements that NumPy lacks.
+  // Takes ownership of the capsule's array. Throws InvalidArgument if `capsule`
+  // is no DLPack capsule or was used before. Also throws it if the array is on
+  // a device, or has elements that NumPy lacks.
   explicit LentMemory(const pybind11::object& capsule);
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;

@@ -1,5 +1,6 @@
 // The extension module penstock._collectives: groups of ranks. Only the package
-// penstock.collectives calls it, which checks arguments and arrays.
+// penstock.collectives calls this module, and checks arguments and arrays
+// before.
 
 #include <pybind11/pybind11.h>
 

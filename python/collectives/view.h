@@ -9,10 +9,10 @@
 
 namespace penstock::python {
 
-// The bytes of an object with Python's buffer protocol, without gaps. While a
-// view lives, the object keeps its memory. None has no bytes.
+// The contiguous bytes of an object with Python's buffer protocol. The object
+// keeps its memory while a view exists. None has no bytes.
 //
-// Construct and destroy it with the GIL.
+// Construct and destroy a view with the GIL.
 class View {
  public:
   // Throws the exception of the object, for example if it is not contiguous, or

@@ -11,8 +11,8 @@
 
 namespace penstock::python {
 
-// Read the words of Name(). Return INVALID_ARGUMENT, with the accepted words,
-// for others.
+// Convert a word, as returned by Name(), to its value. Return INVALID_ARGUMENT,
+// with the accepted words, for another word.
 absl::StatusOr<collectives::Operation> ParseOperation(absl::string_view word);
 absl::StatusOr<collectives::ReduceOp> ParseReduceOp(absl::string_view word);
 absl::StatusOr<tensor::DType> ParseType(absl::string_view word);

@@ -26,7 +26,7 @@ namespace penstock::python {
 // The state of a call, which the call's callback shares. Thread-safe.
 class CallState {
  public:
-  // Ends the call. Returns false if the call has ended before. Call it on any
+  // Ends the call. Returns false if the call has ended before. Callable on any
   // thread.
   bool End(absl::StatusOr<rpc::Response> result);
   // Calls `expire` after `timeout`, unless the call ends before.
@@ -52,8 +52,8 @@ class CallState {
   progress::EventLoop::Id timer_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// The fast way to one server. Thread-safe. Call all functions with the GIL,
-// which those that wait or copy release.
+// A client of the fast way to one server. Thread-safe. Call all functions with
+// the GIL. Functions that wait or copy release the GIL.
 class RpcClient : public std::enable_shared_from_this<RpcClient> {
  public:
   // Starts to connect. Throws RuntimeError if the target is malformed.
@@ -70,8 +70,8 @@ class RpcClient : public std::enable_shared_from_this<RpcClient> {
   pybind11::object Describe() const;
 
   class Call;
-  // Calls, and waits for the outcome. A negative timeout is none. Throws
-  // KeyboardInterrupt after Ctrl-C, and cancels the call.
+  // Starts a call, and waits for the result. A negative timeout means none.
+  // After Ctrl-C, cancels the call and throws KeyboardInterrupt.
   pybind11::tuple CallAndWait(const std::string& method,
                               const pybind11::bytes& metadata,
                               const pybind11::bytes& message, double timeout);
@@ -96,8 +96,8 @@ class RpcClient : public std::enable_shared_from_this<RpcClient> {
   std::shared_ptr<rpc::Client> client() const;
   Started Send(const std::string& method, absl::string_view metadata,
                absl::string_view message, absl::Duration timeout);
-  // Ends a call with `why` here, and cancels it at the server. Returns false if
-  // the call has ended before.
+  // Ends a call with `why` on this side, and cancels the call at the server.
+  // Returns false if the call has ended before.
   bool End(const Started& started, const absl::Status& why);
   void SayHello();
 

@@ -12,8 +12,8 @@ inline absl::Status ChannelClosed() {
   return absl::CancelledError("Channel closed!");
 }
 
-// Returns how a call has ended for the program, which has perhaps closed its
-// channel.
+// Returns the status with which a call ends for the program. The status differs
+// if the program has closed its channel.
 inline absl::Status EndOf(absl::Status status, bool is_closed) {
   return is_closed && absl::IsUnavailable(status) ? ChannelClosed() : status;
 }

@@ -25,8 +25,8 @@ void Deadlines::Drop(const Key& key) {
   entries_.erase(found);
 }
 
-// Makes the timer early enough for the first entry. Leaves a timer that is too
-// early, because the next call would need one again.
+// Makes the timer early enough for the first entry. Keeps a timer that is too
+// early, because the next call would need an early timer again.
 void Deadlines::SetTimerLocked() {
   if (entries_.empty()) return;
   const absl::Time when = entries_.begin()->first.first;

@@ -15,16 +15,16 @@
 
 namespace penstock::python {
 
-// Calls functions at their deadlines. Most calls end long before: then a
-// deadline costs an entry here, and a timer of the loop serves many deadlines.
-// Thread-safe. Needs no GIL.
+// Calls functions at their deadlines. Most calls end long before their
+// deadline. Therefore a deadline costs only an entry here, and one timer of the
+// loop serves many deadlines. Thread-safe. Needs no GIL.
 class Deadlines : public std::enable_shared_from_this<Deadlines> {
  public:
   class Entry;
 
   // Calls `expire` once, on the loop's thread, soon after base::SteadyNow() has
-  // reached `when`, unless the entry is destroyed or dropped before. A call
-  // that has begun may then still run. Never calls `expire` if `when` is
+  // reached `when`, unless the entry is destroyed or dropped before. `expire`
+  // may still be running after that. Never calls `expire` if `when` is
   // infinite.
   Entry Add(absl::Time when, std::function<void()> expire);
 

@@ -7,8 +7,8 @@
 
 namespace penstock::python {
 
-// Returns true if the head of an answer declines the call, by its second byte.
-// penstock/grpc/_wire.py defines heads.
+// Returns true if the head of an answer says that the server declines the call.
+// The second byte says so; penstock/grpc/_wire.py defines heads.
 inline bool IsDeclined(absl::string_view head) {
   return head.size() >= 2 && head[1] != 0;
 }

@@ -5,8 +5,8 @@
 
 namespace penstock::python {
 
-// The method that the server itself answers. The methods of gRPC begin with a
-// slash.
+// The method that the server itself answers. Methods of gRPC differ, because
+// they begin with a slash.
 constexpr char kHello[] = "hello";
 
 }  // namespace penstock::python

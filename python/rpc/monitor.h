@@ -11,8 +11,8 @@
 
 namespace penstock::python {
 
-// Sleeps on `changed` until base::SteadyNow() reaches `deadline`, or until
-// something wakes the thread. Call with the lock.
+// Sleeps on `changed` until base::SteadyNow() reaches `deadline`, or until the
+// thread is woken. Call with the lock.
 void SleepOn(std::condition_variable_any* changed, base::Mutex* mu,
              absl::Time deadline);
 

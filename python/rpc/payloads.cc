@@ -13,8 +13,8 @@ namespace {
 
 namespace py = pybind11;
 
-// The least bytes for whose copy other threads get the GIL. Below, the exchange
-// of the GIL costs more than the copy.
+// The smallest copy, in bytes, during which the GIL is released. For fewer
+// bytes, releasing and taking the GIL costs more than the copy.
 constexpr size_t kLeastUnlockedBytes = 64 * 1024;
 
 std::shared_ptr<uint8_t> Allocate(size_t bytes) {

@@ -11,8 +11,8 @@
 
 namespace penstock::python {
 
-// The smallest message, in bytes, that is written into the pool, from which
-// shared memory carries it without another copy.
+// The smallest message, in bytes, that is written into the pool. Shared memory
+// carries such a message without another copy.
 constexpr size_t kLeastPoolBytes = 16 * 1024;
 
 // Returns the object's bytes, which live as long as the object. Call it with
@@ -22,8 +22,8 @@ absl::string_view ViewOf(const pybind11::bytes& bytes);
 // Copies a message. Needs no GIL. Fails if there is no memory.
 absl::StatusOr<memory::Payload> ToPayload(absl::string_view message);
 
-// Copies a message of the peer. Releases the GIL while it copies much. Call it
-// with the GIL.
+// Copies a message of the peer. Releases the GIL while copying a long message.
+// Call with the GIL.
 pybind11::bytes ToBytes(const memory::Payload& payload);
 
 }  // namespace penstock::python

@@ -12,10 +12,10 @@
 
 namespace penstock::python {
 
-// Queues of numbers. The program chooses a number for a call, and a thread of
-// Python's takes the number when the call has ended. The upper half of a number
-// is that of its queue, so that a thread that is busy delays its own queue
-// only. Thread-safe. Needs no GIL.
+// Queues of the numbers of ended calls. The program chooses a number for each
+// call, and a Python thread takes the number when the call has ended. The upper
+// half of a number is the number of its queue. A busy thread therefore delays
+// only its own queue. Thread-safe. Needs no GIL.
 class Reports {
  public:
   // The bits of a number below those of its queue.
@@ -25,8 +25,9 @@ class Reports {
   uint64_t Open();
   // Adds a number to its queue. Drops the number if the queue is closed.
   void Add(uint64_t number);
-  // Waits until the queue has a number, and takes all. Returns none when the
-  // queue is closed. Call it Unlocked, on one thread for each queue.
+  // Waits until the queue has a number, and takes all its numbers. Returns no
+  // numbers once the queue is closed. Call Unlocked, on one thread for each
+  // queue.
   std::vector<uint64_t> Take(uint64_t queue);
   void Close(uint64_t queue);
 

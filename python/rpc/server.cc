@@ -18,8 +18,8 @@ namespace {
 
 namespace py = pybind11;
 
-// How long a thread that has handled a call waits for the next one. Clients
-// that call again at once do so within this time.
+// The time for which a thread that has handled a call waits for the next one.
+// Clients that immediately call again do so within this time.
 constexpr absl::Duration kLinger =
     absl::Nanoseconds(progress::SpinPolicy::kMaxNanos);
 

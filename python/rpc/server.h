@@ -21,7 +21,7 @@ namespace penstock::python {
 
 // A received call. At its deadline, the client gets DEADLINE_EXCEEDED, and the
 // call is cancelled for its handler. Thread-safe. Call all functions with the
-// GIL, which those that copy or send release.
+// GIL. Functions that copy or send release the GIL.
 class ReceivedCall {
  public:
   ReceivedCall(std::shared_ptr<rpc::IncomingCall> call, Deadlines* deadlines);
@@ -34,12 +34,12 @@ class ReceivedCall {
   pybind11::object TimeRemaining() const;
 
   void Respond(const pybind11::bytes& metadata, const pybind11::bytes& message);
-  // Returns true if the client has cancelled the call or has gone, or if the
-  // deadline has passed, before the response. Learns of the client from the
-  // first call of Watch() on.
+  // Returns true if, before the response, the client has cancelled the call or
+  // has gone, or the deadline has passed. Notices the client's actions only
+  // after the first call of Watch().
   bool is_cancelled() const { return watch_->cancelled.load(); }
-  // Adds `number` to Reports if that happens. 0 adds nothing. Has an effect
-  // once.
+  // Adds `number` to Reports once is_cancelled() becomes true. 0 adds nothing.
+  // Only the first call has an effect.
   void Watch(uint64_t number);
 
  private:
@@ -59,12 +59,11 @@ class ReceivedCall {
   const Deadlines::Entry deadline_;
 };
 
-// The received calls that wait for a thread of Python's. Thread-safe. Needs no
-// GIL.
+// The received calls that wait for a Python thread. Thread-safe. Needs no GIL.
 //
-// A thread that has handled a call lingers: it takes the next call without a
-// change of threads, if one comes soon. Other threads serve: they sleep, and
-// take the calls for which nobody lingers.
+// A thread that has handled a call lingers: if the next call comes soon, the
+// same thread takes it. Other threads serve: they sleep, and take calls for
+// which no thread lingers.
 class CallQueue {
  public:
   // A call, a stream, or nothing.
@@ -98,8 +97,8 @@ class CallQueue {
 // The port of the fast way of a gRPC server. Thread-safe.
 class RpcServer {
  public:
-  // Listens at the address, a numeric host and a port. Throws RuntimeError if
-  // it cannot.
+  // Listens at the address, a numeric host and a port. Throws RuntimeError on
+  // failure.
   RpcServer(const std::string& address, const pybind11::bytes& token,
             int64_t max_receive_bytes);
 

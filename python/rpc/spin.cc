@@ -10,8 +10,8 @@ namespace penstock::python {
 namespace {
 
 // Returns PENSTOCK_POLLING, and kEvent if it is not set. Most of a call is
-// Python's own time. In measurements next to other programs, a spin gained
-// nothing, and a spinner that lost its core made calls slower.
+// Python's own time. In measurements next to other programs, spinning gained
+// nothing, and calls were slower if a spinning thread lost its core.
 progress::PollingMode Polling() {
   static const progress::PollingMode mode = [] {
     const char* const text = std::getenv("PENSTOCK_POLLING");

@@ -10,9 +10,9 @@
 
 namespace penstock::python {
 
-// Returns the polling mode of the thread penstock-poll. Unless PENSTOCK_POLLING
-// is busy, the thread does not poll: the threads that wait poll, and another
-// thread that polls would take their core.
+// Returns the polling mode of the thread penstock-poll. This thread polls only
+// if PENSTOCK_POLLING is busy. Otherwise the waiting threads poll, and would
+// lose their core to another polling thread.
 progress::PollingMode LoopPolling();
 
 // Waits on this thread as rpc::PollUntil() does. Call it Unlocked.

@@ -18,28 +18,28 @@
 
 namespace penstock::python {
 
-// Call all functions of both classes with the GIL, which those that wait, copy
-// or send release. One thread may read while another one writes. Waits of the
-// main thread throw KeyboardInterrupt after Ctrl-C.
+// Call all functions of both classes with the GIL. Functions that wait, copy or
+// send release the GIL. One thread may read while another one writes. After
+// Ctrl-C, waits of the main thread throw KeyboardInterrupt.
 
 // A stream of a client. The destructor cancels the stream.
 class SentStream : public std::enable_shared_from_this<SentStream> {
  public:
-  // Opens a stream, which ends at its timeout. `closed` says whether the
-  // program has closed the client.
+  // Opens a stream, which ends at its timeout. `closed` becomes true when the
+  // program closes the client.
   static std::shared_ptr<SentStream> Open(
       rpc::Client* client, const rpc::Request& request,
       std::shared_ptr<const std::atomic<bool>> closed);
 
-  // Sends a message, and waits while too many messages wait for the peer.
-  // `is_last` half-closes behind the message. Returns false if the stream has
-  // ended.
+  // Sends a message. Waits while too many messages wait for the peer. If
+  // `is_last`, half-closes the stream after the message. Returns false if the
+  // stream has ended.
   bool Write(const pybind11::bytes& message, bool is_last);
   void HalfClose();
   // Returns the next message, or None after the last one.
   pybind11::object Read();
-  // Returns the server's metadata. Returns None if the stream has ended without
-  // it. Waits for either.
+  // Waits for the server's metadata and returns it. Returns None if the stream
+  // ends without metadata.
   pybind11::object Metadata();
   bool is_done() const { return state_->has_ended(); }
   // Waits up to `seconds`; negative means no limit. Returns is_done().

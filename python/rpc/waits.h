@@ -15,9 +15,10 @@ absl::Duration TimeoutOf(double seconds);
 
 enum class Waited { kSet, kDeadline, kInterrupted };
 
-// Calls wait_until(), which returns true when the awaited thing has happened,
-// until `deadline` (of base::SteadyNow()). On the main thread, also ends when a
-// signal has raised an exception, for ThrowIfRaised(). Call it Unlocked.
+// Calls wait_until() with times up to `deadline` (of base::SteadyNow()), until
+// wait_until() returns true because the awaited event has happened. On the main
+// thread, also ends when a signal handler has raised an exception, for
+// ThrowIfRaised(). Call Unlocked.
 Waited WaitFor(const std::function<bool(absl::Time)>& wait_until,
                absl::Time deadline);
 // Waits until the event is set.

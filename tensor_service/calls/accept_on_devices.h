@@ -12,8 +12,8 @@ namespace penstock::tensor {
 
 // With DeviceTensors::kKeep, asks the transport to leave requests on devices if
 // their method begins with one of the prefixes (DirectReceiver::AcceptAt()).
-// Does nothing in a process without a DirectReceiver or without DeviceMemory:
-// nothing could read such requests.
+// Does nothing in a process without a DirectReceiver or without DeviceMemory,
+// because nothing there could read such requests.
 void AcceptOnDevices(DeviceTensors device_tensors,
                      std::initializer_list<absl::string_view> path_prefixes);
 

@@ -31,7 +31,7 @@ const NamedTensor* FindUnwritten(const Bundle& bundle, DeviceMemory* memory) {
 absl::Status AwaitWritten(CallQueue* queue, const Bundle& bundle,
                           absl::Duration* timeout) {
   DeviceMemory* const memory = GetDeviceMemory();
-  // Succeeds without device memory: the copy to the host then reports the
+  // Returns OK without device memory. The copy to the host then reports the
   // error.
   if (memory == nullptr) return absl::OkStatus();
   const NamedTensor* unwritten = nullptr;

@@ -12,8 +12,8 @@ std::string CallerOf(const grpc::ServerContextBase& context) {
   if (auth != nullptr && auth->IsPeerAuthenticated()) {
     std::string identity = "identity";
     for (const grpc::string_ref& part : auth->GetPeerIdentity()) {
-      // Appends the lengths, too, because two certificates could otherwise give
-      // one text.
+      // Appends the length of each part. Without lengths, two different
+      // certificates could result in the same text.
       absl::StrAppend(&identity, " ", part.size(), ":",
                       absl::string_view(part.data(), part.size()));
     }

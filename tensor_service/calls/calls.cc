@@ -14,14 +14,14 @@
 namespace penstock::tensor {
 namespace {
 
-// Limits the wait for memory that an abandoned read may still write to. Usually
-// the wait takes microseconds. RDMA gives up a device that completes nothing
-// after 3 s.
+// Limits the wait for memory to which an abandoned read may still write. The
+// wait usually takes microseconds. RDMA gives up a device that completes
+// nothing within 3 s.
 constexpr absl::Duration kFreeLimit = absl::Seconds(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 
-// The length of the first pause. Short, for a condition that is about to become
-// true.
+// The length of the first pause. Short, because the condition often becomes
+// true soon.
 constexpr absl::Duration kFirstPause = absl::Microseconds(10);
 
 }  // namespace
@@ -34,7 +34,7 @@ grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message) {
 namespace {
 
 // Returns true if all slices lie on the host. Protobuf reads all bytes, and the
-// CPU cannot read a device's.
+// CPU cannot read bytes on a device.
 bool IsOnHost(const grpc::ByteBuffer& bytes) {
   const DeviceMemory* const memory = GetDeviceMemory();
   std::vector<grpc::Slice> slices;
@@ -163,8 +163,8 @@ void CallQueue::AwaitOne() {
   queue_.Next(&tag, &ok);
 }
 
-// Waits in gRPC, whose polling may be needed for progress: possibly no other
-// thread polls.
+// Waits in gRPC, because possibly no other thread polls, and polling may be
+// needed for progress.
 bool CallQueue::AwaitFree(const PostedRanges& posted) {
   using Clock = std::chrono::steady_clock;  // the system's clock may be set
   const Clock::time_point limit =

@@ -54,8 +54,8 @@ absl::StatusOr<ClientShares::Hold> ClientShares::Take(const std::string& client,
   const size_t own = found == counts_->of_clients.end() ? 0 : found->second;
   const size_t others = counts_->all - own;
   const size_t left = limit_ > others ? limit_ - others : 0;
-  // Computes with integers. With floating-point numbers, a share of 1 could be
-  // slightly less than all.
+  // Avoids floating-point numbers for a share of 1, which could become slightly
+  // less than everything.
   const auto most =
       share_ < 1 ? static_cast<size_t>(static_cast<double>(left) * share_)
                  : left;

@@ -8,8 +8,8 @@
 namespace penstock::tensor {
 namespace {
 
-// The receiver of this process, or null if there is none. A constant
-// initialiser needs no start-up code.
+// The receiver of this process. Null means none, so that a constant initialiser
+// suffices, which needs no start-up code.
 std::atomic<DirectReceiver*> direct_receiver{nullptr};
 
 bool Overlaps(const ReceiveRange& range, const grpc::Slice& slice) {

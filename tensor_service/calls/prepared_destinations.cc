@@ -53,7 +53,7 @@ absl::StatusOr<const Destination*> FindUnready(
     const auto ready = buffer == nullptr ? nullptr : buffer->ready();
     DeviceMemory* const memory = GetDeviceMemory();
     // Skips destinations that are ready. Without device memory, nobody writes
-    // to a destination, and its `used` has the reason.
+    // to a destination on a device, and its `used` has the reason.
     if (ready == nullptr || memory == nullptr) continue;
     absl::StatusOr<bool> came = memory->HasCome(*ready);
     if (!came.ok()) {

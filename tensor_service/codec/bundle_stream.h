@@ -24,9 +24,9 @@ namespace penstock::tensor {
 // not fill a pool.
 inline constexpr size_t kStreamMessageBytes = 256 << 20;
 
-// Limits of the message length, in bytes. Other lengths are clamped to them.
-// The shortest message has room for a header and some elements. Protobuf can
-// read the longest.
+// Limit the message length, in bytes. Other lengths are clamped to these
+// limits. The shortest message has room for a header and some elements.
+// Protobuf can read the longest message.
 inline constexpr size_t kMinStreamMessageBytes = 4 << 10;
 inline constexpr size_t kMaxStreamMessageBytes = 1 << 30;
 

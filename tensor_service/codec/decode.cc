@@ -29,8 +29,8 @@ struct Draft {
   DestinationSet* destinations = nullptr;  // the destinations of the message
   Landed* landed = nullptr;        // the message's slices in destinations
   DeviceCopies* copies = nullptr;  // copies from and to devices
-  // The destination that has `data`; null if `data` is in the message or a
-  // copy.
+  // The destination that contains `data`. Null if `data` is in the message or
+  // in a copy.
   Destination* placed = nullptr;
   bool is_landed = false;  // placed without a copy
 };

@@ -18,8 +18,8 @@ namespace penstock::tensor {
 // them at once, so that the caller waits for the devices once. Not thread-safe.
 //
 // A transport finds a destination by size, so a tensor may lie in the
-// destination of another tensor. Such a tensor is copied by way of the host:
-// all copies to the host precede all writes.
+// destination of another tensor. Such a tensor is copied through the host,
+// because all copies to the host precede all copies to destinations.
 class DeviceCopies {
  public:
   // Makes an empty collection. `destinations` must outlive this object.

@@ -23,9 +23,9 @@ namespace penstock::tensor {
 // quarter at 64 KiB.
 inline constexpr size_t kMinRunBytes = 64 * 1024;
 
-// Caps the slices of a message with views that are sent in place: Penstock
-// sends no more parts than this in place (kMaxParts). Views beyond the cap are
-// packed.
+// Caps the slices of a message with views that are sent in place. Equals the
+// number of parts that Penstock sends in place (kMaxParts). Views beyond the
+// cap are packed.
 inline constexpr size_t kMaxSlices = 512;
 
 // Returns true if Encode() sends the view's runs in place when `slices_left`

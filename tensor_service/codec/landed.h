@@ -15,7 +15,8 @@ namespace penstock::tensor {
 // Finds slices that a transport has received into destinations. A transport
 // finds a destination by size, so a slice may lie in the destination of another
 // tensor, for example if two tensors of one size come in another order. Such a
-// slice is moved away before its place is written to. Not thread-safe.
+// slice is copied elsewhere before its destination is overwritten. Not
+// thread-safe.
 class Landed {
  public:
   // Makes a finder. Both arguments must outlive this object. Call Start()
@@ -24,8 +25,8 @@ class Landed {
       : in_(in), destinations_(destinations) {}
 
   // Finds the slices on the host that lie in destinations. Moves away slices
-  // that do not fill a destination exactly; no transport produces them. Returns
-  // RESOURCE_EXHAUSTED if there is no memory for the move.
+  // that do not fill a destination exactly. No known transport produces such
+  // slices. Returns RESOURCE_EXHAUSTED if there is no memory for the move.
   absl::Status Start();
   // Moves away unread bytes that lie in the destination. Returns
   // RESOURCE_EXHAUSTED if there is no memory for the move.

@@ -158,7 +158,8 @@ class SliceReader {
   std::vector<Device> devices_;
   size_t next_slice_ = 0;
   // The current slice, for the buffers that share it. Null if no buffer does.
-  // Sharing all slices would keep the transport from freeing the others.
+  // If all slices were shared, the transport could not free the slices that no
+  // buffer uses.
   std::shared_ptr<const grpc::Slice> shared_;
   // Parts of shared_, set together with shared_.
   absl::optional<BufferParts> parts_;

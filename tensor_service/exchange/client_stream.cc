@@ -27,8 +27,8 @@ size_t MachineMemory() {
          static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Counts the bytes that a server sends, because the server's numbers cannot be
-// trusted.
+// Counts the bytes that a server sends. The counts that the server reports are
+// not trusted.
 class Budget {
  public:
   explicit Budget(size_t bytes)

@@ -17,9 +17,9 @@
 namespace penstock::tensor {
 
 // Reads a request with names into `proto`, and returns the names. First
-// reserves room for the answer, and adds the room to `rooms`, which the caller
-// keeps until the call has ended. Returns INVALID_ARGUMENT if the bytes are not
-// such a request, and the errors of TensorStore::ReserveAnswer().
+// reserves room for the answer, and adds the room to `rooms`. The caller keeps
+// `rooms` until the call has ended. Returns INVALID_ARGUMENT if the bytes are
+// not such a request, and the errors of TensorStore::ReserveAnswer().
 template <typename Proto>
 absl::StatusOr<std::vector<std::string>> ReadNames(
     TensorStore* store, const std::string& client,
@@ -27,8 +27,8 @@ absl::StatusOr<std::vector<std::string>> ReadNames(
     std::vector<TensorStore::AnswerRoom>* rooms) {
   absl::StatusOr<NamesSize> size = CountNames(request);
   if (!size.ok()) return size.status();
-  // Reserves room for the names, which are stored four times: in `proto`, the
-  // result, a bundle and the answer.
+  // Reserves room for four copies of the names: in `proto`, the result, a
+  // bundle and the answer.
   absl::StatusOr<TensorStore::AnswerRoom> room =
       store->ReserveAnswer(client, size->names, 4 * size->bytes);
   if (!room.ok()) return room.status();

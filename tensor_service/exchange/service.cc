@@ -22,7 +22,7 @@ namespace {
 
 using v1::TensorExchange;
 
-// The base class of the service. Methods with tensors are raw, and so bypass
+// The base class of the service. Methods with tensors are raw, to bypass
 // protobuf's parser.
 using Base = TensorExchange::WithRawCallbackMethod_Put<
     TensorExchange::WithRawCallbackMethod_Get<
@@ -97,8 +97,8 @@ class ServiceImpl final : public Base {
                                  const v1::ListRequest* request,
                                  v1::ListReply* reply) override {
     const TensorStore::Usage usage = store_->usage();
-    // Reserves room for the names, each of which exists three times: from the
-    // store, in the reply, and encoded.
+    // Reserves room for three copies of the names: from the store, in the
+    // reply, and encoded.
     absl::StatusOr<TensorStore::AnswerRoom> room = store_->ReserveAnswer(
         CallerOf(*context), usage.tensors, 3 * usage.name_bytes);
     if (!room.ok()) return Finish(context, room.status());
@@ -174,8 +174,9 @@ class ServiceImpl final : public Base {
     absl::StatusOr<Bundle> bundle =
         Decode(request, /*header=*/nullptr, {}, device_tensors_);
     if (!bundle.ok()) return bundle.status();
-    // Reserves room before the exchange, which cannot be undone. The replaced
-    // tensors are not known yet, so each counts as copied.
+    // Reserves room before the exchange, because the exchange cannot be undone.
+    // The replaced tensors are not known yet, so the reservation assumes that
+    // each tensor is copied.
     size_t more_bytes = bundle->tensors.size() * kCopyBelowBytes;
     for (const NamedTensor& named : bundle->tensors) {
       more_bytes += 2 * named.name.size();

@@ -85,8 +85,8 @@ size_t TensorStore::FreedByLocked(const Entries& fresh,
   for (const auto& entry : fresh) {
     const auto old = entries_.find(entry.first);
     if (old == entries_.end() || keeps_replaced) continue;
-    // Counts an entry that nobody holds. Nobody can acquire the entry in the
-    // meantime, because that requires the lock.
+    // Counts an entry that nobody else holds. Others can acquire the entry only
+    // under the lock.
     if (old->second.hold.use_count() == 1) freed += old->second.hold->bytes();
   }
   return freed;

@@ -64,9 +64,9 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     StartRead(&message_);
   }
 
-  // Adds the message, or stores the bundle at the end of the stream. Storing
-  // succeeds only if the last message has come: reads end in the same way when
-  // the caller dies and when it is done.
+  // Adds the message, or stores the bundle at the end of the stream. Reads end
+  // in the same way when the caller dies and when it is done. Therefore storing
+  // succeeds only if the last message has arrived.
   void OnReadDone(bool ok) override {
     const std::shared_ptr<Handle> handle = handle_;  // may outlive this stream
     Gathering* const gathering = handle->Enter();
@@ -96,8 +96,8 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       stream_ = stream;
       gathering_ = std::move(gathering);
     }
-    // Returns null if the stream was evicted. Prevents an eviction until
-    // Leave().
+    // Returns null if the stream was evicted. Otherwise prevents an eviction
+    // until Leave().
     Gathering* Enter() {
       absl::MutexLock lock(&mu_);
       if (gathering_ != nullptr) ++busy_;

@@ -14,11 +14,11 @@ namespace penstock::tensor {
 
 // Serve one call of a method, from `client`. The returned reactor deletes
 // itself. Apart from tensors, a reactor has at most one message in memory.
-// Tensors that PutStream has collected count against the store's budget; above
-// the client's share, the stream must not stall (StoreReservation). GetStream
-// holds the requested tensors until it ends; tensors that are replaced in the
-// meantime still count against the budget. If peers may stall, give calls a
-// deadline and connections a keepalive.
+// Tensors that PutStream has collected count against the store's budget. A
+// stream above its client's share is ended if it stalls (StoreReservation).
+// GetStream holds the requested tensors until it ends; tensors that are
+// replaced in the meantime still count against the budget. If peers may stall,
+// give calls a deadline and connections a keepalive.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
     TensorStore* store, const std::string& client, DeviceTensors device_tensors,
     grpc::ByteBuffer* reply);

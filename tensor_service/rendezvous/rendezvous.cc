@@ -76,8 +76,9 @@ absl::Status Rendezvous::Send(const RendezvousKey& key, const Tensor& tensor,
   if (!status.ok()) return status;
   Received sent{tensor, options.is_dead};
   // Compacts only a tensor that must be kept, and does so without the lock. If
-  // receivers disappear in between, the tensor is kept uncompacted, and counted
-  // with its whole memory. A device tensor holds no part of a message.
+  // receivers disappear meanwhile, the tensor is kept uncompacted, and counts
+  // with its whole memory. A tensor on a device needs no compaction, because it
+  // is no part of a message.
   if (!IsAwaited(key, options.receivers) && tensor.device().is_host()) {
     absl::StatusOr<Tensor> compact = tensor.Compact();
     if (!compact.ok()) return compact.status();
@@ -190,8 +191,8 @@ void Rendezvous::KeepLocked(const RendezvousKey& key, const Received& sent,
   slot->second.bytes = std::move(room.bytes);
   slot->second.of_sender = std::move(room.of_sender);
   slot->second.serial = next_number_++;
-  // Tensors expire in the order of their serials, because the limit is the same
-  // for all.
+  // Adds the tensor in the order of serials. Tensors also expire in this order,
+  // because the time limit is the same for all.
   const absl::Time expires = options_.unfetched_limit == absl::ZeroDuration()
                                  ? absl::InfiniteFuture()
                                  : options_.clock() + options_.unfetched_limit;

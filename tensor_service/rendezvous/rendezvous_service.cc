@@ -61,7 +61,7 @@ class ReceiveReactor final : public grpc::ServerUnaryReactor {
   std::shared_ptr<const void> hold_;
 };
 
-// The base class of the service. Methods with tensors are raw, and so bypass
+// The base class of the service. Methods with tensors are raw, to bypass
 // protobuf's parser.
 using Base = TensorRendezvous::WithRawCallbackMethod_Send<
     TensorRendezvous::WithRawCallbackMethod_Receive<

@@ -21,11 +21,11 @@ namespace penstock::tensor {
 // callers named. Thread-safe.
 class StepMembers {
  public:
-  // Caps the remembered steps of a member. More than anybody works on at a
+  // Caps the remembered steps of a member. No member works on more steps at a
   // time.
   static constexpr size_t kMaxSteps = 64;
-  // Caps the remembered members of a caller: the programs that share a
-  // connection or a certificate.
+  // Caps the remembered members of a caller. Several programs may share one
+  // caller: a connection or a certificate.
   static constexpr size_t kMaxMembersEach = 16;
   // Caps the remembered callers, above the size of a cluster. With the caps
   // above, the table takes at most about 64 MiB.

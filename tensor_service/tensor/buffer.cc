@@ -133,9 +133,8 @@ std::shared_ptr<Buffer> Buffer::With(std::shared_ptr<Buffer> buffer,
   return held;
 }
 
-// A block of buffers that are freed together. A block with any part in use
-// keeps all of its entries and the owner, so a block is small: about a
-// kilobyte.
+// A block of buffers that are freed together. One used buffer keeps the whole
+// block and its owner alive, so a block is small: about a kilobyte.
 struct BufferParts::Block {
   static constexpr size_t kParts = 16;
   std::shared_ptr<const void> owner;

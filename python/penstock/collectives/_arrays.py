@@ -17,8 +17,8 @@ _TYPES = {
 }
 # NumPy's other types whose reductions are those of another type.
 _COMPLEX = {8: ("f4", "f32"), 16: ("f8", "f64")}
-# DLPack's devices with memory of the CPU: its own, and that pinned for CUDA and
-# for ROCm.
+# DLPack's numbers of devices whose memory the CPU can use: the CPU, memory
+# pinned for CUDA, and memory pinned for ROCm.
 _DEVICES = (1, 3, 11)
 _SUMS_OF_UNSIGNED = ("sum", "product", "and", "or", "xor")
 

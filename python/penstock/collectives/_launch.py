@@ -94,8 +94,9 @@ def first_node(nodes: str) -> str:
     return "".join(part or "" for part in match.groups())
 
 
-# By the variable of the launcher, in the order of the looks. Slurm's variables
-# are also set where torchrun or mpirun runs within a job of Slurm's.
+# Launchers by their variable, in the order in which they are checked. Slurm
+# comes last, because its variables are also set for torchrun or mpirun within
+# a job of Slurm.
 _LAUNCHERS = {
     "RANK": _torchrun,
     "OMPI_COMM_WORLD_RANK": _open_mpi,

@@ -14,8 +14,8 @@ from .._errors import (
 
 # The pause between two looks at a folder, in seconds.
 _PAUSE = 0.02
-# How long a rank that refuses another one keeps its file, in seconds, so that
-# the other one reads it, too.
+# The time, in seconds, for which a rank keeps its file after it has refused
+# another rank. The other rank can then read the refusal.
 _FAREWELL = 0.5
 # For documentation (RFC 5737): no packet is ever sent there.
 _ELSEWHERE = "192.0.2.1"

@@ -22,8 +22,8 @@ class _AnyError(grpc.RpcError, grpc.Call, grpc.Future):
     """The base of errors for a grpcio that has renamed its own classes."""
 
 
-# The classes of grpcio's errors. Programs name them after `except`, because
-# they have code() and details(), which grpc.RpcError lacks. The classes here
+# The classes of grpcio's errors. Programs catch them by name, because they
+# have code() and details(), which grpc.RpcError lacks. The classes here
 # override all public methods.
 InactiveRpcError = getattr(_channel, "_InactiveRpcError", _AnyError)
 MultiThreadedRendezvous = getattr(_channel, "_MultiThreadedRendezvous",

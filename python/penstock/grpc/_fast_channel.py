@@ -459,7 +459,7 @@ class Channel(grpc.Channel):
         return self._method(_StreamStream, self._real.stream_stream, *args,
                             **kwargs)
 
-    # Later releases of grpcio add _registered_method, which only the real
+    # Later releases of grpcio pass _registered_method, which only the real
     # channel needs.
     def _method(self, kind, make_real, method, request_serializer=None,
                 response_deserializer=None, *args, **kwargs):

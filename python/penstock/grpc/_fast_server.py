@@ -113,8 +113,8 @@ class _Requests:
     def __next__(self):
         message = self._context.read()
         if message is None:
-            # Requests also end when the server ends the call. Only after the
-            # client's half-close are they all that the client sends.
+            # Requests also end when the server ends the call. If the client
+            # has not half-closed, there may be more requests.
             if (self._context.is_over or
                     self._context.is_cancelled_by_client()):
                 error = grpc.RpcError()

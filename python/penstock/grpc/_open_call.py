@@ -33,8 +33,8 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         self._handle = handle  # the call of _rpc
         self._deserializer = deserializer
         self._deadline = deadline
-        # Begins the call over the real channel, and returns it, or None if that
-        # is impossible. Takes the head of the answer.
+        # A function that begins the call over the real channel. Gets the head
+        # of the answer. Returns the call, or None if that is impossible.
         self._begin_again = begin_again
         self._queue = queue
         self._lock = threading.RLock()

@@ -71,7 +71,7 @@ class Requests:
         while True:
             if not self._kept:
                 # The sender of the declined stream may be waiting for a
-                # request, which is then kept.
+                # request. This request is kept.
                 with self._turn:
                     if not self._kept:
                         try:
