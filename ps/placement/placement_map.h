@@ -44,14 +44,11 @@ struct PlacedTable {
   std::vector<RowRange> ranges;         // dense tables, in order
   std::vector<uint32_t> shard_servers;  // sparse tables, by shard
 
-  // Return the server that has a row of a dense table, or an id of a sparse
-  // table. The row must exist.
-  uint32_t ServerOfRow(uint64_t row) const;
+  // Returns the server that has an id of a sparse table.
   uint32_t ServerOfId(uint64_t id) const;
 };
 
-// An immutable map. Changes return the next map, with the epoch incremented.
-// Two maps of the same epoch in one run are equal.
+// An immutable map. Two maps of the same epoch in one run are equal.
 class PlacementMap {
  public:
   static constexpr size_t kMaxServers = 4096;
@@ -62,7 +59,7 @@ class PlacementMap {
   static constexpr size_t kMaxNameBytes = 1024;
   static constexpr size_t kMaxAddressBytes = 512;
   // The number of shards of a new table. Far more shards than servers, so that
-  // shards can be spread evenly, even after servers are added.
+  // shards can be spread evenly.
   static constexpr uint32_t kShards = 256;
 
   struct Options {
@@ -103,33 +100,14 @@ class PlacementMap {
 
   // Returns the placement of the table, or null. Valid as long as the map.
   const PlacedTable* Find(absl::string_view table) const;
-  // Returns the bytes of dense values on a server.
-  uint64_t DenseBytesOn(uint32_t server) const;
 
   // Returns OK if `epoch` is the epoch of this map. Otherwise returns
   // FAILED_PRECONDITION. The message says which side has to fetch the newer
   // map.
   absl::Status CheckEpoch(uint64_t epoch) const;
 
-  // Return the next map. MoveRows() moves rows of a dense table to server `to`,
-  // MoveShard() a shard of a sparse one. The others add an empty server, or
-  // change a server's address. The caller moves the data. Return NOT_FOUND for
-  // an unknown table, and INVALID_ARGUMENT for a table of the other kind or
-  // arguments out of bounds.
-  absl::StatusOr<PlacementMap> MoveRows(absl::string_view table, uint64_t first,
-                                        uint64_t rows, uint32_t to) const;
-  absl::StatusOr<PlacementMap> MoveShard(absl::string_view table,
-                                         uint32_t shard, uint32_t to) const;
-  absl::StatusOr<PlacementMap> AddServer(std::string address) const;
-  absl::StatusOr<PlacementMap> ReplaceServer(uint32_t server,
-                                             std::string address) const;
-
  private:
   PlacementMap() = default;
-
-  absl::StatusOr<PlacedTable*> FindForMove(absl::string_view table,
-                                           TableLayout::Kind kind, uint32_t to);
-  absl::StatusOr<PlacementMap> Next() const;
 
   uint64_t epoch_ = 1;
   std::vector<std::string> servers_;

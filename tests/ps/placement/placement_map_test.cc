@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/ps/placement/rows.h"
 
 namespace penstock::ps {
 namespace {
@@ -66,12 +67,12 @@ TEST(PlacementMapTest, SmallTablesGoLargestFirstToTheEmptiestServer) {
                                  Dense("c", 1, 60), Dense("d", 1, 20)},
                                 2);
   EXPECT_EQ(map.epoch(), 1u);
-  EXPECT_EQ(map.Find("b")->ServerOfRow(0), 0u);
-  EXPECT_EQ(map.Find("c")->ServerOfRow(0), 1u);
-  EXPECT_EQ(map.Find("a")->ServerOfRow(0), 1u);
-  EXPECT_EQ(map.Find("d")->ServerOfRow(0), 0u);
-  EXPECT_EQ(map.DenseBytesOn(0), 110u);
-  EXPECT_EQ(map.DenseBytesOn(1), 100u);
+  EXPECT_EQ(ServerOfRow(*map.Find("b"), 0), 0u);
+  EXPECT_EQ(ServerOfRow(*map.Find("c"), 0), 1u);
+  EXPECT_EQ(ServerOfRow(*map.Find("a"), 0), 1u);
+  EXPECT_EQ(ServerOfRow(*map.Find("d"), 0), 0u);
+  EXPECT_EQ(DenseBytesOn(map, 0), 110u);
+  EXPECT_EQ(DenseBytesOn(map, 1), 100u);
 }
 
 // Tests larger tables, which would overflow the byte count of a server.
@@ -84,7 +85,7 @@ TEST(PlacementMapTest, AllTablesTogetherHaveLessThan63BitsOfBytes) {
          Placed(Dense("b", more, 1), {{0, more, 0}})});
   };
   ASSERT_TRUE(of(10).ok());
-  EXPECT_EQ(of(10)->DenseBytesOn(0), kMost);
+  EXPECT_EQ(DenseBytesOn(*of(10), 0), kMost);
   EXPECT_TRUE(IsInvalid(of(11).status(), "'b': with it, all have more bytes"));
   EXPECT_TRUE(IsInvalid(of(kMost).status(), "'b': with it"));
 }
@@ -96,9 +97,9 @@ TEST(PlacementMapTest, LargeTablesAreSplitByRows) {
   EXPECT_EQ(table.ranges[0].rows, 9u);
   EXPECT_EQ(table.ranges[1].rows, 8u);
   EXPECT_EQ(table.ranges[2].first, 17u);
-  EXPECT_EQ(table.ServerOfRow(8), 0u);
-  EXPECT_EQ(table.ServerOfRow(9), 1u);
-  EXPECT_EQ(table.ServerOfRow(24), 2u);
+  EXPECT_EQ(ServerOfRow(table, 8), 0u);
+  EXPECT_EQ(ServerOfRow(table, 9), 1u);
+  EXPECT_EQ(ServerOfRow(table, 24), 2u);
 }
 
 TEST(PlacementMapTest, ATableAtTheThresholdIsNotSplit) {
@@ -268,70 +269,12 @@ TEST(PlacementMapTest, NamesInMessagesAreShortAndPrintable) {
 }
 
 TEST(PlacementMapTest, StaleRequestsAreRefused) {
-  const PlacementMap map = *Make({}, 1).AddServer("new:1");
+  const PlacementMap map = *PlacementMap::FromParts(2, Servers(1), {});
   EXPECT_EQ(map.epoch(), 2u);
   EXPECT_TRUE(map.CheckEpoch(2).ok());
   constexpr auto kCode = absl::StatusCode::kFailedPrecondition;
   EXPECT_TRUE(Says(map.CheckEpoch(1), kCode, "fetch the map"));
   EXPECT_TRUE(Says(map.CheckEpoch(3), kCode, "behind"));
-}
-
-TEST(PlacementMapTest, RowsMoveAndNeighboursBecomeOne) {
-  const PlacementMap map = Make({Dense("w", 20, 10)}, 3);
-  ASSERT_EQ(map.Find("w")->ranges.size(), 2u);  // 0 to 9, 10 to 19
-  const PlacementMap moved = *map.MoveRows("w", 5, 10, 2);
-  EXPECT_EQ(moved.epoch(), 2u);
-  const PlacedTable& table = *moved.Find("w");
-  ASSERT_EQ(table.ranges.size(), 3u);
-  EXPECT_EQ(table.ServerOfRow(4), 0u);
-  EXPECT_EQ(table.ServerOfRow(5), 2u);
-  EXPECT_EQ(table.ServerOfRow(14), 2u);
-  EXPECT_EQ(table.ServerOfRow(15), 1u);
-  EXPECT_EQ(map.Find("w")->ranges.size(), 2u);  // is as it was
-  const PlacementMap all = *moved.MoveRows("w", 0, 20, 1);
-  ASSERT_EQ(all.Find("w")->ranges.size(), 1u);
-  EXPECT_EQ(all.Find("w")->ServerOfRow(7), 1u);
-}
-
-TEST(PlacementMapTest, ShardsMove) {
-  const PlacementMap map = Make({SparseLayout("s", 4)}, 2);
-  const PlacementMap moved = *map.MoveShard("s", 10, 1);
-  EXPECT_EQ(moved.epoch(), 2u);
-  EXPECT_EQ(moved.Find("s")->shard_servers[10], 1u);
-  EXPECT_EQ(map.Find("s")->shard_servers[10], 0u);
-}
-
-TEST(PlacementMapTest, ServersComeAndAreReplaced) {
-  const PlacementMap map = Make({SparseLayout("s", 4)}, 2);
-  const PlacementMap more = *map.AddServer("third:1");
-  EXPECT_EQ(more.servers().size(), 3u);
-  EXPECT_TRUE(more.MoveShard("s", 0, 2).ok());
-  const PlacementMap other = *more.ReplaceServer(1, "other:1");
-  EXPECT_EQ(other.servers()[1], "other:1");
-  EXPECT_EQ(other.epoch(), 3u);
-  EXPECT_TRUE(IsInvalid(map.AddServer("server1:1").status(), "'server1:1'"));
-  EXPECT_TRUE(
-      IsInvalid(map.ReplaceServer(0, "server1:1").status(), "'server1:1'"));
-  EXPECT_TRUE(IsInvalid(map.ReplaceServer(2, "x").status(), "server 2"));
-}
-
-TEST(PlacementMapTest, BadMovesAreNamed) {
-  const PlacementMap map = Make({SparseLayout("s", 4), Dense("d", 9, 4)}, 2);
-  constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
-  constexpr auto kNotFound = absl::StatusCode::kNotFound;
-  EXPECT_TRUE(Says(map.MoveRows("x", 0, 1, 0).status(), kNotFound, "'x'"));
-  EXPECT_TRUE(Says(map.MoveShard("x", 0, 0).status(), kNotFound, "'x'"));
-  EXPECT_TRUE(IsInvalid(map.MoveRows("s", 0, 1, 0).status(), "'s'"));
-  EXPECT_TRUE(IsInvalid(map.MoveShard("d", 0, 0).status(), "'d'"));
-  EXPECT_TRUE(IsInvalid(map.MoveRows("d", 0, 1, 2).status(), "server 2"));
-  EXPECT_TRUE(IsInvalid(map.MoveShard("s", 0, 2).status(), "server 2"));
-  EXPECT_TRUE(IsInvalid(map.MoveRows("d", 0, 0, 1).status(), "0 rows"));
-  EXPECT_TRUE(IsInvalid(map.MoveRows("d", 9, 1, 1).status(), "of 9"));
-  EXPECT_TRUE(IsInvalid(map.MoveRows("d", 5, kHuge - 2, 1).status(), "of 9"));
-  EXPECT_TRUE(IsInvalid(map.MoveRows("d", kHuge, 1, 1).status(), "of 9"));
-  EXPECT_TRUE(IsInvalid(map.MoveShard("s", 256, 1).status(), "shard 256"));
-  const PlacementMap last = *PlacementMap::FromParts(kHuge, Servers(1), {});
-  EXPECT_TRUE(IsInvalid(last.AddServer("x").status(), "no epoch"));
 }
 
 }  // namespace

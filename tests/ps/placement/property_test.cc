@@ -1,5 +1,5 @@
-// Tests maps of random tables and servers, changed at random, against a model
-// that has the server of each single row and shard.
+// Tests maps of random tables, servers and moves against a model that has the
+// server of each single row and shard.
 //
 // property_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 
@@ -18,6 +18,7 @@
 #include "ps/placement/placement_map.h"
 #include "ps/placement/split.h"
 #include "ps/placement/wire.h"
+#include "tests/ps/placement/rows.h"
 #include "tests/ps/seeds.h"
 
 namespace penstock::ps {
@@ -92,34 +93,44 @@ class Program {
     Check();
   }
 
+  // Moves rows or a shard of a table to another server in the model, and makes
+  // the map of the next epoch from the model.
   void Change() {
-    const uint64_t epoch = map_.epoch();
-    const uint32_t to = static_cast<uint32_t>(Draw(map_.servers().size()));
-    absl::StatusOr<PlacementMap> next = map_;
-    if (map_.tables().empty() || Draw(8) == 0) {
-      next = map_.AddServer(absl::StrCat("new", epoch));
-    } else if (Draw(8) == 0) {
-      next = map_.ReplaceServer(to, absl::StrCat("other", epoch));
-    } else {
-      const PlacedTable& table = map_.tables()[Draw(map_.tables().size())];
-      std::vector<uint32_t>& model = model_[table.layout.name];
-      if (model.empty()) return;
+    if (layouts_.empty()) return;
+    std::vector<uint32_t>& model = model_[layouts_[Draw(layouts_.size())].name];
+    if (!model.empty()) {
       const size_t first = Draw(model.size());
-      size_t count = 1;
-      if (table.layout.kind == TableLayout::Kind::kDense) {
-        count = 1 + Draw(model.size() - first);
-        next = map_.MoveRows(table.layout.name, first, count, to);
-      } else {
-        next =
-            map_.MoveShard(table.layout.name, static_cast<uint32_t>(first), to);
-      }
+      const size_t count = 1 + Draw(model.size() - first);
       std::fill_n(model.begin() + static_cast<std::ptrdiff_t>(first), count,
-                  to);
+                  static_cast<uint32_t>(Draw(servers_.size())));
     }
+    std::vector<PlacedTable> tables;
+    for (const auto& [name, servers] : model_) {
+      tables.push_back({map_.Find(name)->layout, {}, {}});
+      Place(servers, &tables.back());
+    }
+    absl::StatusOr<PlacementMap> next =
+        PlacementMap::FromParts(map_.epoch() + 1, servers_, std::move(tables));
     ASSERT_TRUE(next.ok()) << next.status();
     map_ = *std::move(next);
-    EXPECT_EQ(map_.epoch(), epoch + 1);
     Check();
+  }
+
+  // Puts each row or shard of `table` on its server of `servers`.
+  static void Place(const std::vector<uint32_t>& servers, PlacedTable* table) {
+    if (table->layout.kind == TableLayout::Kind::kSparse) {
+      table->shard_servers = servers;
+      return;
+    }
+    std::vector<RowRange>& ranges = table->ranges;
+    if (servers.empty()) ranges = {{0, 0, 0}};
+    for (uint64_t row = 0; row < servers.size(); ++row) {
+      if (row > 0 && servers[row] == servers[row - 1]) {
+        ++ranges.back().rows;
+      } else {
+        ranges.push_back({row, 1, servers[row]});
+      }
+    }
   }
 
   void Check() {
@@ -132,14 +143,14 @@ class Program {
         continue;
       }
       for (size_t row = 0; row < servers.size(); ++row) {
-        ASSERT_EQ(table->ServerOfRow(row), servers[row]);
+        ASSERT_EQ(ServerOfRow(*table, row), servers[row]);
       }
       for (size_t i = 1; i < table->ranges.size(); ++i) {
         EXPECT_NE(table->ranges[i - 1].server, table->ranges[i].server);
       }
     }
     for (uint32_t server = 0; server < map_.servers().size(); ++server) {
-      EXPECT_EQ(map_.DenseBytesOn(server), BytesInModel(server));
+      EXPECT_EQ(DenseBytesOn(map_, server), BytesInModel(server));
     }
     const std::string bytes = ToMessage(map_).SerializeAsString();
     v1::PlacementMap message;
