@@ -109,7 +109,7 @@ absl::StatusOr<bool> Execution::SendNext() {
     ++next_send_;
     return true;
   }
-  if (windows_[peer]->open() >= kWindow) return false;
+  if (!windows_[peer]->IsBelow(kWindow)) return false;
   const absl::Status sent = SendPart(&transfer);
   if (!sent.ok()) return sent;
   return true;

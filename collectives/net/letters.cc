@@ -28,7 +28,7 @@ absl::optional<Key> Letters::NextKey(const Letter& letter, bool is_small,
     std::shared_ptr<Window>& all = small_[letter.peer];
     if (all == nullptr) all = std::make_shared<Window>();
     if (sent.small == nullptr) sent.small = std::make_shared<Window>(all);
-    if (sent.small->open() >= kTagWindow || all->open() >= kPeerWindow) {
+    if (!sent.small->IsBelow(kTagWindow) || !all->IsBelow(kPeerWindow)) {
       return absl::nullopt;
     }
     *window = sent.small;
@@ -68,10 +68,11 @@ absl::Status Letters::SendLarge(const Letter& letter, const void* data) {
   const auto bytes = static_cast<int64_t>(BytesOf(letter.dtype, letter.count));
   Patience patience(ledger_, links_, 0, {}, timeout_);
   int64_t done = 0;
-  while (done < bytes || window->open() > 0) {
+  while (true) {
     const uint32_t seen = ledger_->signal().count();
+    if (done == bytes && window->IsBelow(1)) return ledger_->status();
     absl::Status status;
-    if (done < bytes && window->open() < Execution::kWindow) {
+    if (done < bytes && window->IsBelow(Execution::kWindow)) {
       const int64_t part = std::min(Execution::kPartBytes, bytes - done);
       status = SendPart(letter, key, static_cast<const uint8_t*>(data) + done,
                         part, window);
@@ -80,12 +81,11 @@ absl::Status Letters::SendLarge(const Letter& letter, const void* data) {
       patience.Restart();
     } else if (done < bytes) {
       status = patience.Await(letter.peer, seen);
-    } else if (window->open() > 0) {
+    } else {
       status = patience.AwaitAnswers(letter.peer, seen);
     }
     if (!status.ok()) return status;
   }
-  return ledger_->status();
 }
 
 absl::Status Letters::SendPart(const Letter& letter, const Key& key,

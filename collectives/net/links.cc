@@ -1,7 +1,6 @@
 #include "collectives/net/links.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -101,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Links>> Links::Connect(
   std::unique_ptr<Links> links(new Links(std::move(ledger)));
   for (size_t peer = 0; peer < addresses.size(); ++peer) {
     links->clients_.push_back(nullptr);
-    links->calls_.push_back(std::make_shared<std::atomic<int64_t>>(0));
+    links->calls_.push_back(std::make_shared<Window>());
     if (static_cast<int>(peer) == links->ledger_->rank()) continue;
     const absl::Status opened =
         links->Open(static_cast<int>(peer), addresses[peer], options, timeout);
@@ -163,7 +162,7 @@ void Links::Call(int to, const Message& message, memory::Payload payload,
                  const std::shared_ptr<Window>& window) {
   const int64_t cost = CostOfPart(payload.size());
   if (window != nullptr) window->Add(cost);
-  calls_[to]->fetch_add(1);
+  calls_[to]->Add(1);
   clients_[to]->Call(
       {kMethod, Encode(message), std::move(payload)},
       [ledger = ledger_, to, cost, window,
@@ -176,9 +175,9 @@ void Links::Call(int to, const Message& message, memory::Payload payload,
         }
         // Keeps a lost part unacknowledged: whoever waits for it learns the
         // reason.
-        if (answer.ok() && window != nullptr) window->Add(-cost);
-        calls->fetch_sub(1);
-        ledger->signal().Notify();
+        bool awaited = calls->Remove(1);
+        if (answer.ok() && window != nullptr) awaited |= window->Remove(cost);
+        if (awaited) ledger->signal().Notify();
       });
 }
 
@@ -215,7 +214,7 @@ void Links::Flush(absl::Duration most) {
     const uint32_t seen = ledger_->signal().count();
     bool waits = false;
     for (int peer = 0; peer < ledger_->ranks(); ++peer) {
-      waits |= calls_[peer]->load() > 0 && !ledger_->IsGone(peer);
+      waits |= !calls_[peer]->IsBelow(1) && !ledger_->IsGone(peer);
     }
     if (!waits) return;
     ledger_->signal().Await(seen, kNap);

@@ -3,7 +3,6 @@
 #ifndef PENSTOCK_COLLECTIVES_NET_LINKS_H_
 #define PENSTOCK_COLLECTIVES_NET_LINKS_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -76,8 +75,8 @@ class Links {
   const std::shared_ptr<PartBlocks> blocks_ = std::make_shared<PartBlocks>();
   // The client for each rank; null for this rank.
   std::vector<std::unique_ptr<rpc::Client>> clients_;
-  // The number of open calls to each rank.
-  std::vector<std::shared_ptr<std::atomic<int64_t>>> calls_;
+  // The open calls to each rank, which cost 1 each.
+  std::vector<std::shared_ptr<Window>> calls_;
 };
 
 }  // namespace penstock::collectives

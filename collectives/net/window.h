@@ -18,22 +18,41 @@ inline int64_t CostOfPart(size_t bytes) {
   return static_cast<int64_t>(bytes) + 512;
 }
 
-// The costs of the unacknowledged parts of one sender. Thread-safe.
+// The costs of the unacknowledged parts of one sender. Remembers whether
+// somebody waits for room: most acknowledgements need not wake a thread.
+// Thread-safe.
 class Window {
  public:
   // Makes an empty window. Parts also count in `outer`, unless it is null.
   explicit Window(std::shared_ptr<Window> outer = nullptr)
       : outer_(std::move(outer)) {}
 
-  int64_t open() const { return open_.load(std::memory_order_acquire); }
+  // Returns true if less than `limit` is open. After false, the next Remove()
+  // returns true.
+  bool IsBelow(int64_t limit) {
+    if (open_.load(std::memory_order_acquire) < limit) return true;
+    // Stores `awaited_` before it reads `open_`. Remove() changes `open_`
+    // before it reads `awaited_`. Therefore one of the two sees the other.
+    awaited_.store(true, std::memory_order_seq_cst);
+    return open_.load(std::memory_order_seq_cst) < limit;
+  }
   void Add(int64_t cost) {
     open_.fetch_add(cost, std::memory_order_acq_rel);
     if (outer_ != nullptr) outer_->Add(cost);
+  }
+  // Returns true if somebody may wait for room here or in the outer window.
+  bool Remove(int64_t cost) {
+    open_.fetch_sub(cost, std::memory_order_seq_cst);
+    bool awaited = awaited_.load(std::memory_order_seq_cst) &&
+                   awaited_.exchange(false, std::memory_order_relaxed);
+    if (outer_ != nullptr) awaited |= outer_->Remove(cost);
+    return awaited;
   }
 
  private:
   const std::shared_ptr<Window> outer_;
   std::atomic<int64_t> open_{0};
+  std::atomic<bool> awaited_{false};
 };
 
 }  // namespace penstock::collectives
