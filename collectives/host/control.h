@@ -21,6 +21,10 @@ struct Control {
   alignas(kLine) std::atomic<uint32_t> sleeping;
   // Increases while the owner's process runs.
   alignas(kLine) std::atomic<uint64_t> heartbeat;
+  // The thread of the heartbeat, and when it started: see thread_state.h. Zero
+  // until the first beat on that thread.
+  std::atomic<uint64_t> beating_thread;
+  std::atomic<uint64_t> beating_since;
   // Not 0 once the owner has left the group.
   alignas(kLine) std::atomic<uint32_t> left;
   // The Fault in the low 8 bits, and above them the rank that caused it.

@@ -1,14 +1,19 @@
 #include "collectives/host/member.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "collectives/host/control.h"
+#include "collectives/host/thread_state.h"
 #include "transport/base/status_util.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/progress/event_loop.h"
@@ -30,7 +35,13 @@ absl::StatusOr<std::unique_ptr<OwnMember>> OwnMember::Create(
   std::unique_ptr<OwnMember> member(new OwnMember(*std::move(segment), sizes,
                                                   base::UniqueFd(ends[1]),
                                                   base::UniqueFd(ends[0])));
-  Beat(*loop, member->shared_);
+  (*loop)->Post(
+      [loop = *loop, shared = std::weak_ptr<Shared>(member->shared_)] {
+        const std::shared_ptr<Shared> alive = shared.lock();
+        if (alive == nullptr) return;
+        NameThread(alive->control());
+        Beat(loop, shared);
+      });
   return member;
 }
 
@@ -45,6 +56,14 @@ OwnMember::OwnMember(fabric::shm::Segment segment, const SegmentSizes& sizes,
 OwnMember::~OwnMember() {
   if (progress::ForkCount() != fork_count_) return;
   control().left.store(1, std::memory_order_release);
+}
+
+void OwnMember::NameThread(Control* control) {
+  const auto thread = static_cast<uint64_t>(syscall(SYS_gettid));
+  const absl::optional<ThreadState> state = StateOfThread(thread);
+  if (!state.has_value()) return;
+  control->beating_since.store(state->started, std::memory_order_relaxed);
+  control->beating_thread.store(thread, std::memory_order_release);
 }
 
 void OwnMember::Beat(progress::EventLoop* loop,

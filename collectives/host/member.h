@@ -66,6 +66,8 @@ class OwnMember {
 
   OwnMember(fabric::shm::Segment segment, const SegmentSizes& sizes,
             base::UniqueFd own_end, base::UniqueFd peers_end);
+  // Names the calling thread as that of the heartbeat.
+  static void NameThread(Control* control);
   static void Beat(progress::EventLoop* loop,
                    const std::weak_ptr<Shared>& shared);
 

@@ -9,9 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "collectives/fault.h"
 #include "collectives/host/control.h"
 #include "collectives/host/meeting.h"
+#include "collectives/host/thread_state.h"
 #include "collectives/interruption.h"
 #include "transport/base/mutex.h"
 #include "transport/base/steady_time.h"
@@ -123,11 +125,24 @@ absl::Status Watch::LookForSilence(Wait* wait) {
     Pulse& pulse = wait->pulses[rank];
     if (begins || heartbeat != pulse.heartbeat) {
       pulse = {heartbeat, now};
-    } else if (now - pulse.since >= kSilence) {
+    } else if (CountsAsStopped(rank, now - pulse.since)) {
       return End(Fault::kSilent, rank, "");
     }
   }
   return absl::OkStatus();
+}
+
+bool Watch::CountsAsStopped(int rank, absl::Duration silence) const {
+  if (silence < kSilence) return false;
+  const Control& control = members_->peers[rank]->control();
+  const absl::optional<ThreadState> state =
+      StateOfThread(control.beating_thread.load(std::memory_order_acquire));
+  // Another thread has this number here, if the peer's PID namespace differs.
+  const bool is_seen =
+      state.has_value() &&
+      state->started == control.beating_since.load(std::memory_order_relaxed);
+  if (is_seen && state->letter == 'R') return false;
+  return !is_seen || state->letter != 'D' || silence >= kDiskSilence;
 }
 
 absl::Status Watch::End(Fault fault, int culprit, const std::string& detail) {

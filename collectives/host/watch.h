@@ -21,10 +21,13 @@ namespace penstock::collectives {
 // error. Thread-safe.
 class Watch {
  public:
-  // A process counts as stopped this long after the beginning of a wait. Less
-  // than the promised two seconds, and more than a busy machine keeps a thread
-  // waiting.
+  // A process without a heartbeat counts as stopped this long after the
+  // beginning of a wait, unless its thread only waits for a core. Less than the
+  // promised two seconds.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
+  // The same, for a process whose thread waits for a disk: an overloaded
+  // machine swaps, and a frozen container looks alike.
+  static constexpr absl::Duration kDiskSilence = absl::Seconds(15);
 
   // A rank's last heartbeat, and when this rank first saw it.
   struct Pulse {
@@ -70,6 +73,8 @@ class Watch {
   absl::Status LookForReports(Wait* wait);
   absl::Status LookForDeaths(Wait* wait);
   absl::Status LookForSilence(Wait* wait);
+  // Returns true if a rank that was silent for so long counts as stopped.
+  bool CountsAsStopped(int rank, absl::Duration silence) const;
   // Tells the peers, unless this rank has reported another fault.
   void Report(Fault fault, int culprit);
 

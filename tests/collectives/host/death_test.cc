@@ -17,12 +17,18 @@ using process::Child;
 
 class Team {
  public:
-  explicit Team(int ranks) {
+  // `last` is a word for the last rank; see rank_main.cc.
+  explicit Team(int ranks, const std::string& last = "") {
     const std::string number = absl::StrCat(ranks);
     Start({"lead", number});
     invitation_ = ranks_[0]->Find("invitation ").value_or("");
     for (int rank = 1; rank < ranks; ++rank) {
-      Start({invitation_, absl::StrCat(rank), number});
+      std::vector<std::string> command = {invitation_, absl::StrCat(rank),
+                                          number};
+      if (rank == ranks - 1 && !last.empty()) {
+        command.insert(command.begin(), last);
+      }
+      Start(command);
     }
     for (const auto& rank : ranks_) EXPECT_TRUE(rank->Find("ready"));
   }
@@ -76,6 +82,19 @@ TEST(Death, AStoppedRankIsNamed) {
       "rank 2 does not respond: is its process stopped?";
   EXPECT_EQ(Trimmed(team.ErrorOf(0)), expected);
   EXPECT_EQ(Trimmed(team.ErrorOf(1)), expected);
+}
+
+TEST(Death, ARankWhoseThreadIsReadyToRunIsNotTakenForStopped) {
+  Team team(2, "busy");
+  EXPECT_TRUE(team[1].Find("on time"));
+  team[1].Kill();
+  EXPECT_EQ(Trimmed(team.ErrorOf(0)), "rank 1 has died");
+}
+
+TEST(Death, ARankWhoseThreadSleepsTooLongIsTakenForStopped) {
+  Team team(2, "asleep");
+  EXPECT_EQ(Trimmed(team.ErrorOf(0)),
+            "rank 1 does not respond: is its process stopped?");
 }
 
 TEST(Death, ARankThatWakesUpLearnsThatTheGroupHasEnded) {

@@ -1,6 +1,10 @@
 // One rank of a group, for tests that kill it.
 //
-// usage: rank lead RANKS | rank INVITATION... RANK RANKS
+// usage: rank lead RANKS | rank [busy|asleep] INVITATION... RANK RANKS
+//
+// "busy" keeps the process's event loop, and so its heartbeat, from running for
+// 2.5 s after "ready", and does not call meanwhile. "asleep" does the same with
+// a loop that sleeps. Both print "on time" after the first reduction.
 //
 // Rank 0 prints "invitation X". Each rank prints "ready" after a barrier, then
 // reduces until an error, which it prints as "error X" with the time since its
@@ -24,6 +28,7 @@
 #include "absl/time/time.h"
 #include "collectives/host/group.h"
 #include "collectives/host/meeting.h"
+#include "transport/progress/event_loop.h"
 
 namespace penstock::collectives {
 namespace {
@@ -52,20 +57,40 @@ absl::StatusOr<std::unique_ptr<HostGroup>> Form(
   return HostGroup::Lead(*std::move(meeting), options);
 }
 
+constexpr absl::Duration kHeld = absl::Milliseconds(2500);
+
+// Holds the event loop, which spins or sleeps meanwhile.
+void HoldLoop(bool spins) {
+  const auto loop = progress::EventLoop::Get();
+  const absl::Time end = absl::Now() + kHeld;
+  (*loop)->Post([spins, end] {
+    if (!spins) absl::SleepFor(end - absl::Now());
+    while (absl::Now() < end) {
+    }
+  });
+  absl::SleepFor(kHeld);
+}
+
 void Run(const std::string& command) {
-  auto group = Form(absl::StrSplit(command, ' '));
+  std::vector<std::string> words = absl::StrSplit(command, ' ');
+  const bool busy = words[0] == "busy";
+  const bool holds = busy || words[0] == "asleep";
+  if (holds) words.erase(words.begin());
+  auto group = Form(words);
   absl::Status status = group.status();
   if (status.ok()) status = (*group)->Barrier();
   if (status.ok()) Print("ready");
+  if (holds) HoldLoop(busy);
   // The data is larger than a slot. An operation thus has several meetings, in
   // each of which a rank may die.
   std::vector<float> data(200'000);
   absl::Time last = absl::Now();
-  while (status.ok()) {
+  for (int i = 0; status.ok(); ++i) {
     last = absl::Now();
     status =
         (*group)->AllReduce(ReduceOp::kMax, tensor::DType::kF32, data.data(),
                             data.data(), static_cast<int64_t>(data.size()));
+    if (i == 0 && holds && status.ok()) Print("on time");
   }
   Print(absl::StrCat("error ", status.message(), " | after ",
                      absl::FormatDuration(absl::Now() - last)));

@@ -1,0 +1,32 @@
+// Tells a thread that waits for a core from one that was stopped.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_THREAD_STATE_H_
+#define PENSTOCK_COLLECTIVES_HOST_THREAD_STATE_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace penstock::collectives {
+
+// A thread as /proc shows it.
+struct ThreadState {
+  // The kernel's letter: R runs or waits for a core, D waits for a disk, T and
+  // t are stopped.
+  char letter = 0;
+  // The time at which the thread started. Together with its number, identifies
+  // the thread in all PID namespaces of a machine.
+  uint64_t started = 0;
+};
+
+// Returns the state of the thread. Returns nothing if there is no such thread,
+// or if /proc does not show the thread.
+absl::optional<ThreadState> StateOfThread(uint64_t thread);
+
+// Parses a file /proc/THREAD/stat. Returns nothing for other text.
+absl::optional<ThreadState> ParseThreadState(absl::string_view text);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_THREAD_STATE_H_
