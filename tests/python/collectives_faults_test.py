@@ -195,6 +195,43 @@ def test_a_signal_handler_may_close_the_group_during_a_wait(wait):
     run(2, closing_handler, wait)
 
 
+def waiting_handler(group):
+    """A handler cannot wait for an operation behind the interrupted one."""
+    errors, handles = [], []
+
+    def wait(*_):
+        handles.append(group.allreduce_async(np.ones(3)))
+        for timeout in (None, 5):
+            try:
+                handles[0].wait(timeout)
+            except collectives.FailedPrecondition as error:
+                errors.append(str(error))
+
+    signal.signal(signal.SIGUSR1, wait)
+    if group.rank == 0:
+        interrupt(signal.SIGUSR1)
+        group.barrier()
+        assert len(errors) == 2 and "after the interrupted one" in errors[0]
+        result = handles[0].wait()
+        assert result.tolist() == [2, 2, 2]
+        # Behind an operation of another thread, a handler can wait.
+        later = group.allreduce_async(np.ones(3))
+        signal.signal(signal.SIGUSR1, lambda *_: later.wait())
+        interrupt(signal.SIGUSR1)
+        group.barrier()
+    else:
+        time.sleep(0.6)
+        group.barrier()
+        group.allreduce(np.ones(3))
+        time.sleep(0.6)
+        group.allreduce(np.ones(3))
+        group.barrier()
+
+
+def test_a_signal_handler_cannot_wait_behind_the_interrupted_operation():
+    run(2, waiting_handler)
+
+
 def other_signals(group):
     """A signal whose handler returns does not end a wait."""
     seen = []

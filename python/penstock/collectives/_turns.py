@@ -19,7 +19,8 @@ class Handle:
     Leave the arrays of the operation alone until it has ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
         self._ended = threading.Event()
         self._result: Any = None
         self._error: Optional[BaseException] = None
@@ -33,7 +34,16 @@ class Handle:
 
         Raises DeadlineExceeded after `timeout` seconds. The operation then goes
         on, as it does after Ctrl-C. abort() of the group ends it.
+
+        Raises FailedPrecondition in a signal handler that interrupted an
+        operation of the group: the handle's operation comes after that one,
+        which waits for the handler.
         """
+        if not self.done() and self._turns.is_held_here():
+            raise FailedPrecondition(
+                "a signal handler waits for an operation that comes after the "
+                "interrupted one: wait after the handler, or call abort() or "
+                "close() there")
         if not self._ended.wait(timeout):
             raise DeadlineExceeded(
                 f"the operation has not ended within {timeout} s, and goes on: "
@@ -59,6 +69,8 @@ class Turns:
         self._is_busy = False
         self._has_thread = False
         self._callers: Set[int] = set()  # the threads in run()
+        # The caller that runs its function itself.
+        self._holder: Optional[int] = None
         self._running: Optional[Handle] = None
         self._waiting: Deque[Tuple[Handle, Callable[[], Any]]] = (
             collections.deque())
@@ -72,6 +84,11 @@ class Turns:
         """Returns True if the calling thread is in run(). The caller then is a
         signal handler, for which run() waits."""
         return threading.get_ident() in self._callers
+
+    def is_held_here(self) -> bool:
+        """Returns True if no function can run until the caller returns. The
+        caller then is a signal handler within a function of its thread."""
+        return self._holder == threading.get_ident()
 
     def run(self, function: Callable[[], Any],
             on_interrupt: Callable[[], None]) -> Any:
@@ -99,10 +116,12 @@ class Turns:
                 is_mine = not self._is_busy and not self._waiting
                 if is_mine:
                     self._is_busy = True
+                    self._holder = threading.get_ident()
             if is_mine:
                 return function()
         finally:
             if is_mine:
+                self._holder = None
                 self._end_turn()
         handle = self.start(function)
         try:
@@ -115,7 +134,7 @@ class Turns:
 
     def start(self, function: Callable[[], Any]) -> Handle:
         """Runs `function` after all earlier ones, on another thread."""
-        handle = Handle()
+        handle = Handle(self)
         with self._changed:
             if not self._has_thread:
                 threading.Thread(target=self._work, daemon=True,
