@@ -11,8 +11,8 @@ import zipfile
 USE = """
 import torch.distributed as dist
 # The entry point has made the backend known.
-dist.init_process_group("cpu:penstock", init_method="file://" + {store!r},
-                        rank=0, world_size=1)
+store = dist.HashStore()
+dist.init_process_group("cpu:penstock", store=store, rank=0, world_size=1)
 value = torch.ones(3)
 dist.all_reduce(value)
 assert value.tolist() == [1] * 3
@@ -30,17 +30,19 @@ class WheelTest(unittest.TestCase):
                      if ".dist-info/" not in name}
             self.assertEqual(names, {
                 "penstock/torch/" + name
-                for name in ("__init__.py", "_backend.so", "py.typed")})
+                for name in ("__init__.py", "_backend.so", "_registration.py",
+                             "py.typed")})
             site = os.path.join(folder, "site")
             subprocess.run([sys.executable, "-m", "pip", "install", "--quiet",
                             "--no-deps", "--no-index", "--target", site, wheel],
                            check=True)
-            use = USE.format(store=os.path.join(folder, "store"))
-            said = subprocess.run(
-                [sys.executable, "-c", "import torch\n" + use], check=True,
-                text=True, stdout=subprocess.PIPE,
-                env=dict(os.environ, PYTHONPATH=site)).stdout
-            self.assertTrue(said.strip().startswith(site), said)
+            for first in ("torch", "penstock.torch"):
+                program = f"import {first}\nimport torch\n{USE}"
+                said = subprocess.run(
+                    [sys.executable, "-c", program], check=True, text=True,
+                    stdout=subprocess.PIPE,
+                    env=dict(os.environ, PYTHONPATH=site)).stdout
+                self.assertTrue(said.strip().startswith(site), said)
 
     def make(self, folder):
         made = subprocess.run(

@@ -1,0 +1,58 @@
+"""Makes the backend known to ``torch.distributed``.
+
+A module of its own for the entry point, which ``import torch`` loads within
+``import penstock.torch``.
+"""
+
+import datetime
+from typing import Any
+
+import torch
+import torch.distributed as _dist
+
+_NAME = "penstock"
+
+
+def register() -> None:
+    """Makes the backend known to ``torch.distributed``.
+
+    Importing ``penstock.torch`` does the same.
+    """
+    if _dist.is_available() and not hasattr(_dist.Backend, _NAME.upper()):
+        _dist.Backend.register_backend(_NAME, _create, extended_api=True,
+                                       devices=["cpu"])
+
+
+def load() -> Any:
+    """Returns the extension module.
+
+    Raises ``ImportError`` if the module is made for another PyTorch.
+    """
+    try:
+        from . import _backend
+    except ImportError as error:
+        raise ImportError(
+            "penstock.torch fits one minor release of PyTorch, and one release "
+            f"of a distribution; with PyTorch {torch.__version__} it does not "
+            f"load here: {error}") from error
+    if _minor(_backend.built_for) != _minor(torch.__version__):
+        raise ImportError(
+            f"penstock.torch is made for PyTorch {_minor(_backend.built_for)}, "
+            f"and this is {torch.__version__}: install the wheel for this "
+            "release")
+    return _backend
+
+
+def _minor(release: str) -> str:
+    return ".".join(release.split(".")[:2])
+
+
+def _create(group: Any, _options: Any) -> Any:
+    """Returns a backend for one process group. c10d calls this."""
+    timeout = group.timeout
+    if not isinstance(timeout, datetime.timedelta):
+        timeout = datetime.timedelta(seconds=timeout)
+    return load().create(
+        store=group.store, rank=group.group_rank, size=group.group_size,
+        timeout=timeout, group_name=group.group_id or "",
+        global_ranks=list(group.global_ranks_in_group or ()))
