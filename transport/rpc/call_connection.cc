@@ -82,6 +82,12 @@ void CallConnection::FinishAndUnlock(Entry entry) {
   Unref();  // the Section's reference, perhaps the last reference
 }
 
+absl::Status CallConnection::TooLarge(uint64_t bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("Received message larger than max (", bytes, " vs. ",
+                   session()->config().max_receive_bytes, ")"));
+}
+
 absl::Status CallConnection::CheckSend(const memory::Payload& message) const {
   if (max_send_bytes_ < 0 ||
       message.size() <= static_cast<uint64_t>(max_send_bytes_)) {

@@ -120,6 +120,9 @@ class CallConnection final : public connection::Connection {
     return limit >= 0 && message.size() > static_cast<uint64_t>(limit);
   }
 
+  // Returns the error of a received message above Config::max_receive_bytes, in
+  // gRPC's words.
+  absl::Status TooLarge(uint64_t bytes);
   // Returns RESOURCE_EXHAUSTED for a message above Config::max_send_bytes.
   absl::Status CheckSend(const memory::Payload& message) const;
 

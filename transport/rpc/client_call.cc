@@ -1,6 +1,5 @@
 #include "transport/rpc/client_call.h"
 
-#include "absl/strings/str_cat.h"
 #include "transport/rpc/head.h"
 #include "transport/rpc/owned.h"
 
@@ -64,8 +63,7 @@ void ClientCall::OnMessage(const memory::Payload& message, bool compressed) {
 }
 
 void ClientCall::OnMessageTooLarge(uint64_t bytes) {
-  Abort(absl::ResourceExhaustedError(
-      absl::StrCat("the answer has ", bytes, " bytes, more than are taken")));
+  Abort(connection_->TooLarge(bytes));
 }
 
 void ClientCall::OnHalfClose() {

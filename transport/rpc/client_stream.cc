@@ -1,6 +1,5 @@
 #include "transport/rpc/client_stream.h"
 
-#include "absl/strings/str_cat.h"
 #include "transport/rpc/head.h"
 
 namespace penstock {
@@ -130,8 +129,7 @@ void ClientStream::OnMessage(const memory::Payload& message, bool compressed) {
 }
 
 void ClientStream::OnMessageTooLarge(uint64_t bytes) {
-  Abort(absl::ResourceExhaustedError(
-      absl::StrCat("a message has ", bytes, " bytes, more than are taken")));
+  Abort(opened_on_->TooLarge(bytes));
 }
 
 void ClientStream::OnHalfClose() {

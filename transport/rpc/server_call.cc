@@ -77,8 +77,7 @@ void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
 }
 
 void ServerCall::OnMessageTooLarge(uint64_t bytes) {
-  Refuse(absl::ResourceExhaustedError(absl::StrCat(
-      "the request's payload has ", bytes, " bytes, more than are taken")));
+  Refuse(connection_->TooLarge(bytes));
 }
 
 void ServerCall::OnHalfClose() {
