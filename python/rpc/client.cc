@@ -179,14 +179,15 @@ RpcClient::Started RpcClient::Send(const std::string& method,
 
 std::shared_ptr<SentStream> RpcClient::Open(const std::string& method,
                                             const py::bytes& metadata,
-                                            double timeout) {
+                                            double timeout,
+                                            bool has_unary_response) {
   Unlocked unlocked;
   const std::shared_ptr<rpc::Client> client = this->client();
   if (client == nullptr) return nullptr;
   return SentStream::Open(client.get(),
                           rpc::Request{method, std::string(ViewOf(metadata)),
                                        memory::Payload(), TimeoutOf(timeout)},
-                          closed_);
+                          closed_, has_unary_response);
 }
 
 bool RpcClient::End(const Started& started, const absl::Status& why) {

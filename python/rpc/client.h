@@ -78,7 +78,7 @@ class RpcClient : public std::enable_shared_from_this<RpcClient> {
   // Opens a stream. Returns null if the client is closed.
   std::shared_ptr<SentStream> Open(const std::string& method,
                                    const pybind11::bytes& metadata,
-                                   double timeout);
+                                   double timeout, bool has_unary_response);
   // Starts a call, which ends at its timeout.
   std::shared_ptr<Call> Start(const std::string& method,
                               const pybind11::bytes& metadata,

@@ -30,6 +30,17 @@ PYBIND11_MODULE(_rpc, module) {
     python::Unlocked unlocked;
     return python::Reports::Get()->Take(queue);
   });
+  // Makes a queue for an event loop. Returns its number, and the descriptor
+  // that is readable while the queue has numbers.
+  module.def("open_readable_reports", [] {
+    python::Reports* const reports = python::Reports::Get();
+    const uint64_t queue = reports->OpenReadable();
+    if (queue == 0) throw std::runtime_error("no descriptors are left");
+    return py::make_tuple(queue, reports->DescriptorOf(queue));
+  });
+  module.def("take_ready_reports", [](uint64_t queue) {
+    return python::Reports::Get()->TakeReady(queue);
+  });
   module.def("close_reports",
              [](uint64_t queue) { python::Reports::Get()->Close(queue); });
   python::NoteMainThread();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transport/base/mutex.h"
+#include "transport/base/unique_fd.h"
 
 namespace penstock::python {
 
@@ -23,12 +24,20 @@ class Reports {
 
   // Makes a queue. Returns its number, which is not 0.
   uint64_t Open();
+  // Makes a queue for an event loop, with a descriptor that is readable while
+  // the queue has numbers. The descriptor stays open until Close(). Returns 0
+  // if there are no descriptors left.
+  uint64_t OpenReadable();
+  // Returns the descriptor of an open queue that OpenReadable() made.
+  int DescriptorOf(uint64_t queue);
   // Adds a number to its queue. Drops the number if the queue is closed.
   void Add(uint64_t number);
   // Waits until the queue has a number, and takes all its numbers. Returns no
   // numbers once the queue is closed. Call Unlocked, on one thread for each
   // queue.
   std::vector<uint64_t> Take(uint64_t queue);
+  // Takes all numbers of a queue that OpenReadable() made. Does not wait.
+  std::vector<uint64_t> TakeReady(uint64_t queue);
   void Close(uint64_t queue);
 
   // Returns the queues of this process. A forked child has its own.
@@ -39,11 +48,12 @@ class Reports {
     std::condition_variable_any changed;
     std::vector<uint64_t> numbers;
     bool closed = false;
+    base::UniqueFd readable;  // an eventfd, for an event loop
   };
 
   base::Mutex mu_;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
-  // By their numbers. Take() removes a closed queue.
+  // By their numbers. Take() removes a closed queue without a descriptor.
   std::map<uint64_t, Queue> queues_ ABSL_GUARDED_BY(mu_);
 };
 

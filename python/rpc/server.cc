@@ -84,7 +84,10 @@ void CallQueue::Add(Incoming call) {
   if (closed_) return;
   calls_.push_back(std::move(call));
   count_.store(calls_.size(), std::memory_order_release);
-  if (lingering_ >= calls_.size()) {
+  if (number_ != 0) {
+    // The first call is reported for all.
+    if (calls_.size() == 1) Reports::Get()->Add(number_);
+  } else if (lingering_ >= calls_.size()) {
     lingering_changed_.notify_one();
   } else {
     serving_changed_.notify_one();
@@ -130,6 +133,19 @@ CallQueue::Incoming CallQueue::Linger() {
   // A call may have come for this thread and a call before it.
   if (calls_.size() > lingering_) serving_changed_.notify_one();
   return call;
+}
+
+std::vector<CallQueue::Incoming> CallQueue::TakeAll() {
+  std::vector<Incoming> taken;
+  base::MutexLock lock(&mu_);
+  while (!calls_.empty()) taken.push_back(TakeLocked());
+  return taken;
+}
+
+void CallQueue::Report(uint64_t number) {
+  base::MutexLock lock(&mu_);
+  number_ = number;
+  if (!calls_.empty()) Reports::Get()->Add(number);
 }
 
 void CallQueue::Close() {
@@ -200,6 +216,17 @@ py::object RpcServer::Linger() {
   return Wrapped(std::move(call));
 }
 
+py::list RpcServer::TakeAll() {
+  std::vector<CallQueue::Incoming> calls;
+  {
+    Unlocked unlocked;
+    calls = queue_->TakeAll();
+  }
+  py::list list;
+  for (CallQueue::Incoming& call : calls) list.append(Wrapped(std::move(call)));
+  return list;
+}
+
 void RpcServer::Close() {
   Unlocked unlocked;
   std::shared_ptr<rpc::Server> server;
@@ -245,6 +272,8 @@ void BindServer(py::module_& module) {
       .def_property_readonly("port", &RpcServer::port)
       .def("serve", &RpcServer::Serve)
       .def("linger", &RpcServer::Linger)
+      .def("take_all", &RpcServer::TakeAll)
+      .def("report", &RpcServer::Report)
       .def("describe", &RpcServer::Describe)
       .def("close", &RpcServer::Close);
 }

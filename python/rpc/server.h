@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "python/rpc/deadlines.h"
@@ -77,6 +78,11 @@ class CallQueue {
   Incoming Serve();
   // Waits for a call for a short time. Returns nothing if none comes.
   Incoming Linger();
+  // Returns the calls that wait. Does not wait.
+  std::vector<Incoming> TakeAll();
+  // Adds `number` to Reports when a call comes to the empty queue. Neither
+  // Serve() nor Linger() may be called afterwards.
+  void Report(uint64_t number);
   // Drops all calls, and those that come later.
   void Close();
 
@@ -92,6 +98,7 @@ class CallQueue {
   std::atomic<size_t> count_{0};  // of calls_, for looks without the lock
   size_t lingering_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none wanted
 };
 
 // The port of the fast way of a gRPC server. Thread-safe.
@@ -106,6 +113,9 @@ class RpcServer {
   // Return the next call, as CallQueue does, or None.
   pybind11::object Serve();
   pybind11::object Linger();
+  // Functions for an event loop, as CallQueue has them.
+  pybind11::list TakeAll();
+  void Report(uint64_t number) { queue_->Report(number); }
   // Closes the port and all connections.
   void Close();
   // Returns a list of (peer, fabric, detail, reason).

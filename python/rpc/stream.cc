@@ -42,6 +42,42 @@ py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
                              : py::object(py::none());
 }
 
+// Returns the next message, None after the last one, or Ellipsis if neither has
+// come yet.
+template <typename Stream>
+py::object TryReadFrom(Stream* stream,
+                       const std::shared_ptr<StreamState>& state) {
+  absl::optional<memory::Payload> message;
+  bool is_ready = false;
+  {
+    Unlocked unlocked;
+    RequestReads(stream, state);
+    is_ready = state->HasMessage();
+    if (is_ready) {
+      message = state->TakeMessage();
+      RequestReads(stream, state);
+    }
+  }
+  if (message.has_value()) return ToBytes(*message);
+  return is_ready ? py::object(py::none()) : py::object(py::ellipsis());
+}
+
+// Calls `send` if there is room for a message. Returns true, false if the
+// stream has ended, or Ellipsis without room.
+template <typename Send>
+py::object TryWriteTo(const std::shared_ptr<StreamState>& state,
+                      const Send& send) {
+  bool has_room = false;
+  bool is_good = false;
+  {
+    Unlocked unlocked;
+    has_room = state->HasRoom();
+    is_good = has_room && state->BeginWrite();
+    if (is_good) send();
+  }
+  return has_room ? py::object(py::bool_(is_good)) : py::object(py::ellipsis());
+}
+
 // Waits for room for a message. Returns false if the stream has ended.
 bool AwaitRoom(const std::shared_ptr<StreamState>& state) {
   const Waited waited =
@@ -66,8 +102,8 @@ void Expire(rpc::IncomingStream* stream, StreamState* state) {
 
 std::shared_ptr<SentStream> SentStream::Open(
     rpc::Client* client, const rpc::Request& request,
-    std::shared_ptr<const std::atomic<bool>> closed) {
-  std::shared_ptr<SentStream> made(new SentStream);
+    std::shared_ptr<const std::atomic<bool>> closed, bool has_unary_response) {
+  std::shared_ptr<SentStream> made(new SentStream(has_unary_response));
   const absl::Duration limit = request.timeout;
   made->stream_ = client->Open(
       request,
@@ -94,17 +130,24 @@ bool SentStream::Write(const py::bytes& message, bool is_last) {
   {
     Unlocked unlocked;
     is_good = AwaitRoom(state_);
-    if (is_good) {
-      absl::StatusOr<memory::Payload> payload = ToPayload(ViewOf(message));
-      if (payload.ok()) {
-        stream_->Write(*std::move(payload), AcceptedOf(state_), is_last);
-      } else {
-        EndWith(payload.status());
-      }
-    }
+    if (is_good) Send(ViewOf(message), is_last);
   }
   ThrowIfRaised();
   return is_good;
+}
+
+void SentStream::Send(absl::string_view message, bool is_last) {
+  absl::StatusOr<memory::Payload> payload = ToPayload(message);
+  if (payload.ok()) {
+    stream_->Write(*std::move(payload), AcceptedOf(state_), is_last);
+  } else {
+    EndWith(payload.status());
+  }
+}
+
+py::object SentStream::TryWrite(const py::bytes& message, bool is_last) {
+  const absl::string_view view = ViewOf(message);
+  return TryWriteTo(state_, [&] { Send(view, is_last); });
 }
 
 void SentStream::HalfClose() {
@@ -113,6 +156,15 @@ void SentStream::HalfClose() {
 }
 
 py::object SentStream::Read() { return ReadFrom(stream_.get(), state_); }
+
+py::object SentStream::TryRead() { return TryReadFrom(stream_.get(), state_); }
+
+py::object SentStream::TryMetadata() {
+  if (!state_->has_metadata()) return py::ellipsis();
+  const absl::optional<std::string> metadata = state_->metadata();
+  return metadata.has_value() ? py::object(py::bytes(*metadata))
+                              : py::object(py::none());
+}
 
 py::object SentStream::Metadata() {
   Waited waited;
@@ -123,9 +175,7 @@ py::object SentStream::Metadata() {
                 absl::InfiniteFuture());
   }
   if (waited == Waited::kInterrupted) ThrowIfRaised();
-  const absl::optional<std::string> metadata = state_->metadata();
-  return metadata.has_value() ? py::object(py::bytes(*metadata))
-                              : py::object(py::none());
+  return TryMetadata();
 }
 
 bool SentStream::Wait(double seconds) {
@@ -184,21 +234,31 @@ bool ReceivedStream::Write(const py::bytes& message) {
   {
     Unlocked unlocked;
     is_good = AwaitRoom(state_);
-    if (is_good) {
-      const absl::StatusOr<memory::Payload> payload =
-          ToPayload(ViewOf(message));
-      if (payload.ok()) {
-        stream_->Write(*payload, AcceptedOf(state_));
-      } else {
-        stream_->Finish(rpc::End{payload.status(), ""});
-      }
-    }
+    if (is_good) Send(ViewOf(message));
   }
   ThrowIfRaised();
   return is_good;
 }
 
+void ReceivedStream::Send(absl::string_view message) {
+  const absl::StatusOr<memory::Payload> payload = ToPayload(message);
+  if (payload.ok()) {
+    stream_->Write(*payload, AcceptedOf(state_));
+  } else {
+    stream_->Finish(rpc::End{payload.status(), ""});
+  }
+}
+
+py::object ReceivedStream::TryWrite(const py::bytes& message) {
+  const absl::string_view view = ViewOf(message);
+  return TryWriteTo(state_, [&] { Send(view); });
+}
+
 py::object ReceivedStream::Read() { return ReadFrom(stream_.get(), state_); }
+
+py::object ReceivedStream::TryRead() {
+  return TryReadFrom(stream_.get(), state_);
+}
 
 void ReceivedStream::SendMetadata(const py::bytes& metadata) {
   Unlocked unlocked;
@@ -217,6 +277,10 @@ void BindStreams(py::module_& module) {
       .def("half_close", &SentStream::HalfClose)
       .def("read", &SentStream::Read)
       .def("metadata", &SentStream::Metadata)
+      .def("try_write", &SentStream::TryWrite)
+      .def("try_read", &SentStream::TryRead)
+      .def("try_metadata", &SentStream::TryMetadata)
+      .def("report_change", &SentStream::ReportChange)
       .def("is_done", &SentStream::is_done)
       .def("wait", &SentStream::Wait)
       .def("end", &SentStream::End)
@@ -231,6 +295,9 @@ void BindStreams(py::module_& module) {
       .def("time_remaining", &ReceivedStream::TimeRemaining)
       .def("write", &ReceivedStream::Write)
       .def("read", &ReceivedStream::Read)
+      .def("try_write", &ReceivedStream::TryWrite)
+      .def("try_read", &ReceivedStream::TryRead)
+      .def("report_change", &ReceivedStream::ReportChange)
       .def("send_metadata", &ReceivedStream::SendMetadata)
       .def("finish", &ReceivedStream::Finish)
       .def("is_cancelled", &ReceivedStream::is_cancelled)

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "python/rpc/deadlines.h"
 #include "python/rpc/stream_state.h"
@@ -26,10 +27,11 @@ namespace penstock::python {
 class SentStream : public std::enable_shared_from_this<SentStream> {
  public:
   // Opens a stream, which ends at its timeout. `closed` becomes true when the
-  // program closes the client.
+  // program closes the client. With `has_unary_response`, the stream can end
+  // before the program reads the one response.
   static std::shared_ptr<SentStream> Open(
       rpc::Client* client, const rpc::Request& request,
-      std::shared_ptr<const std::atomic<bool>> closed);
+      std::shared_ptr<const std::atomic<bool>> closed, bool has_unary_response);
 
   // Sends a message. Waits while too many messages wait for the peer. If
   // `is_last`, half-closes the stream after the message. Returns false if the
@@ -38,6 +40,14 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
   void HalfClose();
   // Returns the next message, or None after the last one.
   pybind11::object Read();
+  // Functions for event loops, which do not wait. Return what Write(), Read()
+  // and Metadata() return, or Ellipsis if these would wait.
+  pybind11::object TryWrite(const pybind11::bytes& message, bool is_last);
+  pybind11::object TryRead();
+  pybind11::object TryMetadata();
+  // Adds `number` to Reports when they may succeed; see
+  // StreamState::ReportChange().
+  void ReportChange(uint64_t number) { state_->ReportChange(number); }
   // Waits for the server's metadata and returns it. Returns None if the stream
   // ends without metadata.
   pybind11::object Metadata();
@@ -53,11 +63,13 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
   pybind11::tuple Outcome() const;
 
  private:
-  SentStream() = default;
+  explicit SentStream(bool has_unary_response)
+      : state_(std::make_shared<StreamState>(!has_unary_response)) {}
 
   bool EndWith(const absl::Status& why);
+  void Send(absl::string_view message, bool is_last);
 
-  const std::shared_ptr<StreamState> state_ = std::make_shared<StreamState>();
+  const std::shared_ptr<StreamState> state_;
   std::unique_ptr<rpc::OutgoingStream> stream_;
 };
 
@@ -75,6 +87,10 @@ class ReceivedStream {
 
   bool Write(const pybind11::bytes& message);
   pybind11::object Read();
+  // Functions for event loops, as SentStream has them.
+  pybind11::object TryWrite(const pybind11::bytes& message);
+  pybind11::object TryRead();
+  void ReportChange(uint64_t number) { state_->ReportChange(number); }
   void SendMetadata(const pybind11::bytes& metadata);
   // Ends the stream with the metadata.
   void Finish(const pybind11::bytes& metadata);
@@ -85,8 +101,11 @@ class ReceivedStream {
   void Watch(uint64_t number) { state_->Report(number); }
 
  private:
+  void Send(absl::string_view message);
+
   const std::shared_ptr<rpc::IncomingStream> stream_;
-  const std::shared_ptr<StreamState> state_ = std::make_shared<StreamState>();
+  const std::shared_ptr<StreamState> state_ =
+      std::make_shared<StreamState>(/*holds_end=*/false);
   const Deadlines::Entry deadline_;
 };
 

@@ -7,38 +7,60 @@
 
 namespace penstock::python {
 
-void StreamState::OnMessage(absl::optional<memory::Payload> message) {
-  MonitorLock lock(&monitor_);
-  --reads_;
-  // Drops messages that come after an end with an error.
-  if (message.has_value() && !input_ended_) {
-    messages_.push_back(*std::move(message));
-  } else {
-    input_ended_ = true;
-  }
+StreamState::Ending StreamState::ChangeLocked() {
   monitor_.NotifyAll();
+  const uint64_t number = std::exchange(change_number_, 0);
+  has_changed_ = number == 0;
+  if (number != 0) Reports::Get()->Add(number);
+  if (is_finished_ || !HasEndedLocked()) return Ending();
+  is_finished_ = true;
+  Ending ending{number_, timer_};
+  if (ending.number == 0 && IsDeclinedLocked()) ending.number = decline_number_;
+  return ending;
+}
+
+void StreamState::Finish(const Ending& ending) {
+  if (ending.number != 0) Reports::Get()->Add(ending.number);
+  if (ending.timer == 0) return;
+  const auto loop = progress::EventLoop::GetPolling(LoopPolling());
+  if (loop.ok()) (*loop)->Cancel(ending.timer);
+}
+
+void StreamState::OnMessage(absl::optional<memory::Payload> message) {
+  Ending ending;
+  {
+    MonitorLock lock(&monitor_);
+    --reads_;
+    // Drops messages that come after an end with an error.
+    if (message.has_value() && !input_ended_) {
+      messages_.push_back(*std::move(message));
+    } else {
+      input_ended_ = true;
+    }
+    ending = ChangeLocked();
+  }
+  Finish(ending);
 }
 
 void StreamState::OnAccepted(bool is_accepted) {
   MonitorLock lock(&monitor_);
   --writes_;
   if (!is_accepted) output_ended_ = true;
-  monitor_.NotifyAll();
+  ChangeLocked();
 }
 
 void StreamState::OnMetadata(std::string metadata) {
   MonitorLock lock(&monitor_);
   metadata_ = std::move(metadata);
-  monitor_.NotifyAll();
+  ChangeLocked();
 }
 
 bool StreamState::End(rpc::End end) {
-  uint64_t number = 0;
-  progress::EventLoop::Id timer = 0;
+  Ending ending;
   std::deque<memory::Payload> unread;  // destroyed outside the lock
   {
     MonitorLock lock(&monitor_);
-    if (end_.has_value()) return false;
+    if (HasEndedLocked() || (end_.has_value() && end.status.ok())) return false;
     // Messages that have come stay readable only if the peer has ended the
     // stream in order.
     if (!end.status.ok()) {
@@ -47,15 +69,9 @@ bool StreamState::End(rpc::End end) {
     }
     output_ended_ = true;
     end_ = std::move(end);
-    number = number_;
-    if (number == 0 && IsDeclinedLocked()) number = decline_number_;
-    timer = timer_;
-    monitor_.NotifyAll();
+    ending = ChangeLocked();
   }
-  if (number != 0) Reports::Get()->Add(number);
-  if (timer == 0) return true;
-  const auto loop = progress::EventLoop::GetPolling(LoopPolling());
-  if (loop.ok()) (*loop)->Cancel(timer);
+  Finish(ending);
   return true;
 }
 
@@ -74,11 +90,22 @@ bool StreamState::HasMessage() {
 }
 
 absl::optional<memory::Payload> StreamState::TakeMessage() {
-  MonitorLock lock(&monitor_);
-  if (messages_.empty()) return absl::nullopt;
-  memory::Payload message = std::move(messages_.front());
-  messages_.pop_front();
+  absl::optional<memory::Payload> message;
+  Ending ending;
+  {
+    MonitorLock lock(&monitor_);
+    if (messages_.empty()) return absl::nullopt;
+    message = std::move(messages_.front());
+    messages_.pop_front();
+    if (HasEndedLocked()) ending = ChangeLocked();
+  }
+  Finish(ending);
   return message;
+}
+
+bool StreamState::HasRoom() {
+  MonitorLock lock(&monitor_);
+  return HasRoomLocked();
 }
 
 bool StreamState::BeginWrite() {
@@ -98,21 +125,21 @@ bool StreamState::AwaitMessage(absl::Time deadline) {
 bool StreamState::AwaitRoom(absl::Time deadline) {
   return monitor_.WaitUntil(deadline, [this] {
     monitor_.AssertHeld();
-    return writes_ < kWriteAhead || output_ended_;
+    return HasRoomLocked();
   });
 }
 
 bool StreamState::AwaitMetadata(absl::Time deadline) {
   return monitor_.WaitUntil(deadline, [this] {
     monitor_.AssertHeld();
-    return metadata_.has_value() || end_.has_value();
+    return HasMetadataLocked();
   });
 }
 
 bool StreamState::AwaitEnd(absl::Time deadline) {
   return monitor_.WaitUntil(deadline, [this] {
     monitor_.AssertHeld();
-    return end_.has_value();
+    return HasEndedLocked();
   });
 }
 
@@ -123,7 +150,12 @@ bool StreamState::is_open() {
 
 bool StreamState::has_ended() {
   MonitorLock lock(&monitor_);
-  return end_.has_value();
+  return HasEndedLocked();
+}
+
+bool StreamState::has_metadata() {
+  MonitorLock lock(&monitor_);
+  return HasMetadataLocked();
 }
 
 absl::optional<std::string> StreamState::metadata() {
@@ -140,13 +172,22 @@ void StreamState::Report(uint64_t number) {
   {
     MonitorLock lock(&monitor_);
     number_ = number;
-    if (!end_.has_value()) return;
+    if (!is_finished_) return;
   }
   Reports::Get()->Add(number);
 }
 
+void StreamState::ReportChange(uint64_t number) {
+  MonitorLock lock(&monitor_);
+  if (std::exchange(has_changed_, false)) {
+    Reports::Get()->Add(number);
+  } else {
+    change_number_ = number;
+  }
+}
+
 bool StreamState::IsDeclinedLocked() const {
-  return end_.has_value() && end_->status.ok() && IsDeclined(end_->metadata);
+  return HasEndedLocked() && end_->status.ok() && IsDeclined(end_->metadata);
 }
 
 void StreamState::ReportDecline(uint64_t number) {
@@ -167,7 +208,7 @@ void StreamState::ExpireAfter(absl::Duration timeout,
   {
     MonitorLock lock(&monitor_);
     timer_ = timer;
-    if (!end_.has_value()) return;
+    if (!is_finished_) return;
   }
   (*loop)->Cancel(timer);
 }

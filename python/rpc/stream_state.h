@@ -27,12 +27,17 @@ class StreamState {
   // The writes that may wait for the peer before the writer waits.
   static constexpr int kWriteAhead = 4;
 
+  // `holds_end` hides an end in order until the program has read all messages,
+  // as gRPC does.
+  explicit StreamState(bool holds_end) : holds_end_(holds_end) {}
+
   // Callbacks of the stream.
   void OnMessage(absl::optional<memory::Payload> message);
   void OnAccepted(bool is_accepted);
   void OnMetadata(std::string metadata);
-  // Ends the stream. Drops unread messages if the status is an error. Returns
-  // false if the stream has ended before.
+  // Ends the stream. Drops unread messages if the status is an error. An error
+  // replaces an end that is hidden. Returns false if the stream has ended
+  // before.
   bool End(rpc::End end);
 
   // Returns the number of reads to request now, and counts them as requested.
@@ -43,6 +48,9 @@ class StreamState {
   absl::optional<memory::Payload> TakeMessage();
   // Counts a write. Returns false if the stream has ended.
   bool BeginWrite();
+  // Returns true if a write need not wait: for room, or because the stream has
+  // ended.
+  bool HasRoom();
 
   // Each function waits until the deadline, and returns true if the wait has
   // ended before: for a message or the last one; for room for another write, or
@@ -54,12 +62,18 @@ class StreamState {
 
   // Returns true if writes have a point: the peer takes them.
   bool is_open();
+  // Returns true if the metadata is there, or the end without metadata.
+  bool has_metadata();
+  // Returns true if the end is there, and not hidden.
   bool has_ended();
   absl::optional<std::string> metadata();
   // Returns the end. Call after the end.
   rpc::End end();
   // Adds `number` to Reports when the stream has ended, perhaps at once.
   void Report(uint64_t number);
+  // Adds `number` to Reports once, at the next message, acceptance, metadata or
+  // end. Adds the number at once if one came since the last such report.
+  void ReportChange(uint64_t number);
   // Adds `number` to Reports if the server has declined the stream, unless
   // Report() was called.
   void ReportDecline(uint64_t number);
@@ -67,11 +81,32 @@ class StreamState {
   void ExpireAfter(absl::Duration timeout, std::function<void()> expire);
 
  private:
+  // The work that an end leaves to do without the lock.
+  struct Ending {
+    uint64_t number = 0;  // to report; 0: none
+    progress::EventLoop::Id timer = 0;
+  };
+
+  // Wakes the waiting threads, and reports a change. Returns work if this
+  // change has ended the stream.
+  Ending ChangeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_);
+  static void Finish(const Ending& ending);
+  bool HasEndedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_) {
+    return end_.has_value() &&
+           (!holds_end_ || (input_ended_ && messages_.empty()));
+  }
   bool IsDeclinedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_);
   bool HasMessageLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_) {
     return !messages_.empty() || input_ended_;
   }
+  bool HasRoomLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_) {
+    return writes_ < kWriteAhead || output_ended_;
+  }
+  bool HasMetadataLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_) {
+    return metadata_.has_value() || end_.has_value();
+  }
 
+  const bool holds_end_;
   Monitor monitor_;
   std::deque<memory::Payload> messages_ ABSL_GUARDED_BY(monitor_);
   bool input_ended_ ABSL_GUARDED_BY(monitor_) = false;
@@ -82,6 +117,9 @@ class StreamState {
   absl::optional<rpc::End> end_ ABSL_GUARDED_BY(monitor_);
   uint64_t number_ ABSL_GUARDED_BY(monitor_) = 0;          // 0: none wanted
   uint64_t decline_number_ ABSL_GUARDED_BY(monitor_) = 0;  // likewise
+  uint64_t change_number_ ABSL_GUARDED_BY(monitor_) = 0;   // likewise
+  bool has_changed_ ABSL_GUARDED_BY(monitor_) = false;     // not reported yet
+  bool is_finished_ ABSL_GUARDED_BY(monitor_) = false;     // by ChangeLocked()
   progress::EventLoop::Id timer_ ABSL_GUARDED_BY(monitor_) = 0;
 };
 

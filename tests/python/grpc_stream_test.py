@@ -379,6 +379,31 @@ def test_a_server_that_stops_does_not_complete_an_upload(team, grace):
     assert future.code() is not grpc.StatusCode.OK
 
 
+def test_a_stream_ends_after_its_last_response_was_read(team):
+    counts = start(team).unary_stream("/test/count")
+    call = counts(b"5")
+    ended = threading.Event()
+    assert call.add_callback(ended.set)
+    assert next(call) == b"0"
+    assert not ended.wait(0.2)
+    assert call.is_active() and not call.done()
+    assert list(call) == [b"1", b"2", b"3", b"4"]
+    assert call.code() is grpc.StatusCode.OK
+    assert ended.wait(20) and call.done()
+
+
+def test_a_stream_with_unread_responses_is_cancelled(team):
+    counts = start(team).unary_stream("/test/count")
+    call = counts(b"5")
+    assert next(call) == b"0"
+    assert not call.done()
+    call.cancel()
+    assert call.code() is grpc.StatusCode.CANCELLED
+    call = counts(b"5", timeout=0.5)
+    assert next(call) == b"0"
+    assert call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
 def test_many_streams_at_once(team):
     each = start(team, workers=40).stream_stream("/test/each")
     calls = [each(iter([b"%d" % index] * 20)) for index in range(30)]

@@ -309,7 +309,7 @@ def test_a_hostile_client_ends_its_own_call_only(method, head):
         code, _, answer, _ = client.call(method, head, b"", 20.0)
         assert code == 0
         assert penstock.grpc._wire.decode_response(answer).code == 13
-        stream = client.open(method, head, 20.0)
+        stream = client.open(method, head, 20.0, False)
         assert stream.wait(20.0)
         code, _, answer = stream.outcome()
         assert penstock.grpc._wire.decode_response(answer).code == 13
