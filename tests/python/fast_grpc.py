@@ -1,5 +1,6 @@
 """Servers and clients of penstock.grpc, for its tests."""
 
+import asyncio
 import concurrent.futures
 import contextlib
 import time
@@ -53,6 +54,15 @@ def until_fast(channel, call=lambda: None, limit=20):
         assert time.monotonic() < end, channel.describe()
         call()
         time.sleep(0.001)
+
+
+async def until_fast_aio(channel, limit=20):
+    """Waits until calls of a channel of grpc.aio take the fast way."""
+    end = time.monotonic() + limit
+    core = channel._channel  # pylint: disable=protected-access
+    while not core.way.look():
+        assert time.monotonic() < end, core.describe()
+        await asyncio.sleep(0.001)
 
 
 class Team:

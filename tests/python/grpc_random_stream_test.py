@@ -4,7 +4,7 @@ compares their outcomes.
 
 A stream has an order of its messages in both directions. The server keeps the
 order, and the client sends each request at its turn or as soon as it can.
-Clients of grpc.aio take part, whose calls go over grpcio in both runs.
+Clients of grpc.aio take part.
 GRPC_SEED repeats a printed seed. SEEDS_SECONDS is the time, by default 5.
 """
 
@@ -318,6 +318,8 @@ async def run_aio(module, target, options, call, number):
             await asyncio.sleep(60)
 
     async with module.aio.insecure_channel(target, options) as channel:
+        if module is penstock.grpc:
+            await fast_grpc.until_fast_aio(channel)
         kind = call["kind"]
         if kind == "upload":
             began = channel.stream_unary("/test/upload")(requests(),

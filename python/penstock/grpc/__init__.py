@@ -94,14 +94,14 @@ def install():
 def describe_paths():
     """Returns one line for each channel of the process, and for each client of
     its servers: the path of its calls, or why they go over grpcio."""
-    lines = []
+    aio_channels, aio_clients = aio.describe()
     channels = [channel.describe() for channel in list(_fast_channel.live)]
-    for target, path, detail, reason in [*channels, *aio.describe()]:
-        lines.append(_line(f"to {target}", path, detail, reason))
-    for one in list(_fast_server.live):
-        for peer, path, detail, reason in one.describe():
-            lines.append(_line(f"from {peer}", path, detail, reason))
-    return sorted(lines)
+    clients = [one for server in list(_fast_server.live)
+               for one in server.describe()]
+    return sorted([_line(f"to {peer}", *path)
+                   for peer, *path in channels + aio_channels] +
+                  [_line(f"from {peer}", *path)
+                   for peer, *path in clients + aio_clients])
 
 
 def _line(peer, path, detail, reason):

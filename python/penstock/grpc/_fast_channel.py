@@ -1,5 +1,6 @@
 """Channels: the real channel, and the fast way next to it."""
 
+import asyncio
 import logging
 import os
 import threading
@@ -18,7 +19,7 @@ _MAX_RECEIVE_BYTES = 4 * 1024 * 1024
 # The pause before a channel asks again, in seconds. Doubles up to the second.
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 # The time limit of the question, in seconds.
-_OFFER_LIMIT = 20.0
+OFFER_LIMIT = 20.0
 
 live = weakref.WeakSet()  # the channels of the process
 _ways = weakref.WeakSet()
@@ -32,7 +33,10 @@ class Way:
     calls take the real channel.
     """
 
-    def __init__(self, real, host, options, reason):
+    def __init__(self, ask, host, options, reason):
+        """`ask` takes a function, and begins to ask the server. The outcome
+        calls that function once, with a function that returns the offer or
+        raises the error."""
         self.client = None  # the _rpc.Client in use
         self.reason = reason or "not asked yet"
         self._is_for_ever = reason is not None
@@ -40,7 +44,7 @@ class Way:
         limit = _rules.option(options, "grpc.max_receive_message_length",
                               _MAX_RECEIVE_BYTES)
         self._max_receive_bytes = limit if limit >= 0 else -1
-        self._ask = None if reason else real.unary_unary(_wire.OFFER_METHOD)
+        self._ask = ask
         self._lock = threading.Lock()
         self._candidate = None  # a client that is not ready yet
         self._retired = []  # clients with open calls at stopping servers
@@ -81,8 +85,7 @@ class Way:
 
     def _begin_asking(self):
         try:
-            self._ask.future(b"", timeout=_OFFER_LIMIT).add_done_callback(
-                self._on_answer)
+            self._ask(self._on_answer)
         except Exception as error:  # pylint: disable=broad-except
             with self._lock:
                 self._is_asking = False
@@ -93,17 +96,17 @@ class Way:
         self._next = time.monotonic() + self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
-    def _on_answer(self, answer):
+    def _on_answer(self, result):
         candidate, reason, is_final, is_closed = None, None, False, False
         try:
-            offer = _wire.decode_offer(answer.result())
+            offer = _wire.decode_offer(result())
             address, reason = _rules.address_of_offer(offer, self._host)
             if address is None:
                 is_final = True
             else:
                 candidate = _rpc.Client(address, offer.token,
                                         self._max_receive_bytes)
-        except grpc.FutureCancelledError:
+        except (grpc.FutureCancelledError, asyncio.CancelledError):
             reason, is_final, is_closed = "the channel was closed", True, True
         except grpc.RpcError as error:
             is_final = error.code() in (grpc.StatusCode.UNIMPLEMENTED,
@@ -321,7 +324,7 @@ class _UnaryStream(_Method, grpc.UnaryStreamMultiCallable):
         prepared = self._prepare(request, timeout, metadata, credentials,
                                  compression)
         stream = prepared and prepared[0].open(self._method, prepared[1],
-                                               _seconds(timeout))
+                                               _seconds(timeout), False)
         if not stream:
             return real()
         stream.write(prepared[2], True)
@@ -340,7 +343,8 @@ class _StreamStream(_Method, grpc.StreamStreamMultiCallable):
         """Returns a call, or None for a call over the real channel."""
         begun = self._begin(timeout, metadata, credentials, compression)
         stream = begun and begun[0].open(self._method, begun[1],
-                                         _seconds(timeout))
+                                         _seconds(timeout),
+                                         self._is_unary_response)
         if not stream:
             return None
         requests = _stream_calls.Requests(request_iterator)
@@ -412,6 +416,17 @@ def _deadline(timeout):
     return None if timeout is None else time.time() + timeout
 
 
+def _asking(real):
+    """Returns a function that asks for the data plane, for Way."""
+    method = real.unary_unary(_wire.OFFER_METHOD)
+
+    def ask(on_answer):
+        method.future(b"", timeout=OFFER_LIMIT).add_done_callback(
+            lambda answer: on_answer(answer.result))
+
+    return ask
+
+
 class Channel(grpc.Channel):
     """A channel of grpcio's, with a fast way for the calls that it can
     carry."""
@@ -425,7 +440,7 @@ class Channel(grpc.Channel):
             host, reason = _rules.host_of_target(target, options)
         if reason is not None:
             _LOGGER.info("calls to %s go over grpcio: %s", target, reason)
-        self._way = Way(real, host, options, reason)
+        self._way = Way(_asking(real), host, options, reason)
         self._max_send_bytes = _rules.max_send_bytes(options)
         self._queue = _reports.Queue()
         primary = _rules.option(options, "grpc.primary_user_agent", "")

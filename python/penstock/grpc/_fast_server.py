@@ -18,11 +18,14 @@ _LOGGER = logging.getLogger(__name__)
 # The default of grpc.max_receive_message_length.
 _MAX_RECEIVE_BYTES = 4 * 1024 * 1024
 
+# The reason for not answering the question for the data plane.
+HAS_IDENTITY = "the connection has an identity, which only it can prove"
+
 live = weakref.WeakSet()  # the servers of the process
 _END = object()
 
 
-class _Details(
+class Details(
         collections.namedtuple("_HandlerCallDetails",
                                ("method", "invocation_metadata")),
         grpc.HandlerCallDetails):
@@ -52,19 +55,19 @@ class Offers(grpc.ServerInterceptor):
         if not _rules.is_insecure(context):
             context.abort(
                 grpc.StatusCode.FAILED_PRECONDITION,
-                "the connection has an identity, which only it can prove")
+                HAS_IDENTITY)
         if self.offer is None:
             context.abort(grpc.StatusCode.UNAVAILABLE, self.reason)
         return self.offer
 
 
-class _Handlers:
+class Handlers:
     """The handlers of the program, behind its interceptors."""
 
     def __init__(self, generic, interceptors):
         self._generic = list(generic or ())
         self._registered = {}
-        self._interceptors = tuple(interceptors or ())
+        self.interceptors = tuple(interceptors or ())
 
     def add_generic(self, handlers):
         self._generic.extend(handlers)
@@ -78,12 +81,12 @@ class _Handlers:
         return self._intercept(details, 0)
 
     def _intercept(self, details, index):
-        if index == len(self._interceptors):
-            return self._own(details)
-        return self._interceptors[index].intercept_service(
+        if index == len(self.interceptors):
+            return self.own(details)
+        return self.interceptors[index].intercept_service(
             lambda changed: self._intercept(changed, index + 1), details)
 
-    def _own(self, details):
+    def own(self, details):
         handler = self._registered.get(details.method)
         if handler is not None:
             return handler
@@ -130,7 +133,7 @@ class _Requests:
     next = __next__
 
 
-def _name_of(handler):
+def name_of(handler):
     """Returns the name of the one attribute that a handler must have."""
     return "_".join(
         "stream" if is_stream else "unary"
@@ -166,7 +169,7 @@ class _Work:
             return
         self.context = _context_of(received, metadata, queue)
         self._is_stream = isinstance(self.context, _context.StreamContext)
-        self._find(handlers, _Details(method, metadata))
+        self._find(handlers, Details(method, metadata))
 
     def _find(self, handlers, details):
         try:
@@ -180,7 +183,7 @@ class _Work:
                                     handler.response_streaming):
             return self.context.decline()
         self.handler = handler
-        self._behavior = getattr(handler, _name_of(handler))
+        self._behavior = getattr(handler, name_of(handler))
         self._is_non_blocking = getattr(self._behavior,
                                         "experimental_non_blocking", False)
 
@@ -411,6 +414,13 @@ class _DataPlane:
         self.ended.set()
 
 
+def max_receive_bytes(options):
+    """Returns the limit of messages that are received. -1: no limit."""
+    limit = _rules.option(options, "grpc.max_receive_message_length",
+                          _MAX_RECEIVE_BYTES)
+    return limit if limit >= 0 else -1
+
+
 class Server(grpc.Server):
     """A server of grpcio's, with a port for the fast way."""
 
@@ -420,10 +430,8 @@ class Server(grpc.Server):
         self._offers = Offers(is_for_ever=reason is not None)
         self._real, wrapped = make_real((self._offers, *(interceptors or ())))
         self._pool = pool
-        self._handlers = _Handlers(handlers, interceptors)
-        limit = _rules.option(options or (), "grpc.max_receive_message_length",
-                              _MAX_RECEIVE_BYTES)
-        self._max_receive_bytes = limit if limit >= 0 else -1
+        self._handlers = Handlers(handlers, interceptors)
+        self._max_receive_bytes = max_receive_bytes(options or ())
         self._max_send_bytes = _rules.max_send_bytes(options or ())
         self._address = None  # the host at which the fast way listens
         self._reason = reason or wrapped

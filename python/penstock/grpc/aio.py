@@ -1,46 +1,58 @@
-"""grpc.aio, over grpcio: the fast way has no asyncio yet.
+"""grpc.aio, with the fast way.
 
-Programs may write `penstock.grpc.aio` today, and will get the fast way when it
-exists. Until then the functions here only note why calls go over grpcio.
+    import penstock.grpc.aio
+
+    channel = penstock.grpc.aio.insecure_channel("localhost:50051")
+    server = penstock.grpc.aio.server()
+
+All other names are those of grpc.aio.
 """
 
-import logging
-import weakref
-
+import grpc as _grpc
 import grpc.aio as _aio
 from grpc.aio import *  # noqa: F401,F403  pylint: disable=wildcard-import,unused-wildcard-import
 
-_LOGGER = logging.getLogger(__name__)
-_REASON = "penstock.grpc has no asyncio yet"
+from . import _aio_channel, _aio_server
 
 # grpcio's own functions, which install() replaces.
 _real_insecure_channel = _aio.insecure_channel
 _real_secure_channel = _aio.secure_channel
 _real_server = _aio.server
 
-_targets = weakref.WeakKeyDictionary()  # of the channels of the process
 
-
-def _noted(target, channel):
-    _targets[channel] = target
-    _LOGGER.info("calls to %s go over grpcio: %s", target, _REASON)
-    return channel
-
-
-def insecure_channel(target, *args, **kwargs):
+def insecure_channel(target, options=None, compression=None, interceptors=None):
     """Creates a channel, as grpc.aio.insecure_channel() does."""
-    return _noted(target, _real_insecure_channel(target, *args, **kwargs))
+    reason = None
+    if compression not in (None, _grpc.Compression.NoCompression):
+        reason = "the channel compresses"
+    return _aio_channel.attach(
+        _real_insecure_channel(target, options, compression, interceptors),
+        target, options, reason)
 
 
-def secure_channel(target, *args, **kwargs):
-    """Creates a channel, as grpc.aio.secure_channel() does."""
-    return _noted(target, _real_secure_channel(target, *args, **kwargs))
+def secure_channel(target, credentials, options=None, compression=None,
+                   interceptors=None):
+    """Creates a channel, as grpc.aio.secure_channel() does. All its calls go
+    over grpcio, which alone can prove the identities of its peers."""
+    return _aio_channel.attach(
+        _real_secure_channel(target, credentials, options, compression,
+                             interceptors), target, options,
+        "the channel's credentials prove an identity, and only grpcio keeps it")
 
 
-def server(*args, **kwargs):
+def server(migration_thread_pool=None, handlers=None, interceptors=None,
+           options=None, maximum_concurrent_rpcs=None, compression=None):
     """Creates a server, as grpc.aio.server() does."""
-    _LOGGER.info("a server uses grpcio only: %s", _REASON)
-    return _real_server(*args, **kwargs)
+    reason = None
+    if maximum_concurrent_rpcs is not None:
+        reason = "maximum_concurrent_rpcs counts the calls of grpcio only"
+
+    def make_real(all_interceptors):
+        return _real_server(migration_thread_pool, handlers, all_interceptors,
+                            options, maximum_concurrent_rpcs, compression)
+
+    return _aio_server.Server(make_real, migration_thread_pool, handlers,
+                              interceptors, options, reason)
 
 
 def install():
@@ -51,6 +63,8 @@ def install():
 
 
 def describe():
-    """Returns a list of (target, path, detail, reason) of the channels."""
-    return [(target, "grpcio", "", _REASON)
-            for target in list(_targets.values())]
+    """Returns a list of (target, path, detail, reason) of the channels, and one
+    of (peer, path, detail, reason) of the servers' clients."""
+    clients = [one for server in list(_aio_server.live)
+               for one in server.describe()]
+    return [one.describe() for one in list(_aio_channel.live)], clients

@@ -1,0 +1,110 @@
+"""Channels of grpc.aio with a fast way.
+
+A channel is grpcio's own object. A CoreChannel replaces the channel's
+cygrpc.AioChannel, and begins each call.
+"""
+
+import logging
+import weakref
+
+import grpc
+import grpc.aio
+from grpc._cython import cygrpc
+
+from . import _aio_call, _fast_channel, _loops, _rules, _wire
+
+_LOGGER = logging.getLogger(__name__)
+_OFFER = _wire.OFFER_METHOD.encode()
+
+live = weakref.WeakSet()  # the CoreChannels of the process
+
+
+class CoreChannel:
+    """A cygrpc.AioChannel, and the fast way next to it. Call all functions on
+    the loop's thread."""
+
+    def __init__(self, channel, target, options, reason):
+        self.real = channel._channel
+        self.loop = channel._loop
+        self._target = target
+        self._is_closing = False
+        host = None
+        if reason is None:
+            host, reason = _rules.host_of_target(target, options)
+        if reason is not None:
+            _LOGGER.info("calls to %s go over grpcio: %s", target, reason)
+        self.way = _fast_channel.Way(_asking(weakref.ref(channel)), host,
+                                     options, reason)
+        self.max_send_bytes = _rules.max_send_bytes(options)
+        primary = _rules.option(options, "grpc.primary_user_agent", "")
+        self.user_agent = _wire.user_agent(
+            f"{primary} grpc-python-asyncio/{grpc.__version__} penstock".strip())
+        self.plain_head = _wire.encode_request((), self.user_agent)
+        live.add(self)
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def describe(self):
+        """Returns (target, path, detail, reason)."""
+        return (self._target, *self.way.describe())
+
+    def queue(self):
+        return _loops.queue_of(self.loop)
+
+    def call(self, method, deadline, credentials, wait_for_ready, *others):
+        if credentials is None and not self._is_closing and method != _OFFER:
+            client = self.way.client
+            if client is None or client.is_over():
+                client = self.way.look()
+            if client is not None:
+                return _aio_call.Call(self, client, (
+                    method, deadline, credentials, wait_for_ready, *others))
+        return self.real.call(method, deadline, credentials, wait_for_ready,
+                              *others)
+
+    def closing(self):
+        self._is_closing = True
+        self.real.closing()
+
+    def close(self):
+        self._is_closing = True
+        self.way.close()
+        self.real.close()
+
+
+def _asking(reference):
+    """Returns a function that asks for the data plane, for _fast_channel.Way.
+    `reference` is a weak one to the channel."""
+
+    def ask(on_answer):
+        channel = reference()
+        method = channel.unary_unary(_wire.OFFER_METHOD)
+        method._interceptors = ()  # the program's do not see the question
+        task = channel._loop.create_task(_answered(method))
+        task.add_done_callback(lambda done: on_answer(done.result))
+
+    return ask
+
+
+async def _answered(method):
+    return await method(b"", timeout=_fast_channel.OFFER_LIMIT)
+
+
+def attach(channel, target, options, reason):
+    """Gives a new channel of grpc.aio its fast way. Returns the channel."""
+    if reason is None and not _is_known(channel):
+        reason = "this grpcio is of a release that penstock.grpc does not know"
+    if not _is_known(channel):
+        _LOGGER.info("calls to %s go over grpcio: %s", target, reason)
+        return channel
+    channel._channel = CoreChannel(channel, target, tuple(options or ()), reason)
+    return channel
+
+
+def _is_known(channel):
+    """Returns true for a channel of grpcio's own, whose parts are those that
+    this file replaces."""
+    return (type(channel).__module__ == "grpc.aio._channel" and
+            type(getattr(channel, "_channel", None)) is cygrpc.AioChannel and
+            hasattr(channel, "_loop"))

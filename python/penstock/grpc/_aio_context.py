@@ -1,0 +1,284 @@
+"""The contexts of handlers of grpc.aio, for calls over the fast way.
+
+The functions, errors and texts are those of grpcio's own contexts, of which
+there is no class to inherit.
+"""
+
+import asyncio
+import functools
+
+import grpc
+import grpc.aio
+from grpc._cython import cygrpc
+
+from .. import _rpc
+from . import _calls, _context, _wire
+
+_ABORTED = "Locally aborted."
+_FINISHED = "RPC already finished."
+
+
+def _code_of(code):
+    """Returns the number of a status code. UNKNOWN replaces others."""
+    number = code if isinstance(code, int) else code.value[0]
+    return number if number in _calls.CODES else 2
+
+
+def _checked(metadata):
+    """Returns trailing metadata. Raises TypeError as grpcio does."""
+    if not hasattr(metadata, "__iter__") or isinstance(metadata, dict):
+        raise TypeError("Invalid trailing metadata type, expected "
+                        f"Iterable[MetadatumType]: {metadata}")
+    metadata = tuple(metadata)
+    for entry in metadata:
+        if not (isinstance(entry, tuple) and len(entry) == 2 and
+                isinstance(entry[0], str) and
+                isinstance(entry[1], (str, bytes))):
+            raise TypeError("Invalid metadatum: expected a tuple of a key and a "
+                            f"value: {entry!r}")
+    return metadata
+
+
+def serialized(response, serializer):
+    """Returns the message. The serializer's failure is the handler's."""
+    message = response if serializer is None else serializer(response)
+    if type(message) is not bytes:
+        raise TypeError(f"Expected bytes, got {type(message).__name__}")
+    return message
+
+
+class Context(grpc.aio.ServicerContext):
+    """The context of a handler, and the answer of its call. Call all functions
+    on the loop's thread."""
+
+    def __init__(self, received, metadata, queue, loop, max_send_bytes):
+        self._received = received
+        self.is_stream = isinstance(received, _rpc.ReceivedStream)
+        self._metadata = metadata
+        self._queue = queue
+        self._loop = loop
+        self._max_send_bytes = max_send_bytes
+        self._initial = None
+        self._has_sent_initial = False
+        self._trailing = ()
+        self.status_code = 0
+        self._code = None
+        self._details = ""
+        self._waiters = []
+        self._is_watched = False
+        self.callbacks = []
+        self.handler = None
+        self.abort_error = None
+        self.is_over = False  # answered
+
+    # For the server.
+
+    def raise_for_termination(self):
+        """Raises if the handler may not answer any more."""
+        if self.abort_error is not None:
+            raise self.abort_error
+        if self.is_over:
+            raise cygrpc.UsageError(_FINISHED)
+
+    def finish(self, code, details, message=None):
+        """Answers the call, once."""
+        if self.is_over:
+            return
+        self.is_over = True
+        head = _wire.PLAIN_OK
+        if code or details or self._initial or self._trailing:
+            head = self._head(code, details)
+        self._send_end(head, message)
+
+    def finish_well(self, message=None):
+        """Answers with the code and the details that the handler has set."""
+        if message is not None and len(message) > self._max_send_bytes:
+            return self.finish(8, _calls.too_large("SERVER", message,
+                                                   self._max_send_bytes))
+        self.finish(self.status_code, self._details,
+                    None if self.status_code else message)
+
+    def decline(self, head=_wire.DECLINED):
+        """Asks the client to call over the real channel."""
+        self.is_over = True
+        self._send_end(head, None)
+
+    def _send_end(self, head, message):
+        if not self.is_stream:
+            return self._received.respond(head, message or b"")
+        if message is not None:
+            # There is room, because this is the stream's one response.
+            self._received.write(message)
+        self._received.finish(head)
+
+    def _head(self, code, details):
+        initial = () if self._has_sent_initial else self._initial
+        details = b"" if code == 0 else _context.encoded(details or "")
+        try:
+            return _wire.encode_response(code, details, initial, self._trailing)
+        except (TypeError, ValueError) as error:
+            return _wire.encode_response(13, _context.encoded(str(error)), (), ())
+
+    async def _change(self):
+        """Waits until a message may be read or written."""
+        if not self._is_watched:
+            self._is_watched = True
+            self._received.report_change(self._queue.add(self._on_change))
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def _on_change(self):
+        self._is_watched = False
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def read_message(self):
+        """Returns the next request's bytes, or None after the last one."""
+        if not self.is_stream:
+            return self._received.message()
+        while True:
+            message = self._received.try_read()
+            if message is not Ellipsis:
+                return message
+            await self._change()
+
+    # For the handler.
+
+    async def read(self):
+        self.raise_for_termination()
+        message = await self.read_message()
+        self.raise_for_termination()
+        if message is None:
+            return cygrpc.EOF
+        deserializer = self.handler.request_deserializer
+        return message if deserializer is None else deserializer(message)
+
+    async def write(self, message):
+        self.raise_for_termination()
+        message = serialized(message, self.handler.response_serializer)
+        if len(message) > self._max_send_bytes:
+            return self.finish(8, _calls.too_large("SERVER", message,
+                                                   self._max_send_bytes))
+        while True:
+            written = self._received.try_write(message)
+            if written is False:
+                raise cygrpc.ExecuteBatchError("the call has ended")
+            if written is True:
+                self._has_sent_initial = True
+                return None
+            await self._change()
+
+    async def send_initial_metadata(self, initial_metadata):
+        self.raise_for_termination()
+        if self._has_sent_initial or self._initial is not None:
+            raise cygrpc.UsageError("Send initial metadata failed: already sent")
+        self._initial = tuple(initial_metadata)
+        if not self.is_stream:
+            return  # the response carries the metadata
+        try:
+            head = _wire.encode_initial(self._initial)
+        except (TypeError, ValueError):
+            return  # the end of the stream says why
+        self._has_sent_initial = True
+        self._received.send_metadata(head)
+
+    async def abort(self, code, details="", trailing_metadata=()):
+        if self.abort_error is not None:
+            raise cygrpc.UsageError("Abort already called!")
+        self.abort_error = cygrpc.AbortError(_ABORTED)
+        if trailing_metadata or not self._trailing:
+            self._trailing = _checked(trailing_metadata)
+        self._details = details or self._details
+        self._code = code
+        self.status_code = _code_of(code)
+        self.finish(self.status_code, self._details)
+        raise self.abort_error
+
+    async def abort_with_status(self, status):
+        await self.abort(status.code, status.details, status.trailing_metadata)
+
+    def set_trailing_metadata(self, trailing_metadata):
+        self._trailing = _checked(trailing_metadata)
+
+    def trailing_metadata(self):
+        return self._trailing
+
+    def invocation_metadata(self):
+        return self._metadata
+
+    def set_code(self, code):
+        self.status_code = _code_of(code)
+        self._code = code
+
+    def code(self):
+        return self._code
+
+    def set_details(self, details):
+        self._details = details
+
+    def details(self):
+        return self._details
+
+    def set_compression(self, compression):
+        """Does nothing else, because the fast way does not compress."""
+        if self._has_sent_initial:
+            raise RuntimeError("Compression setting must be specified before "
+                               "sending initial metadata")
+
+    def disable_next_message_compression(self):
+        """Does nothing, because the fast way does not compress."""
+
+    def peer(self):
+        return _context.peer_of(self._received.peer)
+
+    def peer_identities(self):
+        return None
+
+    def peer_identity_key(self):
+        return None
+
+    def auth_context(self):
+        return dict(_context.INSECURE)
+
+    def time_remaining(self):
+        return self._received.time_remaining()
+
+    def add_done_callback(self, callback):
+        self.callbacks.append(functools.partial(callback, self))
+
+    def done(self):
+        return self.is_over
+
+    def cancelled(self):
+        return self.status_code == 1
+
+
+class SyncContext:
+    """The context of a handler that is no coroutine. The handler runs on a
+    thread of the server's pool."""
+
+    def __init__(self, context, loop):
+        self._context = context
+        self._loop = loop
+        self.callbacks = []
+
+    def __getattr__(self, name):
+        return getattr(self._context, name)
+
+    def _wait(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def abort(self, code, details="", trailing_metadata=()):
+        self._wait(self._context.abort(code, details, trailing_metadata))
+
+    def abort_with_status(self, status):
+        self.abort(status.code, status.details, status.trailing_metadata)
+
+    def send_initial_metadata(self, metadata):
+        self._wait(self._context.send_initial_metadata(metadata))
+
+    def add_callback(self, callback):
+        self.callbacks.append(callback)

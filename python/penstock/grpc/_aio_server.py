@@ -1,0 +1,357 @@
+"""Servers of grpc.aio: the real server, and a port for the fast way next to
+it."""
+
+import asyncio
+import contextvars
+import inspect
+import logging
+import time
+import weakref
+
+import grpc
+import grpc.aio
+from grpc._cython import cygrpc
+
+from .. import _rpc
+from . import _aio_context, _fast_server, _loops, _rules, _wire
+
+_LOGGER = logging.getLogger(__name__)
+
+live = weakref.WeakSet()  # the servers of the process
+
+
+class Offers(grpc.aio.ServerInterceptor):
+    """Answers the clients that ask for the data plane, as _fast_server.Offers
+    does."""
+
+    def __init__(self, is_for_ever):
+        self._is_for_ever = is_for_ever  # no data plane
+        self.offer = None  # bytes, while there is a data plane
+        self.reason = "the server has not started"
+        self._handler = grpc.unary_unary_rpc_method_handler(self._answer)
+
+    async def intercept_service(self, continuation, handler_call_details):
+        if handler_call_details.method == _wire.OFFER_METHOD:
+            return None if self._is_for_ever else self._handler
+        return await continuation(handler_call_details)
+
+    async def _answer(self, request, context):
+        del request
+        if not _rules.is_insecure(context):
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION,
+                                _fast_server.HAS_IDENTITY)
+        if self.offer is None:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, self.reason)
+        return self.offer
+
+
+class _Handlers(_fast_server.Handlers):
+    """The handlers of the program, behind its interceptors, which are
+    coroutines."""
+
+    async def find_soon(self, details):
+        """Returns the handler of a call, or None."""
+        if not self.interceptors:
+            return self.own(details)
+        return await self._intercept_soon(details, 0)
+
+    async def _intercept_soon(self, details, index):
+        if index == len(self.interceptors):
+            return self.own(details)
+        return await self.interceptors[index].intercept_service(
+            lambda changed: self._intercept_soon(changed, index + 1), details)
+
+
+class _Requests:
+    """The requests of a stream, for its handler."""
+
+    def __init__(self, context):
+        self._context = context
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        request = await self._context.read()
+        if request is cygrpc.EOF:
+            raise StopAsyncIteration()
+        return request
+
+
+def _is_async(function):
+    return (inspect.iscoroutinefunction(function) or
+            inspect.isasyncgenfunction(function) or
+            inspect.isawaitable(function))
+
+
+class _Call:
+    """A received call, and the task of its handler."""
+
+    def __init__(self, details, context, plane):
+        self._details = details
+        self._context = context
+        self._plane = plane
+
+    async def run(self):
+        context = self._context
+        method = self._details.method
+        try:
+            await self._serve()
+            if context.abort_error is not None:
+                _LOGGER.error("Abort error unexpectedly suppressed in [%s]",
+                              method)
+        except cygrpc.AbortError as error:
+            if error is not context.abort_error:
+                _LOGGER.error("Abort error has been replaced in [%s]", method)
+        except asyncio.CancelledError:
+            _LOGGER.debug("RPC cancelled for servicer method [%s]", method)
+        except cygrpc.ExecuteBatchError:
+            _LOGGER.debug("the call has ended for servicer method [%s]", method)
+        except Exception as error:  # pylint: disable=broad-except
+            _LOGGER.exception("Unexpected [%s] raised by servicer method [%s]",
+                              type(error).__name__, method)
+            context.finish(context.status_code or 2,
+                           f"Unexpected {type(error)}: {error}")
+        # The client has gone, unless the call has its answer.
+        context.finish(1, "")
+
+    async def _serve(self):
+        context = self._context
+        handler = await self._plane.handlers.find_soon(self._details)
+        if handler is None:
+            return context.finish(12, "Method not found!")
+        context.handler = handler
+        behavior = getattr(handler, _fast_server.name_of(handler))
+        is_stream = handler.request_streaming or handler.response_streaming
+        # grpcio runs generators that are not asynchronous on threads.
+        if is_stream and (not context.is_stream or not _is_async(behavior)):
+            return context.decline()
+        request = await self._request(handler)
+        if request is None:
+            return None  # cancelled before its request
+        if handler.response_streaming:
+            return await self._respond_with_all(behavior, request)
+        return await self._respond(behavior, request)
+
+    async def _request(self, handler):
+        if handler.request_streaming:
+            return _Requests(self._context)
+        message = await self._context.read_message()
+        if message is None or handler.request_deserializer is None:
+            return message
+        return handler.request_deserializer(message)
+
+    async def _respond(self, behavior, request):
+        context = self._context
+        if _is_async(behavior):
+            response = await behavior(request, context)
+        else:
+            response = await self._on_thread(behavior, request)
+        context.raise_for_termination()
+        message = b""
+        if not context.status_code:
+            message = _aio_context.serialized(
+                response, context.handler.response_serializer)
+        context.finish_well(message)
+
+    async def _on_thread(self, behavior, request):
+        loop = self._plane.loop
+        sync = _aio_context.SyncContext(self._context, loop)
+        response = await loop.run_in_executor(self._plane.pool, behavior,
+                                              request, sync)
+        for callback in sync.callbacks:
+            callback()
+        return response
+
+    async def _respond_with_all(self, behavior, request):
+        context = self._context
+        if inspect.iscoroutinefunction(behavior):
+            await behavior(request, context)
+        else:
+            async for response in behavior(request, context):
+                context.raise_for_termination()
+                await context.write(response)
+        context.raise_for_termination()
+        context.finish_well()
+
+
+class _DataPlane:
+    """The port of the fast way, and the tasks of its calls. Call all functions
+    on the loop's thread."""
+
+    def __init__(self, port, pool, handlers, max_send_bytes, loop):
+        self.pool = pool
+        self.handlers = handlers
+        self.loop = loop
+        self._port = port
+        self._max_send_bytes = max_send_bytes
+        self._queue = _loops.queue_of(loop)
+        self._variables = contextvars.copy_context()
+        self._tasks = {}  # the contexts of open calls, by task
+        self._is_draining = False
+        self._number = self._queue.add_lasting(self._accept_all)
+        self.ended = loop.create_future()
+        port.report(self._number)
+
+    def _accept_all(self):
+        for received in self._port.take_all():
+            try:
+                self._accept(received)
+            except Exception:  # pylint: disable=broad-except
+                # One call may not end those behind it.
+                _LOGGER.exception("Exception servicing a call!")
+                self._context_of(received, ()).finish(
+                    13, "Error in service handler!")
+
+    def _context_of(self, received, metadata):
+        return _aio_context.Context(received, metadata, self._queue, self.loop,
+                                    self._max_send_bytes)
+
+    def _accept(self, received):
+        if self._is_draining:
+            return self._context_of(received, ()).decline(_wire.STOPPING)
+        try:
+            method = received.method  # fails if it is not UTF-8
+            metadata = _wire.decode_request(received.metadata)
+        except ValueError as error:
+            return self._context_of(received, ()).finish(13, str(error))
+        context = self._context_of(received, metadata)
+        call = _Call(_fast_server.Details(method, metadata), context, self)
+        # The task has the variables of the one that started the server.
+        task = self._variables.run(self.loop.create_task, call.run())
+        self._tasks[task] = context
+
+        def cancel():
+            if not context.is_over:
+                task.cancel()
+
+        number = self._queue.add(cancel)
+        received.watch(number)
+        task.add_done_callback(lambda task: self._on_done(task, number))
+        return None
+
+    def _on_done(self, task, number):
+        self._queue.drop(number)
+        context = self._tasks.pop(task)
+        try:
+            for callback in context.callbacks:
+                callback()
+        except Exception:  # pylint: disable=broad-except
+            _LOGGER.exception("Error in callback")
+
+    def drain(self):
+        """Declines all further calls."""
+        self._is_draining = True
+
+    async def end(self, grace):
+        """Waits up to `grace` seconds for the open calls, cancels the rest, and
+        closes the port."""
+        if self._tasks and grace:
+            await asyncio.wait(list(self._tasks), timeout=grace)
+        tasks = dict(self._tasks)
+        for task, context in tasks.items():
+            context.finish(14, "the server has stopped")
+            task.cancel()
+        if tasks:
+            await asyncio.wait(list(tasks))
+        self.close()
+
+    def close(self):
+        self._queue.drop(self._number)
+        self._port.close()
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def describe(self):
+        return self._port.describe()
+
+
+class Server(grpc.aio.Server):
+    """A server of grpc.aio's, with a port for the fast way."""
+
+    def __init__(self, make_real, pool, handlers, interceptors, options,
+                 reason):
+        self._plane = None
+        self._offers = Offers(is_for_ever=reason is not None)
+        interceptors = tuple(interceptors or ())
+        self._real = make_real((self._offers, *interceptors))
+        if not hasattr(self._real, "_loop"):
+            reason = "this grpcio is of a release that penstock.grpc does not know"
+        self._pool = pool
+        self._handlers = _Handlers(handlers, interceptors)
+        self._max_receive_bytes = _fast_server.max_receive_bytes(options or ())
+        self._max_send_bytes = _rules.max_send_bytes(options or ())
+        self._address = None  # the host at which the fast way listens
+        self._reason = reason
+        live.add(self)
+
+    def add_generic_rpc_handlers(self, generic_rpc_handlers):
+        generic_rpc_handlers = tuple(generic_rpc_handlers)
+        self._real.add_generic_rpc_handlers(generic_rpc_handlers)
+        self._handlers.add_generic(generic_rpc_handlers)
+
+    def add_registered_method_handlers(self, service_name, method_handlers):
+        self._real.add_registered_method_handlers(service_name, method_handlers)
+        self._handlers.add_registered(service_name, method_handlers)
+
+    def add_insecure_port(self, address):
+        port = self._real.add_insecure_port(address)
+        if self._address is None:
+            self._address, reason = _rules.address_of_server(address)
+            self._reason = self._reason or reason
+        return port
+
+    def add_secure_port(self, address, server_credentials):
+        return self._real.add_secure_port(address, server_credentials)
+
+    async def start(self):
+        if self._plane is None:
+            self._begin_plane()
+        await self._real.start()
+
+    def _begin_plane(self):
+        if self._address is None and self._reason is None:
+            self._reason = "the server has no insecure port"
+        if self._reason is None:
+            try:
+                token = _rpc.new_token()
+                port = _rpc.Server(_rules.join(self._address, 0), token,
+                                   self._max_receive_bytes)
+                self._plane = _DataPlane(port, self._pool, self._handlers,
+                                         self._max_send_bytes, self._real._loop)
+            except (NotImplementedError, RuntimeError) as error:
+                self._reason = str(error) or "the loop watches no descriptors"
+        if self._reason is not None:
+            self._offers.reason = self._reason
+            _LOGGER.info("the server uses grpcio only: %s", self._reason)
+            return
+        self._offers.offer = _wire.encode_offer(_wire.Offer(
+            port.port, token, self._address, _rules.host_identity()))
+
+    async def stop(self, grace):
+        if self._plane is None:
+            return await self._real.stop(grace)
+        self._offers.offer = None
+        self._offers.reason = "the server is stopping"
+        self._plane.drain()
+        await asyncio.gather(self._real.stop(grace), self._plane.end(grace))
+
+    async def wait_for_termination(self, timeout=None):
+        end = None if timeout is None else time.monotonic() + timeout
+        if await self._real.wait_for_termination(timeout):
+            return True
+        if self._plane is None:
+            return False
+        done, _ = await asyncio.wait(
+            (self._plane.ended,),
+            timeout=None if end is None else max(end - time.monotonic(), 0))
+        return not done
+
+    def describe(self):
+        """Returns a list of (peer, path, detail, reason)."""
+        return [] if self._plane is None else self._plane.describe()
+
+    def __del__(self):
+        plane = getattr(self, "_plane", None)
+        if plane is not None:
+            plane.close()

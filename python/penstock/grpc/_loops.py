@@ -1,0 +1,88 @@
+"""Brings the ends of calls to asyncio's event loops."""
+
+import asyncio
+import itertools
+import os
+import weakref
+
+from .. import _rpc
+from . import _reports
+
+# The bits of a number below those of its queue.
+_SHIFT = 32
+_MASK = (1 << _SHIFT) - 1
+
+_queues = weakref.WeakKeyDictionary()  # by loop
+
+
+class Queue:
+    """The callbacks of one event loop. The loop watches the descriptor of a
+    queue of _rpc, so that no other thread of Python's takes part. Call all
+    functions on the loop's thread.
+
+    Numbers mean what they mean to _reports.Queue."""
+
+    def __init__(self, loop):
+        self._queue, self._descriptor = _rpc.open_readable_reports()
+        self._numbers = itertools.count(1)
+        self._callbacks = {}  # by number
+        self._lasting = {}    # likewise; these run at each report
+        self._finalize = weakref.finalize(self, _rpc.close_reports, self._queue)
+        self._finalize.atexit = False
+        # The loop keeps this object, and must not keep itself by it.
+        loop.add_reader(self._descriptor, self._run)
+
+    def add(self, callback):
+        """Returns a number. Runs `callback` once, on the loop, when _rpc
+        reports the number."""
+        number = next(self._numbers) & _MASK
+        self._callbacks[number] = callback
+        return self._queue << _SHIFT | number
+
+    def add_lasting(self, callback):
+        """Returns a number. Runs `callback` at each report, until drop()."""
+        number = next(self._numbers) & _MASK
+        self._lasting[number] = callback
+        return self._queue << _SHIFT | number
+
+    def drop(self, number):
+        """Forgets the callback of a number."""
+        self._callbacks.pop(number & _MASK, None)
+        self._lasting.pop(number & _MASK, None)
+
+    def _run(self):
+        for number in _rpc.take_ready_reports(self._queue):
+            number &= _MASK
+            callback = self._callbacks.pop(number, None)
+            if callback is None:
+                callback = self._lasting.get(number)
+            if callback is not None:
+                _reports.run((callback,))
+
+    def leave_parent(self):
+        """Keeps the parent's queue out of a forked child, whose own queues have
+        the same numbers."""
+        self._finalize.detach()
+
+
+def queue_of(loop):
+    """Returns the queue of an event loop. Raises NotImplementedError for a loop
+    that cannot watch descriptors, and RuntimeError if none are left."""
+    queue = _queues.get(loop)
+    if queue is None:
+        queue = _queues[loop] = Queue(loop)
+    return queue
+
+
+def is_here(loop):
+    """Returns true if this thread runs the loop."""
+    return asyncio._get_running_loop() is loop  # pylint: disable=protected-access
+
+
+def _leave_parent():
+    for queue in list(_queues.values()):
+        queue.leave_parent()
+    _queues.clear()
+
+
+os.register_at_fork(after_in_child=_leave_parent)

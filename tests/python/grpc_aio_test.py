@@ -1,0 +1,677 @@
+#!/usr/bin/python3 -B
+"""penstock.grpc.aio: calls, their ends, servers and loops, each over grpcio and
+over the fast way."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import contextvars
+import threading
+import time
+
+import run_pytest
+
+import grpc
+import grpc.aio
+import pytest
+
+import fast_grpc
+import penstock.grpc
+import penstock.grpc.aio
+
+_LIMIT = 20
+
+
+def unary(function):
+    return grpc.unary_unary_rpc_method_handler(function)
+
+
+async def echo(request, context):
+    del context
+    return request
+
+
+class Team:
+    """A server and a channel, over grpcio or over the fast way."""
+
+    def __init__(self, way, stack):
+        self.is_fast = way == "fast"
+        self.module = penstock.grpc.aio if self.is_fast else grpc.aio
+        self._stack = stack
+
+    async def start(self, interceptors=None, client_interceptors=None,
+                    options=None, **handlers):
+        handlers.setdefault("echo", unary(echo))
+        self.server = self.module.server(
+            handlers=[fast_grpc.Handlers(handlers)], interceptors=interceptors,
+            options=options)
+        port = self.server.add_insecure_port("127.0.0.1:0")
+        await self.server.start()
+        self._stack.push_async_callback(self.server.stop, None)
+        self.target = f"127.0.0.1:{port}"
+        return await self.connect(client_interceptors, options)
+
+    async def connect(self, interceptors=None, options=None):
+        channel = await self._stack.enter_async_context(
+            self.module.insecure_channel(self.target, options,
+                                         interceptors=interceptors))
+        if self.is_fast:
+            await fast_grpc.until_fast_aio(channel)
+        return channel
+
+
+@pytest.fixture(params=("grpcio", "fast"), name="play")
+def make_play(request):
+    """Returns a function that runs a coroutine function with a Team."""
+
+    def play(scene):
+        async def run():
+            async with contextlib.AsyncExitStack() as stack:
+                await asyncio.wait_for(scene(Team(request.param, stack)),
+                                       2 * _LIMIT)
+
+        asyncio.run(run())
+
+    return play
+
+
+async def caught(awaitable):
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await awaitable
+    return error.value
+
+
+async def soon(condition):
+    end = time.monotonic() + _LIMIT
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.001)
+
+
+def test_unary_calls(play):
+    async def reply(request, context):
+        metadata = dict(context.invocation_metadata())
+        await context.send_initial_metadata((("first", metadata["key"]),))
+        context.set_trailing_metadata((("last-bin", b"\x00\xff"),))
+        context.set_details("ignored with OK")
+        return request + b"!"
+
+    async def scene(team):
+        channel = await team.start(reply=unary(reply))
+        call = channel.unary_unary("/test/reply")(
+            b"x", metadata=(("key", "value"),), timeout=_LIMIT)
+        assert isinstance(call, grpc.aio.UnaryUnaryCall)
+        assert not call.done()
+        assert 0 < call.time_remaining() <= _LIMIT
+        ended = []
+        call.add_done_callback(ended.append)
+        assert await call == b"x!"
+        assert ended == [call] and call.done() and not call.cancelled()
+        assert await call.code() is grpc.StatusCode.OK
+        assert ("first", "value") in tuple(await call.initial_metadata())
+        assert ("last-bin", b"\x00\xff") in tuple(await call.trailing_metadata())
+        big = bytes(range(256)) * 8192  # 2 MiB
+        assert await channel.unary_unary("/test/echo")(big) == big
+        assert await asyncio.gather(*(
+            channel.unary_unary("/test/echo")(b"%d" % number)
+            for number in range(200))) == [b"%d" % number for number in range(200)]
+
+    play(scene)
+
+
+def test_calls_take_the_fast_way():
+    async def scene():
+        async with contextlib.AsyncExitStack() as stack:
+            team = Team("fast", stack)
+            channel = await team.start()
+            assert await channel.unary_unary("/test/echo")(b"x") == b"x"
+            lines = penstock.grpc.describe_paths()
+            assert fast_grpc.path_of(team.target).startswith(
+                f"to {team.target}: shm")
+            assert any(line.startswith("from 127.0.0.1:") and ": shm" in line
+                       for line in lines)
+            assert type(channel.unary_unary("/test/echo")(
+                b"x")._cython_call).__module__ == "penstock.grpc._aio_call"
+
+    asyncio.run(scene())
+
+
+def test_errors(play):
+    async def fail(request, context):
+        if request == b"raise":
+            raise ValueError("no")
+        if request == b"abort":
+            await context.abort(grpc.StatusCode.NOT_FOUND, "gone",
+                                (("why", "because"),))
+        if request == b"code":
+            context.set_code(grpc.StatusCode.DATA_LOSS)
+            context.set_details("lost")
+        return request
+
+    async def scene(team):
+        channel = await team.start(fail=unary(fail))
+        call = channel.unary_unary("/test/fail")
+        error = await caught(call(b"raise"))
+        assert error.code() is grpc.StatusCode.UNKNOWN
+        assert error.details() == "Unexpected <class 'ValueError'>: no"
+        error = await caught(call(b"abort"))
+        assert error.code() is grpc.StatusCode.NOT_FOUND
+        assert error.details() == "gone"
+        assert ("why", "because") in tuple(error.trailing_metadata())
+        assert "gone" in error.debug_error_string()
+        error = await caught(call(b"code"))
+        assert (error.code(), error.details()) == (grpc.StatusCode.DATA_LOSS,
+                                                   "lost")
+        error = await caught(channel.unary_unary("/test/none")(b""))
+        assert (error.code(), error.details()) == (
+            grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        assert await call(b"fine") == b"fine"
+
+    play(scene)
+
+
+def test_sync_handlers_run_on_threads(play):
+    def slow(request, context):
+        assert threading.current_thread() is not threading.main_thread()
+        context.set_trailing_metadata((("key", "value"),))
+        if request == b"abort":
+            context.abort(grpc.StatusCode.ABORTED, "on a thread")
+        return request
+
+    def numbers(request, context):
+        del context
+        yield from (b"%d" % number for number in range(int(request)))
+
+    async def scene(team):
+        channel = await team.start(
+            slow=unary(slow),
+            numbers=grpc.unary_stream_rpc_method_handler(numbers))
+        call = channel.unary_unary("/test/slow")(b"x")
+        assert await call == b"x"
+        assert ("key", "value") in tuple(await call.trailing_metadata())
+        error = await caught(channel.unary_unary("/test/slow")(b"abort"))
+        assert error.details() == "on a thread"
+        stream = channel.unary_stream("/test/numbers")(b"3")
+        assert [each async for each in stream] == [b"0", b"1", b"2"]
+
+    play(scene)
+
+
+async def add(requests, context):
+    del context
+    total = 0
+    async for request in requests:
+        total += int(request)
+    return b"%d" % total
+
+
+async def double(requests, context):
+    async for request in requests:
+        yield request
+        yield request
+    context.set_trailing_metadata((("key", "value"),))
+
+
+async def turns(requests, context):
+    """Reads and writes by the context."""
+    del requests
+    await context.send_initial_metadata((("key", "value"),))
+    while True:
+        request = await context.read()
+        if request is grpc.aio.EOF:
+            return
+        await context.write(request)
+
+
+_STREAMS = {"add": grpc.stream_unary_rpc_method_handler(add),
+            "double": grpc.stream_stream_rpc_method_handler(double),
+            "turns": grpc.stream_stream_rpc_method_handler(turns)}
+
+
+async def numbers_up_to(count):
+    for number in range(count):
+        await asyncio.sleep(0)
+        yield b"%d" % number
+
+
+def test_streams(play):
+    async def scene(team):
+        channel = await team.start(**_STREAMS)
+        assert await channel.stream_unary("/test/add")(
+            numbers_up_to(100)) == b"4950"
+        assert await channel.stream_unary("/test/add")(
+            iter([b"1", b"2"])) == b"3"
+        writes = channel.stream_unary("/test/add")()
+        await writes.write(b"5")
+        await writes.done_writing()
+        assert await writes == b"5"
+        call = channel.stream_stream("/test/double")(numbers_up_to(50))
+        assert [int(each) async for each in call] == [
+            number for number in range(50) for _ in range(2)]
+        assert await call.code() is grpc.StatusCode.OK
+        assert ("key", "value") in tuple(await call.trailing_metadata())
+        call = channel.stream_stream("/test/turns")()
+        await call.wait_for_connection()
+        assert ("key", "value") in tuple(await call.initial_metadata())
+        for request in (b"1", b"", b"x" * 300000):
+            await call.write(request)
+            assert await call.read() == request
+        assert not call.done()
+        await call.done_writing()
+        assert await call.read() is grpc.aio.EOF
+        assert await call.code() is grpc.StatusCode.OK and call.done()
+
+    play(scene)
+
+
+def test_a_stream_ends_after_its_last_message_was_read(play):
+    async def three(request, context):
+        del request, context
+        for number in range(3):
+            yield b"%d" % number
+
+    async def scene(team):
+        channel = await team.start(
+            three=grpc.unary_stream_rpc_method_handler(three))
+        call = channel.unary_stream("/test/three")(b"")
+        assert await call.read() == b"0"
+        await asyncio.sleep(0.2)
+        assert not call.done()
+        assert [await call.read(), await call.read()] == [b"1", b"2"]
+        assert await call.read() is grpc.aio.EOF
+        assert call.done()
+
+    play(scene)
+
+
+def test_a_fast_writer_waits_for_the_reader(play):
+    written = []
+
+    async def much(request, context):
+        del request
+        for number in range(100):
+            await context.write(b"x" * 1000000)
+            written.append(number)
+
+    async def scene(team):
+        written.clear()
+        channel = await team.start(
+            much=grpc.unary_stream_rpc_method_handler(much))
+        call = channel.unary_stream("/test/much")(b"")
+        assert len(await call.read()) == 1000000
+        await asyncio.sleep(0.3)
+        assert len(written) < 50
+        for _ in range(99):
+            assert len(await call.read()) == 1000000
+        assert await call.read() is grpc.aio.EOF
+
+    play(scene)
+
+
+def test_cancellations_reach_the_handler(play):
+    begun, ended = [], []
+
+    async def wait(request, context):
+        del request
+        begun.append(1)
+        context.add_done_callback(ended.append)
+        try:
+            await asyncio.sleep(2 * _LIMIT)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    async def scene(team):
+        begun.clear(), ended.clear()
+        channel = await team.start(wait=unary(wait))
+        call = channel.unary_unary("/test/wait")(b"")
+        await soon(lambda: begun)
+        assert call.cancel() and call.cancelled() and not call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert await call.code() is grpc.StatusCode.CANCELLED
+        await soon(lambda: len(ended) == 2)
+        assert ended[0] == "cancelled"
+
+        # A cancelled task cancels its call.
+        begun.clear(), ended.clear()
+
+        async def waiting():
+            await channel.unary_unary("/test/wait")(b"")
+
+        task = asyncio.create_task(waiting())
+        await soon(lambda: begun)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await soon(lambda: len(ended) == 2)
+
+        # A call is cancelled before it begins.
+        call = channel.unary_unary("/test/echo")(b"")
+        assert call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    play(scene)
+
+
+def test_a_stream_is_cancelled(play):
+    ended = []
+
+    async def endless(request, context):
+        del context
+        try:
+            while True:
+                yield request
+                await asyncio.sleep(0.001)
+        finally:
+            ended.append(1)
+
+    async def scene(team):
+        ended.clear()
+        channel = await team.start(
+            endless=grpc.unary_stream_rpc_method_handler(endless))
+        call = channel.unary_stream("/test/endless")(b"x")
+        with pytest.raises(asyncio.CancelledError):
+            async for _ in call:
+                call.cancel()
+        assert await call.code() is grpc.StatusCode.CANCELLED
+        await soon(lambda: ended)
+
+    play(scene)
+
+
+def test_deadlines(play):
+    remaining, ended = [], []
+
+    async def wait(request, context):
+        del request
+        remaining.append(context.time_remaining())
+        try:
+            await asyncio.sleep(2 * _LIMIT)
+        finally:
+            ended.append(1)
+
+    async def scene(team):
+        remaining.clear(), ended.clear()
+        channel = await team.start(
+            wait=unary(wait),
+            waits=grpc.unary_stream_rpc_method_handler(wait))
+        error = await caught(channel.unary_unary("/test/wait")(b"", timeout=0.2))
+        assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert 0 < remaining[0] <= 0.2
+        call = channel.unary_stream("/test/waits")(b"", timeout=0.2)
+        error = await caught(call.read())
+        assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        await soon(lambda: len(ended) == 2)
+        error = await caught(channel.unary_unary("/test/echo")(b"", timeout=-1))
+        assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+    play(scene)
+
+
+def test_interceptors(play):
+    class Adds(grpc.aio.UnaryUnaryClientInterceptor):
+        async def intercept_unary_unary(self, continuation, details, request):
+            if request == b"answered here":
+                return b"here"
+            metadata = grpc.aio.Metadata(*(details.metadata or ()))
+            metadata.add("added", "yes")
+            call = await continuation(details._replace(metadata=metadata),
+                                      request + b"+")
+            assert await call.code() is grpc.StatusCode.OK
+            return call
+
+    class Sees(grpc.aio.ServerInterceptor):
+        async def intercept_service(self, continuation, details):
+            methods.append(details.method)
+            if ("added", "yes") not in details.invocation_metadata:
+                async def refuse(request, context):
+                    await context.abort(grpc.StatusCode.PERMISSION_DENIED, "no")
+                return unary(refuse)
+            return await continuation(details)
+
+    methods = []
+
+    async def scene(team):
+        methods.clear()
+        channel = await team.start(interceptors=[Sees()],
+                                   client_interceptors=[Adds()])
+        call = channel.unary_unary("/test/echo")
+        assert await call(b"x") == b"x+"
+        assert await call(b"answered here") == b"here"
+        other = await team.connect()
+        error = await caught(other.unary_unary("/test/echo")(b""))
+        assert error.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert methods == ["/test/echo"] * 2
+
+    play(scene)
+
+
+def test_variables_of_the_context(play):
+    variable = contextvars.ContextVar("variable", default="unset")
+
+    async def read(request, context):
+        del request, context
+        value = variable.get()
+        variable.set("changed by a handler")
+        return value.encode()
+
+    async def scene(team):
+        variable.set("set before the start")
+        channel = await team.start(read=unary(read))
+        for _ in range(2):
+            assert await channel.unary_unary("/test/read")(
+                b"") == b"set before the start"
+
+    play(scene)
+
+
+def test_a_stop_lets_calls_end(play):
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(request, context):
+        del context
+        begun.set()
+        await go.wait()
+        return request
+
+    async def scene(team):
+        begun.clear(), go.clear()
+        channel = await team.start(wait=unary(wait))
+        call = channel.unary_unary("/test/wait")(b"x")
+        await begun.wait()
+        stop = asyncio.create_task(team.server.stop(_LIMIT))
+        await asyncio.sleep(0.1)
+        assert not stop.done()
+        error = await caught(channel.unary_unary("/test/echo")(b"", timeout=1))
+        assert error.code() in (grpc.StatusCode.UNAVAILABLE,
+                                grpc.StatusCode.DEADLINE_EXCEEDED)
+        go.set()
+        assert await call == b"x"
+        await stop
+        assert not await team.server.wait_for_termination(1)
+
+    play(scene)
+
+
+def test_a_stop_ends_calls_that_take_long(play):
+    ended = []
+
+    async def wait(request, context):
+        del request, context
+        try:
+            await asyncio.sleep(2 * _LIMIT)
+        finally:
+            ended.append(1)
+
+    async def scene(team):
+        ended.clear()
+        channel = await team.start(wait=unary(wait))
+        call = channel.unary_unary("/test/wait")(b"x")
+        await asyncio.sleep(0.1)
+        await team.server.stop(0.1)
+        error = await caught(call)
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        await soon(lambda: ended)
+
+    play(scene)
+
+
+def test_a_declined_stream_begins_again_with_its_requests():
+    async def scene():
+        async with contextlib.AsyncExitStack() as stack:
+            team = Team("fast", stack)
+            channel = await team.start(**_STREAMS)
+            # Only the fast way's part of the server stops.
+            team.server._plane.drain()
+            call = channel.stream_stream("/test/double")(numbers_up_to(20))
+            assert len([each async for each in call]) == 40
+            assert fast_grpc.path_of(team.target).endswith(
+                "grpcio: the server is stopping")
+
+    asyncio.run(scene())
+
+
+def test_a_declined_call_begins_again():
+    async def scene():
+        async with contextlib.AsyncExitStack() as stack:
+            team = Team("fast", stack)
+            channel = await team.start()
+            team.server._plane.drain()
+            call = channel.unary_unary("/test/echo")(b"x")
+            ended = []
+            call.add_done_callback(ended.append)
+            assert await call == b"x" and ended == [call]
+            assert await call.code() is grpc.StatusCode.OK
+
+    asyncio.run(scene())
+
+
+def test_two_loops_in_two_threads(play):
+    """Each thread has its own loop, server and channel."""
+    failures = []
+
+    def thread():
+        async def scene(team):
+            channel = await team.start(**_STREAMS)
+            for number in range(100):
+                request = b"%d" % number
+                assert await channel.unary_unary("/test/echo")(
+                    request) == request
+            call = channel.stream_stream("/test/double")(numbers_up_to(50))
+            assert len([each async for each in call]) == 100
+
+        try:
+            play(scene)
+        except BaseException as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    threads = [threading.Thread(target=thread) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("has_aio_server", (False, True))
+def test_with_a_peer_without_asyncio(has_aio_server):
+    def sync_echo(request, context):
+        del context
+        return request
+
+    async def from_aio():
+        with fast_grpc.serving(penstock.grpc, [fast_grpc.Handlers(
+                {"echo": sync_echo})]) as target:
+            async with penstock.grpc.aio.insecure_channel(target) as channel:
+                await fast_grpc.until_fast_aio(channel)
+                assert await channel.unary_unary("/test/echo")(b"x") == b"x"
+
+    async def to_aio():
+        async with contextlib.AsyncExitStack() as stack:
+            team = Team("fast", stack)
+            await team.start(**_STREAMS)
+
+            def call():
+                with penstock.grpc.insecure_channel(team.target) as channel:
+                    fast_grpc.until_fast(channel)
+                    assert channel.unary_unary("/test/echo")(b"x") == b"x"
+                    return list(channel.stream_stream("/test/double")(
+                        iter([b"1", b"2"])))
+
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                assert await asyncio.get_running_loop().run_in_executor(
+                    pool, call) == [b"1", b"1", b"2", b"2"]
+
+    asyncio.run(to_aio() if has_aio_server else from_aio())
+
+
+def test_limits_of_messages(play):
+    async def scene(team):
+        channel = await team.start(options=(
+            ("grpc.max_receive_message_length", 1000),
+            ("grpc.max_send_message_length", 2000)))
+        call = channel.unary_unary("/test/echo")
+        for size, text in ((1500, "1500 vs. 1000"), (2500, "2500 vs. 2000")):
+            error = await caught(call(b"x" * size))
+            assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert text in error.details()
+        assert len(await call(b"x" * 1000)) == 1000
+
+    play(scene)
+
+
+def test_a_closed_channel(play):
+    async def scene(team):
+        channel = await team.start()
+        call = channel.unary_unary("/test/echo")
+        await channel.close()
+        with pytest.raises(grpc.aio.UsageError):
+            await call(b"x")
+
+    play(scene)
+
+
+def test_a_dropped_server_loses_its_calls():
+    async def scene():
+        async with contextlib.AsyncExitStack() as stack:
+            team = Team("fast", stack)
+            channel = await team.start(**_STREAMS)
+            call = channel.stream_stream("/test/turns")()
+            await call.write(b"x")
+            assert await call.read() == b"x"
+            team.server._plane._port.close()  # as if the server had died
+            error = await caught(call.read())
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
+            assert await channel.unary_unary("/test/echo")(b"y") == b"y"
+
+    asyncio.run(scene())
+
+
+def test_a_hostile_client_ends_its_own_call_only():
+    async def scene():
+        async with contextlib.AsyncExitStack() as stack:
+            team = Team("fast", stack)
+            channel = await team.start(**_STREAMS)
+            async with grpc.aio.insecure_channel(team.target) as stock:
+                port, token, _, _ = penstock.grpc._wire.decode_offer(
+                    await stock.unary_unary("/penstock.Rpc/Offer")(b""))
+            client = penstock._rpc.Client(f"127.0.0.1:{port}", token, -1)
+            for method, head in ((b"/test/\xff", b"\x01"), ("/test/echo", b""),
+                                 ("/test/double", b"\x02"),
+                                 ("/test/echo", b"\x01\xff")):
+                for call in (client.start(method, head, b"", 20.0),
+                             client.open(method, head, 20.0, False)):
+                    await soon(call.is_done)
+                    code, _, answer, *_ = call.outcome()
+                    assert code == 0
+                    assert penstock.grpc._wire.decode_response(answer).code == 13
+            client.close()
+            assert await channel.unary_unary("/test/echo")(b"x") == b"x"
+
+    asyncio.run(scene())
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)
