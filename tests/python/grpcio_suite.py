@@ -4,9 +4,9 @@ outcomes. tools/grpcio_tests starts this program.
 
     grpcio_suite.py TESTS PACKAGES [FILE...]
 
-TESTS is the folder that has grpcio's folder `tests`, and the generated modules
-of its protos. PACKAGES has the package penstock. FILEs, below `tests`, replace
-all files. Each file runs twice, in processes of its own. Prints a line for each
+TESTS is the folder that has grpcio's folders `tests` and `tests_aio`, and the
+generated modules of their protos. PACKAGES has the package penstock. FILEs, such
+as tests/unit/_rpc_part_1_test.py, replace all files. Each file runs twice, in processes of its own. Prints a line for each
 file, and for each test that does not pass over both. Exits with 1 if a test
 passes over grpcio only, unless the difference is documented.
 """
@@ -21,8 +21,8 @@ import tempfile
 import xml.etree.ElementTree
 
 # These folders test no calls of channels and servers.
-_OTHERS = {"_cython", "_sanity", "admin", "beta", "csds", "fork", "foundation",
-           "http2", "protoc_plugin", "qps", "stress", "testing"}
+_OTHERS = {"_cython", "_sanity", "admin", "benchmark", "beta", "csds", "fork",
+           "foundation", "http2", "protoc_plugin", "qps", "stress", "testing"}
 # Differences that docs/python_grpc.md states, by classes of tests.
 _DOCUMENTED = {"ChannelzServicerTest": "channelz counts grpcio's calls only"}
 # How long a file may run, in seconds.
@@ -34,9 +34,10 @@ _MISSING = Result("missing", 0)
 
 def files(tests):
     """Returns the files of tests."""
-    root = pathlib.Path(tests, "tests")
-    return sorted(path.relative_to(root) for path in root.rglob("*_test.py")
-                  if not _OTHERS & set(path.relative_to(root).parts))
+    return sorted(path.relative_to(tests)
+                  for root in ("tests", "tests_aio")
+                  for path in pathlib.Path(tests, root).rglob("*_test.py")
+                  if not _OTHERS & set(path.relative_to(tests).parts))
 
 
 def outcome_of(case):
@@ -64,7 +65,7 @@ def run(tests, packages, file, way):
         report = os.path.join(work, "report.xml")
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p",
                    "no:cacheprovider", f"--junitxml={report}",
-                   "--rootdir", str(tests), str(pathlib.Path("tests", file))]
+                   "--rootdir", str(tests), str(file)]
         path = [str(tests)]
         if way == "fast":
             # Each process of Python's imports this as it starts.
@@ -73,7 +74,7 @@ def run(tests, packages, file, way):
             path = [work, *path, str(packages), str(pathlib.Path(
                 __file__).resolve().parent)]
             command += ["-p", "grpcio_way"]
-        log = tests / "logs" / f"{file.stem}.{way}"
+        log = tests / "logs" / f"{'.'.join(file.with_suffix('').parts)}.{way}"
         log.parent.mkdir(exist_ok=True)
         try:
             with log.open("w") as output:

@@ -7,11 +7,12 @@ tests end before. Therefore each call waits here until the channel has its fast
 way, or has decided to stay with grpcio. Counts the calls over the fast way.
 """
 
+import asyncio
 import time
 
 import penstock.grpc
 from penstock import _rpc
-from penstock.grpc import _fast_channel
+from penstock.grpc import _aio_call, _aio_channel, _fast_channel
 
 # How long a call waits for the fast way, in seconds.
 _LIMIT = 5.0
@@ -37,12 +38,49 @@ def _wait_in(way):
         end = time.monotonic() + _LIMIT
         while True:
             client = look(self)
-            if client is not None or time.monotonic() > end or not (
-                    self._is_asking or self._candidate):
+            if client is not None or time.monotonic() > end or (
+                    not _is_deciding(self)):
                 return client
             time.sleep(0.001)
 
     way.look = patient
+
+
+def _is_deciding(way):
+    return way._is_asking or way._candidate
+
+
+async def _awaited_client(way):
+    end = time.monotonic() + _LIMIT
+    while True:
+        client = _look(way)
+        if client is not None or time.monotonic() > end or (
+                not _is_deciding(way)):
+            return client
+        await asyncio.sleep(0.001)
+
+
+def _begin_later(core, method, deadline, credentials, *others):
+    arguments = (method, deadline, credentials, *others)
+    if credentials is None and not core._is_closing and (
+            method != _aio_channel._OFFER):
+        return _aio_call.Call(core, None, arguments)
+    return core.real.call(*arguments)
+
+
+def _wait_before(name):
+    real = getattr(_aio_call.Call, name)
+
+    async def patient(self, *args):
+        if self._status is None:
+            self._client = await _awaited_client(self._channel.way)
+        return await real(self, *args)
+
+    setattr(_aio_call.Call, name, patient)
+
+
+def _begin_if_fast(self, *args):
+    return self._client and _begin(self, *args)
 
 
 def pytest_runtest_setup(item):
@@ -54,6 +92,12 @@ def pytest_runtest_teardown(item):
 
 
 penstock.grpc.install()
+_look = _fast_channel.Way.look
 _wait_in(_fast_channel.Way)
+_aio_channel.CoreChannel.call = _begin_later
+_begin, _aio_call.Call._begin = _aio_call.Call._begin, _begin_if_fast
+for _name in ("unary_unary", "initiate_unary_stream", "stream_unary",
+              "initiate_stream_stream"):
+    _wait_before(_name)
 for _name in ("call", "start", "open"):
     _count(_rpc.Client, _name)
