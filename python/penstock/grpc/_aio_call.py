@@ -10,7 +10,7 @@ import time
 
 from grpc._cython import cygrpc
 
-from . import _calls, _wire
+from . import _calls, _loops, _wire
 
 # Limits the bytes of requests that a stream keeps to begin again.
 _MAX_KEPT_BYTES = 4 * 1024 * 1024
@@ -50,6 +50,7 @@ class Call:
         self._is_watched = False  # _on_change() will run
         self._is_declined = False
         self._kept = _Kept()
+        self._turns = _loops.Turns()
 
     # The outcome.
 
@@ -318,6 +319,9 @@ class Call:
                                        *context)
 
     async def receive_serialized_message(self):
+        await self._turns.take()
+        if self._is_real():
+            return await self.receive_serialized_message()
         while True:
             message = self._handle.try_read()
             if message is None:  # perhaps declined
@@ -337,6 +341,9 @@ class Call:
             self._handle.end(8, _calls.too_large("CLIENT", message, limit))
             await self.status()
             return
+        await self._turns.take()
+        if self._is_real():
+            return await self.send_serialized_message(message)
         self._kept.add(message)
         while True:
             written = self._handle.try_write(message, False)

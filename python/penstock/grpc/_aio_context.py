@@ -12,7 +12,7 @@ import grpc.aio
 from grpc._cython import cygrpc
 
 from .. import _rpc
-from . import _calls, _context, _wire
+from . import _calls, _context, _loops, _wire
 
 _ABORTED = "Locally aborted."
 _FINISHED = "RPC already finished."
@@ -66,6 +66,7 @@ class Context(grpc.aio.ServicerContext):
         self._details = ""
         self._waiters = []
         self._is_watched = False
+        self._turns = _loops.Turns()
         self.callbacks = []
         self.handler = None
         self.abort_error = None
@@ -139,6 +140,7 @@ class Context(grpc.aio.ServicerContext):
         """Returns the next request's bytes, or None after the last one."""
         if not self.is_stream:
             return self._received.message()
+        await self._turns.take()
         while True:
             message = self._received.try_read()
             if message is not Ellipsis:
@@ -157,6 +159,7 @@ class Context(grpc.aio.ServicerContext):
         return message if deserializer is None else deserializer(message)
 
     async def write(self, message):
+        await self._turns.take()
         self.raise_for_termination()
         message = serialized(message, self.handler.response_serializer)
         if len(message) > self._max_send_bytes:
