@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -43,6 +44,10 @@ class Exchange {
   // Returns this rank's pool, whose bytes lie where peers can read them.
   uint8_t* pool() { return members_.own->pool(); }
   size_t pool_bytes() const { return members_.own->sizes().pool_bytes; }
+  // Returns an object that keeps this rank's pool mapped.
+  std::shared_ptr<const void> pool_memory() const {
+    return members_.own->memory();
+  }
   // Returns the place of `bytes` at `data`: 1 more than the offset in this
   // rank's pool, or 0 if the bytes are not all there.
   uint64_t PlaceOf(const void* data, size_t bytes) const;

@@ -20,11 +20,11 @@
 #include "collectives/host/exchange.h"
 #include "collectives/host/mail.h"
 #include "collectives/host/meeting.h"
+#include "collectives/host/pool.h"
 #include "collectives/letter.h"
 #include "collectives/reduction/reduction.h"
 #include "tensor_service/dtype.h"
 #include "transport/base/mutex.h"
-#include "transport/memory/range_allocator.h"
 #include "transport/progress/spin_policy.h"
 
 namespace penstock::collectives {
@@ -44,33 +44,6 @@ struct HostGroupOptions {
   progress::PollingMode polling = progress::PollingMode::kAdaptive;
 };
 
-// Memory of a rank's pool. Must be destroyed before its group.
-class PoolMemory {
- public:
-  // The allocator of a group, which outlives this object.
-  struct Pool {
-    explicit Pool(uint64_t bytes) : ranges(bytes) {}
-    base::Mutex mu;
-    memory::RangeAllocator ranges ABSL_GUARDED_BY(mu);
-  };
-
-  PoolMemory(Pool* pool, uint64_t offset, uint64_t size, uint8_t* data)
-      : pool_(pool), offset_(offset), size_(size), data_(data) {}
-  PoolMemory(const PoolMemory&) = delete;
-  PoolMemory& operator=(const PoolMemory&) = delete;
-  ~PoolMemory();
-
-  // Returns the address, which is aligned to 64 bytes.
-  void* data() const { return data_; }
-  uint64_t size() const { return size_; }
-
- private:
-  Pool* const pool_;
-  const uint64_t offset_;
-  const uint64_t size_;
-  uint8_t* const data_;
-};
-
 // Processes of one user on one host. Each rank reads the memory of the others,
 // and writes only its own. Reductions are in the order of the ranks.
 class HostGroup final : public Group {
@@ -82,11 +55,14 @@ class HostGroup final : public Group {
   static absl::StatusOr<std::unique_ptr<HostGroup>> Join(
       absl::string_view invitation, int rank, const HostGroupOptions& options);
 
-  // Allocates memory that peers can read, aligned to 64 bytes. An AllReduce()
-  // in place or a Broadcast() of large buffers copies nothing into slots, if
-  // all ranks' buffers lie in such memory. Returns RESOURCE_EXHAUSTED if the
-  // pool has no such range. Any thread may call this.
-  absl::StatusOr<std::unique_ptr<PoolMemory>> Allocate(uint64_t bytes);
+  // Allocates memory of pool().
+  absl::StatusOr<std::unique_ptr<PoolMemory>> Allocate(uint64_t bytes) {
+    return pool_->Allocate(bytes);
+  }
+  // Returns this rank's memory that peers can read. An AllReduce() in place or
+  // a Broadcast() of large buffers copies nothing into slots, if all ranks'
+  // buffers lie in such memory.
+  const std::shared_ptr<Pool>& pool() const { return pool_; }
 
   int rank() const override { return exchange_.rank(); }
   int ranks() const override { return exchange_.ranks(); }
@@ -114,7 +90,8 @@ class HostGroup final : public Group {
   HostGroup(Members members, const HostGroupOptions& options)
       : exchange_(std::move(members), options.polling, options.timeout),
         mail_(exchange_.members(), exchange_.watch(), options.polling),
-        pool_(options.pool_bytes) {}
+        pool_(std::make_shared<Pool>(exchange_.pool(), options.pool_bytes,
+                                     exchange_.pool_memory())) {}
 
   absl::Status Run(const Call& call, const void* in, void* out) override;
   absl::Status SendLetter(const Letter& letter, const void* data) override;
@@ -157,7 +134,7 @@ class HostGroup final : public Group {
   base::Mutex mu_;
   Exchange exchange_;  // guarded by mu_, except for Abort() and constants
   Mail mail_;
-  PoolMemory::Pool pool_;
+  const std::shared_ptr<Pool> pool_;
 };
 
 }  // namespace penstock::collectives

@@ -2,11 +2,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "collectives/call.h"
@@ -16,7 +13,6 @@
 #include "collectives/host/meeting.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/blocks.h"
-#include "transport/base/mutex.h"
 
 namespace penstock::collectives {
 
@@ -62,24 +58,6 @@ absl::optional<absl::Status> HostGroup::BroadcastFromPool(const Call& call,
   if (from == nullptr) return absl::nullopt;
   if (rank() != call.root) Copy(from, data, bytes);
   return exchange_.Meet(words);
-}
-
-PoolMemory::~PoolMemory() {
-  base::MutexLock lock(&pool_->mu);
-  pool_->ranges.Free(offset_, size_);
-}
-
-absl::StatusOr<std::unique_ptr<PoolMemory>> HostGroup::Allocate(
-    uint64_t bytes) {
-  base::MutexLock lock(&pool_.mu);
-  const auto offset = pool_.ranges.Allocate(bytes);
-  if (!offset.has_value()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no ", bytes, " contiguous bytes are free in the pool of ",
-                     pool_.ranges.capacity(), " bytes"));
-  }
-  return std::make_unique<PoolMemory>(&pool_, *offset, bytes,
-                                      exchange_.pool() + *offset);
 }
 
 }  // namespace penstock::collectives

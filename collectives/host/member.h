@@ -51,6 +51,8 @@ class OwnMember {
     return shared_->segment.data() + sizes_.mail_at(peer) + kMailWordsBytes;
   }
   const SegmentSizes& sizes() const { return sizes_; }
+  // Returns an object that keeps the segment mapped.
+  std::shared_ptr<const void> memory() const { return shared_; }
 
   // Return the descriptors to pass to peers.
   int memory_fd() const { return shared_->segment.fd(); }
