@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,13 +15,16 @@
 #include "absl/time/time.h"
 #include "collectives/group.h"
 #include "collectives/host/group.h"
+#include "collectives/host/pool.h"
 #include "frameworks/torch/engine.h"
 #include "frameworks/torch/errors.h"
 #include "frameworks/torch/place.h"
+#include "frameworks/torch/pool_allocator.h"
 #include "frameworks/torch/rendezvous.h"
 #include "frameworks/torch/store_board.h"
 #include "frameworks/torch/torch_headers.h"
 #include "frameworks/torch/work.h"
+#include "transport/base/mutex.h"
 
 namespace penstock {
 namespace pytorch {
@@ -34,10 +38,13 @@ std::unique_ptr<Engine> Form(const c10::intrusive_ptr<c10d::Store>& store,
   if (options.timeout.count() > 0) {
     ours.timeout = absl::FromChrono(options.timeout);
   }
+  ours.pool_bytes = PoolAllocator::TakeRequest();
   StoreBoard board(store);
   const absl::StatusOr<Place> place = PlaceOfProcess(board.Host());
   auto formed = place.ok() ? FormGroup(&board, *place, rank, ours)
                            : absl::StatusOr<FormedGroup>(place.status());
+  const std::shared_ptr<collectives::Pool> pool =
+      formed.ok() ? formed->pool : nullptr;
   auto engine = formed.ok()
                     ? Engine::Start(*std::move(formed))
                     : absl::StatusOr<std::unique_ptr<Engine>>(formed.status());
@@ -45,7 +52,16 @@ std::unique_ptr<Engine> Form(const c10::intrusive_ptr<c10d::Store>& store,
     std::rethrow_exception(
         ErrorOf("penstock cannot form the group", engine.status()));
   }
+  if (pool != nullptr) PoolAllocator::Use(pool);
   return *std::move(engine);
+}
+
+bool IsFormedLater(const c10d::Backend::Options& options) {
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  return options.enable_reconfigure;
+#else
+  return false;
+#endif
 }
 
 }  // namespace
@@ -54,7 +70,12 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                  int size, const c10::intrusive_ptr<Options>& options)
     : c10d::Backend(rank, size),
       options_(options),
-      engine_(Form(store, rank, size, *options)) {
+      store_host_(StoreBoard(store).Host()) {
+  if (!IsFormedLater(*options)) {
+    std::shared_ptr<Engine> engine = Form(store, rank, size, *options);
+    base::MutexLock lock(&mu_);
+    engine_ = std::move(engine);
+  }
   init();
 }
 
@@ -70,14 +91,33 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(
       static_cast<int>(ranks.size()), options ? options : options_->clone());
 }
 
-void Backend::CheckOwner(const char* title) const {
-  TORCH_CHECK(!engine_->forked(), title,
-              ": the child of a fork must not use its parent's group");
+std::shared_ptr<Engine> Backend::engine() const {
+  base::MutexLock lock(&mu_);
+  return engine_;
 }
 
-void Backend::RunOnGroup(Operation* operation, const char* title,
-                         const Run& run) {
-  const std::shared_ptr<collectives::Group> group = engine_->group();
+std::shared_ptr<Engine> Backend::CheckEngine(const char* title) const {
+  std::shared_ptr<Engine> engine = this->engine();
+  TORCH_CHECK(engine != nullptr, title,
+              ": the group is not formed, call reconfigure() first");
+  TORCH_CHECK(!engine->forked(), title,
+              ": the child of a fork must not use its parent's group");
+  return engine;
+}
+
+void Backend::abort() {
+  const std::shared_ptr<Engine> engine = this->engine();
+  if (engine != nullptr) engine->Abort();
+}
+
+void Backend::shutdown() {
+  const std::shared_ptr<Engine> engine = this->engine();
+  if (engine != nullptr) engine->Close();
+}
+
+void Backend::RunOnGroup(Engine* engine, Operation* operation,
+                         const char* title, const Run& run) {
+  const std::shared_ptr<collectives::Group> group = engine->group();
   if (group == nullptr) {
     operation->Finish(ErrorOf(
         title, absl::FailedPreconditionError("the group was shut down")));
@@ -96,28 +136,31 @@ void Backend::RunOnGroup(Operation* operation, const char* title,
   operation->Finish(error);
 }
 
-void Backend::CallBack(const c10::intrusive_ptr<Operation>& operation) {
-  if (!operation->has_future()) return;
-  engine_->workers()->Run([operation] { operation->CompleteFuture(); });
+std::function<void()> Backend::CallBack(
+    Engine* engine, const c10::intrusive_ptr<Operation>& operation) {
+  if (!operation->has_future()) return nullptr;
+  std::function<void()> complete = [operation] { operation->CompleteFuture(); };
+  return engine->workers()->TryRun(complete) ? nullptr : complete;
 }
 
 Backend::Work Backend::Start(c10d::OpType type, const char* title, bool async,
                              const Tensors& inputs, Tensors outputs, Run run) {
-  CheckOwner(title);
+  const std::shared_ptr<Engine> engine = CheckEngine(title);
   Operation::Description description{type, title};
   description.sequence = ++sequence_;
   description.timeout = options_->timeout;
-  auto operation = c10::make_intrusive<Operation>(getRank(), description,
-                                                  inputs, std::move(outputs),
-                                                  engine_->collectives());
+  auto operation =
+      c10::make_intrusive<Operation>(getRank(), description, inputs,
+                                     std::move(outputs), engine->collectives());
   if (async) {
-    engine_->collectives()->Add([this, operation, title, run = std::move(run)] {
-      RunOnGroup(operation.get(), title, run);
-      CallBack(operation);
-    });
+    engine->collectives()->AddWithSequel(
+        [engine = engine.get(), operation, title, run = std::move(run)] {
+          RunOnGroup(engine, operation.get(), title, run);
+          return CallBack(engine, operation);
+        });
   } else {
-    engine_->collectives()->RunHere(
-        [&] { RunOnGroup(operation.get(), title, run); });
+    engine->collectives()->RunHere(
+        [&] { RunOnGroup(engine.get(), operation.get(), title, run); });
   }
   return operation;
 }

@@ -10,12 +10,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "collectives/group.h"
+#include "collectives/net/listener.h"
 #include "frameworks/torch/engine.h"
 #include "frameworks/torch/mailbox.h"
 #include "frameworks/torch/torch_headers.h"
 #include "frameworks/torch/work.h"
+#include "transport/base/mutex.h"
 
 namespace penstock {
 namespace pytorch {
@@ -36,6 +40,7 @@ class Backend final : public c10d::Backend {
 
   // Meets the other ranks through the store. Throws if they cannot form a
   // group.
+  // If the options say so, leaves that to reconfigure().
   Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
           const c10::intrusive_ptr<Options>& options);
   ~Backend() override;
@@ -43,8 +48,17 @@ class Backend final : public c10d::Backend {
   const std::string getBackendName() const override { return "penstock"; }
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
-  void abort() override { engine_->Abort(); }
-  void shutdown() override { engine_->Close(); }
+  void abort() override;
+  void shutdown() override;
+
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  bool supportsReconfigure() const override { return true; }
+  // Returns the address of this rank, with a secret, for one reconfigure().
+  c10d::ReconfigureHandle get_reconfigure_handle() const override;
+  // Aborts the present group, and forms one of the ranks with these handles,
+  // which all call this. Blocks. The Work has ended, perhaps with an error.
+  Work reconfigure(const c10d::ReconfigureOptions& options) override;
+#endif
 
   bool supportsSplitting() const override { return true; }
   c10::intrusive_ptr<c10d::Backend> split(
@@ -111,23 +125,41 @@ class Backend final : public c10d::Backend {
   // if `async`.
   Work Start(c10d::OpType type, const char* title, bool async,
              const Tensors& inputs, Tensors outputs, Run run);
-  // Runs the callbacks of a finished operation, on a thread that may wait.
-  void CallBack(const c10::intrusive_ptr<Operation>& operation);
-  void RunOnGroup(Operation* operation, const char* title, const Run& run);
+  // Runs the callbacks of a finished operation, on a thread that may wait. If
+  // no thread starts, returns a function that runs them.
+  static std::function<void()> CallBack(
+      Engine* engine, const c10::intrusive_ptr<Operation>& operation);
+  static void RunOnGroup(Engine* engine, Operation* operation,
+                         const char* title, const Run& run);
 
   c10::intrusive_ptr<Operation> MakeMessage(c10d::OpType type,
                                             const char* title,
                                             const Tensors& tensors);
   // Returns a function that ends the operation.
-  Mailbox::Done EndOf(const c10::intrusive_ptr<Operation>& operation,
-                      const char* title, std::function<void()> received);
+  static Mailbox::Done EndOf(Engine* engine,
+                             const c10::intrusive_ptr<Operation>& operation,
+                             const char* title, std::function<void()> received);
   Work Receive(c10d::OpType type, const char* title, const Tensors& tensors,
                int from, int tag);
-  void CheckOwner(const char* title) const;
+  // Returns the engine. Throws if reconfigure() has formed no group, and in the
+  // child of a fork.
+  std::shared_ptr<Engine> CheckEngine(const char* title) const;
+  std::shared_ptr<Engine> engine() const;
+
+  // Ends the present group, and forms that of reconfigure().
+  absl::Status FormAnew(const std::vector<std::string>& handles,
+                        absl::Duration timeout);
 
   const c10::intrusive_ptr<Options> options_;
+  const std::string store_host_;
   std::atomic<uint64_t> sequence_{0};
-  const std::unique_ptr<Engine> engine_;
+  mutable base::Mutex mu_;
+  // Null before reconfigure(), and after it has failed. Tasks of an engine use
+  // it without owning it, because its destructor waits for them.
+  std::shared_ptr<Engine> engine_ ABSL_GUARDED_BY(mu_);
+  // The port for the next reconfigure().
+  mutable std::unique_ptr<collectives::Listener> listener_ ABSL_GUARDED_BY(mu_);
+  mutable std::string listener_host_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace pytorch

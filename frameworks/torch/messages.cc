@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "frameworks/torch/backend.h"
+#include "frameworks/torch/engine.h"
 #include "frameworks/torch/errors.h"
 #include "frameworks/torch/mailbox.h"
 #include "frameworks/torch/tensors.h"
@@ -43,17 +44,17 @@ std::exception_ptr ErrorIn(const std::function<void()>& function) {
 c10::intrusive_ptr<Operation> Backend::MakeMessage(OpType type,
                                                    const char* title,
                                                    const Tensors& tensors) {
-  CheckOwner(title);
   Operation::Description description{type, title};
   description.timeout = options_->timeout;
   return c10::make_intrusive<Operation>(getRank(), description, tensors,
                                         tensors, nullptr);
 }
 
-Mailbox::Done Backend::EndOf(const c10::intrusive_ptr<Operation>& operation,
+Mailbox::Done Backend::EndOf(Engine* engine,
+                             const c10::intrusive_ptr<Operation>& operation,
                              const char* title,
                              std::function<void()> received) {
-  return [this, operation, title, received = std::move(received)](
+  return [engine, operation, title, received = std::move(received)](
              const absl::Status& status, int source) {
     std::exception_ptr error;
     if (!status.ok()) {
@@ -63,32 +64,35 @@ Mailbox::Done Backend::EndOf(const c10::intrusive_ptr<Operation>& operation,
     }
     operation->set_source(source);
     operation->Finish(error);
-    CallBack(operation);
+    const std::function<void()> complete = CallBack(engine, operation);
+    if (complete != nullptr) complete();
   };
 }
 
 Backend::Work Backend::send(Tensors& tensors, int to, int tag) {
   static constexpr char kTitle[] = "penstock:send";
+  const std::shared_ptr<Engine> engine = CheckEngine(kTitle);
   const auto held = std::make_shared<Held>(OnlyTensor("send", tensors));
   auto operation = MakeMessage(OpType::SEND, kTitle, tensors);
   memory::Bytes bytes;
   bytes.data = static_cast<const uint8_t*>(held->packed.data());
   bytes.size = held->packed.tensor().nbytes();
   bytes.owner = held;
-  engine_->mailbox()->Send(to, static_cast<uint32_t>(tag), std::move(bytes),
-                           EndOf(operation, kTitle, nullptr));
+  engine->mailbox()->Send(to, static_cast<uint32_t>(tag), std::move(bytes),
+                          EndOf(engine.get(), operation, kTitle, nullptr));
   return operation;
 }
 
 Backend::Work Backend::Receive(OpType type, const char* title,
                                const Tensors& tensors, int from, int tag) {
+  const std::shared_ptr<Engine> engine = CheckEngine(title);
   const auto held = std::make_shared<Held>(OnlyTensor("recv", tensors));
   auto operation = MakeMessage(type, title, tensors);
   const auto unpack = [held] { held->packed.Unpack(); };
-  engine_->mailbox()->Receive(
+  engine->mailbox()->Receive(
       from, static_cast<uint32_t>(tag), held->packed.data(),
       static_cast<int64_t>(held->packed.tensor().nbytes()),
-      EndOf(operation, title, unpack));
+      EndOf(engine.get(), operation, title, unpack));
   return operation;
 }
 

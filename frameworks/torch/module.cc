@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frameworks/torch/backend.h"
+#include "frameworks/torch/pool_allocator.h"
 #include "frameworks/torch/torch_headers.h"
 
 namespace penstock {
@@ -15,11 +16,14 @@ namespace {
 c10::intrusive_ptr<c10d::Backend> Create(
     const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
     std::chrono::milliseconds timeout, const std::string& group_name,
-    const std::vector<uint64_t>& global_ranks) {
+    const std::vector<uint64_t>& global_ranks, bool enable_reconfigure) {
   auto options =
       c10::make_intrusive<c10d::Backend::Options>("penstock", timeout);
   options->group_name = group_name;
   options->global_ranks_in_group = global_ranks;
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  options->enable_reconfigure = enable_reconfigure;
+#endif
   return c10::make_intrusive<Backend>(store, rank, size, options);
 }
 
@@ -32,5 +36,8 @@ PYBIND11_MODULE(_backend, module) {
   module.def("create", &penstock::pytorch::Create, py::arg("store"),
              py::arg("rank"), py::arg("size"), py::arg("timeout"),
              py::arg("group_name"), py::arg("global_ranks"),
+             py::arg("enable_reconfigure"),
              py::call_guard<py::gil_scoped_release>());
+  module.def("use_pool", &penstock::pytorch::PoolAllocator::Request,
+             py::arg("nbytes"));
 }

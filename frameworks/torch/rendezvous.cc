@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -38,8 +39,8 @@ using collectives::Meeting;
 // The key under which rank 0 writes how the group is formed, or the reason why
 // there is none. The first word tells which of these.
 constexpr char kVerdict[] = "verdict";
-// The first word of a verdict for ranks of one host. The invitation to a
-// HostGroup follows.
+// The first word of a verdict for ranks of one host. The bytes of each rank's
+// pool, a space and the invitation to a HostGroup follow.
 constexpr char kInvitation[] = "invitation ";
 // The first word of a verdict for several hosts. The ranks' addresses follow,
 // one per line. Each rank then opens a listener at its address.
@@ -93,6 +94,12 @@ std::string Pack(const char* word, const absl::StatusOr<std::string>& text) {
 absl::StatusOr<std::string> Unpack(const char* word, absl::string_view packed) {
   if (absl::ConsumePrefix(&packed, word)) return std::string(packed);
   return absl::UnavailableError(packed);
+}
+
+FormedGroup OnHost(std::unique_ptr<HostGroup> group) {
+  std::shared_ptr<collectives::Pool> pool =
+      group->pool()->bytes() > 0 ? group->pool() : nullptr;
+  return {std::move(group), kLoopback, std::move(pool)};
 }
 
 // Ranks that form a group by one round of a board.
@@ -163,11 +170,12 @@ absl::StatusOr<FormedGroup> Forming::LeadHost() {
   absl::StatusOr<Meeting> meeting = Meeting::Open();
   if (!meeting.ok()) return Refuse(kVerdict, meeting.status());
   absl::Status told =
-      board_->Set(kVerdict, kInvitation + meeting->invitation());
+      board_->Set(kVerdict, absl::StrCat(kInvitation, options_.pool_bytes, " ",
+                                         meeting->invitation()));
   if (!told.ok()) return told;
   auto group = HostGroup::Lead(*std::move(meeting), options_);
   if (!group.ok()) return group.status();
-  return FormedGroup{*std::move(group), kLoopback};
+  return OnHost(*std::move(group));
 }
 
 absl::StatusOr<FormedGroup> Forming::LeadHosts(
@@ -213,9 +221,15 @@ absl::StatusOr<FormedGroup> Forming::Join() {
   if (!absl::ConsumePrefix(&text, kInvitation)) {
     return absl::UnavailableError(text);
   }
-  auto group = HostGroup::Join(text, rank_, options_);
+  const std::pair<absl::string_view, absl::string_view> words =
+      absl::StrSplit(text, absl::MaxSplits(' ', 1));
+  HostGroupOptions options = options_;
+  if (!absl::SimpleAtoi(words.first, &options.pool_bytes)) {
+    return absl::InvalidArgumentError("rank 0 has another version of Penstock");
+  }
+  auto group = HostGroup::Join(words.second, rank_, options);
   if (!group.ok()) return group.status();
-  return FormedGroup{*std::move(group), kLoopback};
+  return OnHost(*std::move(group));
 }
 
 absl::StatusOr<FormedGroup> Forming::JoinHosts(
@@ -264,7 +278,7 @@ absl::StatusOr<FormedGroup> Forming::Meet(std::unique_ptr<Listener> listener,
   auto group = HierarchicalGroup::Form(
       std::move(listener), absl::StrSplit(listeners, '\n'), options);
   if (!group.ok()) return group.status();
-  return FormedGroup{*std::move(group), address};
+  return FormedGroup{*std::move(group), address, nullptr};
 }
 
 }  // namespace

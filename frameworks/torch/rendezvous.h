@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "collectives/group.h"
 #include "collectives/host/group.h"
+#include "collectives/host/pool.h"
 #include "frameworks/torch/place.h"
 
 namespace penstock {
@@ -34,10 +35,14 @@ struct FormedGroup {
   std::unique_ptr<collectives::Group> group;
   // The numeric address at which the other ranks reach this one.
   std::string address;
+  // The memory of this rank that all others read in place. Null unless the
+  // group is on one host, and options.pool_bytes is not 0.
+  std::shared_ptr<collectives::Pool> pool;
 };
 
 // Forms a group of options.ranks ranks, which all call this with their places:
-// a HostGroup if they are on one host, and a HierarchicalGroup otherwise. If
+// a HostGroup if they are on one host, and a HierarchicalGroup otherwise. The
+// options.pool_bytes of rank 0 count for all. If
 // the ranks cannot form a group, returns an error with the reason on all ranks.
 // Returns the board's error if the board fails. Blocks for at most
 // options.timeout for each rank. The ranks may form several groups by one

@@ -11,6 +11,13 @@ namespace penstock {
 namespace pytorch {
 
 void TaskQueue::Add(Task task) {
+  AddWithSequel([task = std::move(task)]() -> Task {
+    task();
+    return nullptr;
+  });
+}
+
+void TaskQueue::AddWithSequel(TaskWithSequel task) {
   {
     base::MutexLock lock(&mu_);
     tasks_.push_back({next_ticket_++, std::move(task)});
@@ -27,14 +34,16 @@ void TaskQueue::EndTurn() {
 
 bool TaskQueue::RunNext() {
   if (tasks_.empty() || tasks_.front().ticket != turn_) return false;
-  Task task = std::move(tasks_.front().task);
+  TaskWithSequel task = std::move(tasks_.front().task);
   tasks_.pop_front();
   mu_.Unlock();
-  task();
+  Task sequel = task();
   mu_.Lock();
   EndTurn();
-  // Destroys the task without the lock: what it holds may run Python.
   mu_.Unlock();
+  if (sequel != nullptr) sequel();
+  // Destroys the tasks without the lock: what they hold may run Python.
+  sequel = nullptr;
   task = nullptr;
   mu_.Lock();
   return true;

@@ -26,6 +26,9 @@ namespace pytorch {
 class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
  public:
   using Task = std::function<void()>;
+  // Returns a sequel, or null. The same thread runs the sequel after the turn
+  // has ended. A sequel may wait for later tasks.
+  using TaskWithSequel = std::function<Task()>;
 
   // `workers` must outlive all tasks.
   explicit TaskQueue(Workers* workers) : workers_(workers) {}
@@ -34,6 +37,7 @@ class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
 
   // Runs the task on a thread of `workers`, or of a caller that waits.
   void Add(Task task);
+  void AddWithSequel(TaskWithSequel task);
 
   // Runs `run` in this thread, after all earlier tasks, and waits for its end.
   void RunHere(absl::FunctionRef<void()> run);
@@ -48,7 +52,7 @@ class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
  private:
   struct Entry {
     uint64_t ticket;
-    Task task;
+    TaskWithSequel task;
   };
 
   // Runs the first task, if it is due.

@@ -77,16 +77,18 @@ Workers::~Workers() {
   }
 }
 
-void Workers::Run(std::function<void()> task) {
-  {
-    base::MutexLock lock(&state_->mu);
-    if (state_->tasks.size() < state_->idle || state_->StartThread()) {
-      state_->tasks.push_back(std::move(task));
-      state_->changed.notify_one();
-      return;
-    }
+bool Workers::TryRun(const std::function<void()>& task) {
+  base::MutexLock lock(&state_->mu);
+  if (state_->tasks.size() >= state_->idle && !state_->StartThread()) {
+    return false;
   }
-  task();
+  state_->tasks.push_back(task);
+  state_->changed.notify_one();
+  return true;
+}
+
+void Workers::Run(const std::function<void()>& task) {
+  if (!TryRun(task)) task();
 }
 
 }  // namespace pytorch

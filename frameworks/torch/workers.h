@@ -24,7 +24,9 @@ class Workers {
 
   // Runs the task on another thread. Runs the task here if the system starts no
   // thread, so the caller must hold no lock that the task takes.
-  void Run(std::function<void()> task);
+  void Run(const std::function<void()>& task);
+  // As Run(), but returns false if the system starts no thread.
+  bool TryRun(const std::function<void()>& task);
 
  private:
   // Threads share it, because the last task may outlive the Workers.

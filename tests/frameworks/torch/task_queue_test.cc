@@ -61,6 +61,23 @@ TEST(TaskQueueTest, AThreadThatWaitsRunsTheTasksThatAreDue) {
   release.Notify();
 }
 
+TEST(TaskQueueTest, ASequelMayWaitForALaterTask) {
+  Rig rig;
+  std::atomic<bool> later{false}, over{false};
+  absl::Notification added;
+  rig.queue->AddWithSequel([&]() -> TaskQueue::Task {
+    added.WaitForNotification();
+    return [&] {
+      rig.queue->WaitUntil([&] { return later.load(); });
+      over = true;
+    };
+  });
+  rig.queue->Add([&] { later = true; });
+  added.Notify();
+  rig.queue->WaitUntil([&] { return later.load(); });
+  while (!over) std::this_thread::yield();
+}
+
 TEST(TaskQueueTest, ManyThreadsGetTheirTurns) {
   Rig rig;
   int sum = 0;  // guarded by the queue

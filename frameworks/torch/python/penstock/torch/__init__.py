@@ -11,8 +11,8 @@ GPUs to NCCL.
 # entry point finds half of that module.
 import torch as _torch
 
-from ._registration import register
+from ._registration import register, use_pool
 
-__all__ = ["register"]
+__all__ = ["register", "use_pool"]
 
 register()

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as _dist
 
 _NAME = "penstock"
+_PAGE = 4096  # the pool's size is a multiple
 
 
 def register() -> None:
@@ -21,6 +22,23 @@ def register() -> None:
     if _dist.is_available() and not hasattr(_dist.Backend, _NAME.upper()):
         _dist.Backend.register_backend(_NAME, _create, extended_api=True,
                                        devices=["cpu"])
+
+
+def use_pool(nbytes: int = 1 << 30) -> None:
+    """Gives the next process group memory that its ranks read in place.
+
+    Call this before ``init_process_group``. The number of rank 0 counts for all.
+    If the group is on one host, it takes ``nbytes`` of shared memory for each
+    rank. Tensors of the CPU of 64 KiB and more, such as DDP's buckets, then lie
+    there as long as there is room: ``all_reduce`` and ``broadcast`` in this
+    group copy nothing but the result. Other groups work as before.
+
+    After ``os.fork()``, such a tensor is shared with the child, rather than
+    copied when one of them writes.
+    """
+    if not 0 < nbytes <= 64 << 30:
+        raise ValueError(f"nbytes is {nbytes}, expected 1 to 64 GiB")
+    load().use_pool(-(-nbytes // _PAGE) * _PAGE)
 
 
 def load() -> Any:
@@ -55,4 +73,5 @@ def _create(group: Any, _options: Any) -> Any:
     return load().create(
         store=group.store, rank=group.group_rank, size=group.group_size,
         timeout=timeout, group_name=group.group_id or "",
-        global_ranks=list(group.global_ranks_in_group or ()))
+        global_ranks=list(group.global_ranks_in_group or ()),
+        enable_reconfigure=getattr(group, "enable_reconfigure", False))
