@@ -110,6 +110,32 @@ void Print(double bytes, const std::vector<Contender>& contenders) {
   }
 }
 
+// Appends the compressions of `gradient`, and their decompressions. The
+// contenders refer to `wires`.
+void AddCompressions(const Tensor& gradient, double ratio,
+                     const Workers& workers,
+                     std::vector<std::unique_ptr<Wire>>* wires,
+                     std::vector<Contender>* contenders) {
+  const auto add = [&](const std::string& name, Kind kind, DType dtype) {
+    CompressionSpec spec;
+    spec.kind = kind;
+    spec.dtype = dtype;
+    spec.ratio = ratio;
+    wires->push_back(std::make_unique<Wire>(spec, gradient, &workers));
+    Wire* const wire = wires->back().get();
+    contenders->push_back(
+        {name + ", compress", wire->bytes(), [wire] { wire->Compress(); }});
+    if (kind == Kind::kHalf) return;  // needs no decompression
+    contenders->push_back(
+        {name + ", decompress", wire->bytes(), [wire] { wire->Decompress(); }});
+  };
+  add("bf16", Kind::kHalf, DType::kBF16);
+  add("f16", Kind::kHalf, DType::kF16);
+  add("top-k", Kind::kTopK, DType::kF32);
+  add("random-k", Kind::kRandomK, DType::kF32);
+  add("int8", Kind::kInt8, DType::kF32);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Compression of gradients, compared with a copy of them.");
   ContenderFlags flags;
@@ -132,24 +158,7 @@ int Main(int argc, char** argv) {
       {"memcpy, to new memory", bytes,
        [&] { Copy(gradient, workers, Like(gradient)); }}};
   std::vector<std::unique_ptr<Wire>> wires;
-  const auto add = [&](const std::string& name, Kind kind, DType dtype) {
-    CompressionSpec spec;
-    spec.kind = kind;
-    spec.dtype = dtype;
-    spec.ratio = ratio;
-    wires.push_back(std::make_unique<Wire>(spec, gradient, &workers));
-    Wire* const wire = wires.back().get();
-    contenders.push_back(
-        {name + ", compress", wire->bytes(), [wire] { wire->Compress(); }});
-    if (kind == Kind::kHalf) return;  // needs no decompression
-    contenders.push_back(
-        {name + ", decompress", wire->bytes(), [wire] { wire->Decompress(); }});
-  };
-  add("bf16", Kind::kHalf, DType::kBF16);
-  add("f16", Kind::kHalf, DType::kF16);
-  add("top-k", Kind::kTopK, DType::kF32);
-  add("random-k", Kind::kRandomK, DType::kF32);
-  add("int8", Kind::kInt8, DType::kF32);
+  AddCompressions(gradient, ratio, workers, &wires, &contenders);
   RunAll(flags.rounds, &contenders);
   std::cout << absl::StrFormat(
       "%d MiB of f32, ratio %g, %d threads, %d rounds\n", flags.mebibytes,

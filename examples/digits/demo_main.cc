@@ -165,6 +165,34 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
   return absl::OkStatus();
 }
 
+// Returns the option --steps.
+CLI::Option* Declare(CLI::App* app, RunOptions* options) {
+  CLI::Option* const steps =
+      app->add_option("--steps", options->steps, "of each worker and training")
+          ->check(CLI::Range(1U, 1000000U))
+          ->capture_default_str();
+  app->add_option("--hidden", options->hidden,
+                  "width of the hidden layers; wider moves more bytes")
+      ->check(CLI::Range(1, 32768))
+      ->capture_default_str();
+  app->add_option("--batch", options->batch, "images a step and worker")
+      ->check(CLI::Range(1U, 1U << 14))
+      ->capture_default_str();
+  app->add_option("--workers", options->workers, "processes that train")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app->add_option("--servers", options->servers,
+                  "parameter servers, a process each")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app->add_option("--learning-rate", options->learning_rate, "of SGD")
+      ->check(CLI::Range(1e-6, 1e3))
+      ->capture_default_str();
+  app->add_option("--seed", options->seed, "of first values and batches")
+      ->capture_default_str();
+  return steps;
+}
+
 }  // namespace
 }  // namespace penstock::digits
 
@@ -176,29 +204,7 @@ int main(int argc, char** argv) {
   unsigned rounds = 4;
   bool quick = false;
   CLI::App app("Trains handwritten digits over Penstock and over stock gRPC");
-  auto* steps =
-      app.add_option("--steps", options.steps, "of each worker and training")
-          ->check(CLI::Range(1U, 1000000U))
-          ->capture_default_str();
-  app.add_option("--hidden", options.hidden,
-                 "width of the hidden layers; wider moves more bytes")
-      ->check(CLI::Range(1, 32768))
-      ->capture_default_str();
-  app.add_option("--batch", options.batch, "images a step and worker")
-      ->check(CLI::Range(1U, 1U << 14))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "processes that train")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--servers", options.servers,
-                 "parameter servers, a process each")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate, "of SGD")
-      ->check(CLI::Range(1e-6, 1e3))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "of first values and batches")
-      ->capture_default_str();
+  const CLI::Option* const steps = penstock::digits::Declare(&app, &options);
   app.add_option("--rounds", rounds, "turns of each of the two")
       ->check(CLI::Range(1U, 1000U))
       ->capture_default_str();

@@ -46,6 +46,39 @@ std::vector<float> Elements(const Tensor& tensor) {
 
 class CutTest : public testing::TestWithParam<int64_t> {};
 
+Definition DefinitionThrough(const Model& model, Cluster* cluster,
+                             rpc::CuttingProxy (&proxies)[2]) {
+  Definition definition = cluster->DefinitionOf(model);
+  for (size_t i = 0; i < 2; ++i) {
+    proxies[i].Set(cluster->port(i), kFirst);
+    definition.servers[i] = cluster->ChannelTo(proxies[i].port());
+  }
+  return definition;
+}
+
+// Expects that each value of the tables "a", "b" and "rows" is -kSteps.
+void ExpectAllSteps(Cluster* cluster, const PullSpec& spec,
+                    const std::vector<uint64_t>& ids) {
+  TrainingConnection::Options open;
+  open.servers = cluster->Channels();
+  Reader reader(*TrainingConnection::Open(open));
+  auto pulled = reader.Pull(0, spec, absl::Minutes(1));
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  const Layout& layout = reader.connection().layout();
+  for (const char* name : {"a", "b"}) {
+    const PlacedDense& table = layout.tables()[*layout.Find(name)];
+    const uint32_t server = layout.parts()[table.pieces[0].part].server;
+    for (const float element : Elements(*pulled->Dense(name))) {
+      ASSERT_EQ(element, -kSteps) << name << " at " << server;
+    }
+  }
+  const PlacedTable& rows = *reader.connection().placement().Find("rows");
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(Elements(pulled->Rows(0))[2 * i], -kSteps)
+        << "at " << rows.ServerOfId(ids[i]);
+  }
+}
+
 // Tests SGD of rate 1 with gradients of 1, so that each value counts the
 // applied pushes.
 TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
@@ -54,12 +87,7 @@ TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
   Model model{{DenseSpecOf("a", {30}, GetParam()),
                DenseSpecOf("b", {20}, GetParam()),
                SparseSpecOf("rows", 2, GetParam())}};
-  Definition definition = cluster.DefinitionOf(model);
-  for (size_t i = 0; i < 2; ++i) {
-    proxies[i].Set(cluster.port(i), kFirst);
-    definition.servers[i] = cluster.ChannelTo(proxies[i].port());
-  }
-  auto defined = Define(definition);
+  auto defined = Define(DefinitionThrough(model, &cluster, proxies));
   ASSERT_TRUE(defined.ok()) << defined.status();
   Worker::Options options;
   options.connection = defined->connection;
@@ -93,24 +121,7 @@ TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(counted[i], kSteps);
   // Expects so many connections that they have broken in the middle of calls.
   for (rpc::CuttingProxy& proxy : proxies) EXPECT_GT(proxy.connections(), 25u);
-  TrainingConnection::Options open;
-  open.servers = cluster.Channels();
-  Reader reader(*TrainingConnection::Open(open));
-  auto pulled = reader.Pull(0, spec, absl::Minutes(1));
-  ASSERT_TRUE(pulled.ok()) << pulled.status();
-  const Layout& layout = reader.connection().layout();
-  for (const char* name : {"a", "b"}) {
-    const PlacedDense& table = layout.tables()[*layout.Find(name)];
-    const uint32_t server = layout.parts()[table.pieces[0].part].server;
-    for (const float element : Elements(*pulled->Dense(name))) {
-      ASSERT_EQ(element, -kSteps) << name << " at " << server;
-    }
-  }
-  const PlacedTable& rows = *reader.connection().placement().Find("rows");
-  for (size_t i = 0; i < ids.size(); ++i) {
-    EXPECT_EQ(Elements(pulled->Rows(0))[2 * i], -kSteps)
-        << "at " << rows.ServerOfId(ids[i]);
-  }
+  ExpectAllSteps(&cluster, spec, ids);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stalenesses, CutTest,
