@@ -98,7 +98,10 @@ std::vector<float> TrainInStep(ReplicatedServers* servers,
   if (!defined.ok()) return {};
   std::vector<float> last;
   const auto work = [&](uint32_t rank) {
-    auto worker = Worker::Join({defined->connection, rank});
+    Worker::Options options;
+    options.connection = defined->connection;
+    options.rank = rank;
+    auto worker = Worker::Join(std::move(options));
     ASSERT_TRUE(worker.ok()) << worker.status();
     if (rank == 0) {
       std::vector<float> first(kElements);
