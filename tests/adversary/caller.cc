@@ -16,8 +16,7 @@ namespace {
 
 // The timeout of a call, after which it counts as hung.
 constexpr std::chrono::seconds kDeadline(10);
-// The pause between two rounds of calls, which leaves the machine to the
-// attack.
+// The pause between two rounds of calls. The attack uses the machine meanwhile.
 constexpr std::chrono::milliseconds kPause(20);
 // Sizes below and above the eager limit.
 constexpr size_t kSizes[] = {8, 100000};
@@ -88,8 +87,8 @@ void Bystander::Stop() {
 
 void Bystander::AwaitCalls() {
   std::unique_lock<std::mutex> lock(mu_);
-  // Waits for two rounds, because the current round may have begun before this
-  // call.
+  // Waits for two rounds, because the current round may have begun before the
+  // call of this function.
   wanted_rounds_ = rounds_ + 2;
   changed_.notify_all();
   changed_.wait(

@@ -11,8 +11,8 @@
 namespace penstock::adversary {
 namespace {
 
-// The number of frames in a flood. Enough for 40-byte answers to pile up beyond
-// any limit.
+// The number of frames in a flood. Answers of 40 bytes to this many frames
+// exceed any limit.
 constexpr int kMany = 1200000;
 constexpr int kSome = 100000;
 
@@ -207,8 +207,8 @@ const Attack kOnServers[] = {
                          OpenTooManyWithoutReading)),
     // gRPC keeps a call for each stream until gRPC notices the stream's end.
     // The victim cannot limit these calls, because the attack has only a few
-    // open streams at a time. On a busy machine gRPC notices late: the calls
-    // usually take 50 to 80 MiB, and in one of ten runs up to 200 MiB.
+    // open streams at a time. On a busy machine gRPC is slow to notice. The
+    // calls usually take 50 to 80 MiB, and in one of ten runs up to 200 MiB.
     {"StreamsOpenedAndResetCostWhatCallsCost",
      OpenAndReset,
      {2 * kMemoryPerSession}},

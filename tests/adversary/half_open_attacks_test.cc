@@ -47,9 +47,9 @@ bool AwaitEnd(Peer* peer, std::chrono::steady_clock::time_point until) {
   return true;
 }
 
-// Expects that the first connections end, and that their places are free again:
-// a client that requires tcp is served. While no place was free, the bystander
-// may have connected over HTTP/2.
+// Expects that the first connections end and free their places. A client that
+// requires tcp must then be served. While no place was free, the bystander may
+// have connected over HTTP/2.
 void ExpectPlacesAgain(Victim* victim,
                        const std::vector<std::unique_ptr<Peer>>& peers) {
   const auto until = std::chrono::steady_clock::now() + kEndOfIdleness;
@@ -66,8 +66,8 @@ void OfferShmAndStayAway(Victim* victim) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < kIdle; ++i) {
     peers.push_back(victim->TrySession(ShmHello()));
-    // Stops when a peer is refused: the last peers must wait until the first
-    // peers have gone.
+    // Stops when a peer is refused. The remaining peers must wait until the
+    // first peers have gone.
     if (peers.back() == nullptr) break;
   }
   ASSERT_GE(peers.size(), size_t{kPlaces});
@@ -86,9 +86,9 @@ void NegotiateAndStayAway(Victim* victim) {
   ExpectPlacesAgain(victim, peers);
 }
 
-// Attacks a server that requires shm by a call without shm. The server serves
-// nothing over tcp to a client that does not set shm up: neither during the
-// set-up nor afterwards.
+// Attacks a server that requires shm, by a call from a client that sets up no
+// shm. The server must serve nothing over tcp to such a client, neither during
+// the set-up nor afterwards.
 void CallWithoutShm(Peer* peer) {
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
   peer->Queue(FrameOf(type::kMessage, stream, "1 8"));

@@ -13,8 +13,8 @@ namespace {
 constexpr int kConnections = 150;
 constexpr int kStreams = 64;
 
-// Opens many streams in one write, so that the victim is accepting them when
-// the connection ends.
+// Opens many streams in one write. The victim is then still accepting streams
+// when the connection ends.
 std::unique_ptr<Peer> WithStreams(Victim* victim) {
   const std::string metadata = RequestMetadata("/victim/Echo");
   std::unique_ptr<Peer> peer = victim->NewSession();

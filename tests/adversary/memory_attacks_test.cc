@@ -83,8 +83,8 @@ void GiveCreditWithoutReading(Victim* victim) {
   }
 }
 
-// Attacks like GiveCreditWithoutReading(), but a client's requests. The
-// client's other calls show the progress.
+// Attacks a client in the same way as GiveCreditWithoutReading(), by its
+// requests. The client's other calls show the progress.
 void GiveCreditToAClient(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   const uint32_t stream = OpenStreams(peer.get(), "", 1)[0];
@@ -128,8 +128,8 @@ void AbandonReads(Victim* victim) {
   }
 }
 
-// Sends frames that wait for a message that never comes, on few streams, with
-// the maximum per stream.
+// Sends frames that wait for a message that never arrives. Uses few streams,
+// each with the maximum number of frames.
 template <uint8_t kType>
 void PileUpMetadata(Victim* victim) {
   constexpr int kStreams = 2;
@@ -233,8 +233,8 @@ Attack OnClient(Kind kind, const char* name, void (*run)(Victim*),
   return attack;
 }
 
-// Returns the attack with the memory of its streams and their windows, which
-// the victim pays for.
+// Returns the attack with a higher memory limit, because the victim needs
+// memory for its streams and windows.
 Attack WithWindows(Attack attack) {
   attack.limits.memory += uint64_t{4 << 20} * attack.victim.calls;
   return attack;

@@ -9,8 +9,8 @@
 
 namespace penstock::adversary {
 
-// Descriptors of every kind, among them memory with the head of a control page
-// that is unsealed or too small. The destructor closes all of them.
+// Descriptors of every kind. Some are memory with a valid head of a control
+// page, but are unsealed or too small. The destructor closes all descriptors.
 class OddDescriptors {
  public:
   OddDescriptors();

@@ -127,8 +127,8 @@ bool Peer::WaitToWrite() {
     short happened = 0;
     if (!AwaitEvents(socket_, wanted, until, &happened)) break;
     if ((happened & POLLOUT) != 0) return true;
-    // Continues to wait after input alone. Input proves that the victim works,
-    // but not that it accepts this write.
+    // Keeps waiting after input. Input proves that the victim works, but not
+    // that it accepts this write.
     if ((happened & POLLIN) == 0) return false;
     ReadSome(Clock::now());
     if (reading == Reading::kDropped) parsed_.clear();

@@ -53,7 +53,7 @@ class Peer {
   // refuses.
   bool Secure(const Identity& identity);
 
-  // Negotiates, up to but excluding the hello. Returns false if the victim's
+  // Negotiates, but does not send the hello. Returns false if the victim's
   // answer is wrong.
   bool Negotiate();
   // Sends `hello`, and reads the victim's hello.

@@ -154,8 +154,8 @@ void AnnounceOddRegions(Victim* victim) {
 
 void AnnounceOddParts(Victim* victim) { AnnounceEach(victim, OddParts()); }
 
-// Announces memory that is not as the message says: with holes, empty, smaller
-// than the claim, or with missing seals.
+// Announces memory that does not match the message: memory with holes, empty
+// memory, memory that is smaller than claimed, or memory with missing seals.
 void AnnounceWhatIsNotThere(Victim* victim) {
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10 | F_SEAL_SEAL;
   struct Memory {

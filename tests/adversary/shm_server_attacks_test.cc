@@ -230,8 +230,8 @@ void OfferThePathAgain(Victim* victim) {
   ExpectCallOverLifeline(victim, peer.get());
 }
 
-// Expects the end of a session by Penstock's own timeout, not by gRPC's for a
-// connection attempt.
+// Expects that the session ends by Penstock's own timeout, not by gRPC's
+// timeout of a connection attempt.
 void ExpectEnd(Victim* victim, Peer* peer) {
   const auto until = std::chrono::steady_clock::now() + kEndOfAgreement;
   while (!peer->AwaitEnd()) {

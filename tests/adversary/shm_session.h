@@ -16,8 +16,8 @@ namespace penstock::adversary {
 // The time for which the last close() of a TCP socket blocks.
 constexpr int kLingerSeconds = 6;
 
-// Sends the message with `count` lingering sockets. The victim makes their last
-// close().
+// Sends the message with `count` lingering sockets. The victim gets the last
+// reference to each socket, and so makes the close() that lingers.
 void PassSockets(Victim* victim, SetupSocket* socket,
                  const std::string& message, int count);
 
@@ -50,8 +50,8 @@ struct ShmServer {
   SharedMemory memory{page::kRing + page::kRingBytes};
   std::unique_ptr<VictimMemory> victim_memory;  // set once received
   std::unique_ptr<Peer> peer;
-  // Null before the connection, and if no connection is possible, which fails
-  // the test.
+  // Null before the connection. Also null if no connection is possible; the
+  // test then fails.
   std::unique_ptr<SetupSocket> socket;
 };
 

@@ -67,8 +67,8 @@ std::vector<std::string> Recorded(const std::string& side) {
 }
 
 // Returns the bytes with acknowledgements of at most `received` frames. The
-// number of the other side's frames depends on timing: a frame is omitted if
-// the deadline has not changed.
+// number of the other side's frames depends on timing, because a frame about
+// the deadline is omitted if the deadline has not changed.
 std::string Acknowledging(std::string said, uint64_t received) {
   constexpr size_t kUnitHeader = 16;
   constexpr size_t kAckOffset = 24;
@@ -154,7 +154,7 @@ class Version1Client : public ::testing::Test {
     return {};
   }
   // Expects the push and the frames of the recording's second call, in any
-  // order: a push does not delay frames.
+  // order, because a push does not delay frames.
   void ExpectPushAndEnd(uint32_t stream) {
     size_t pushed = 0;
     absl::optional<Frame> end;

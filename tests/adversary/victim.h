@@ -24,7 +24,7 @@
 namespace penstock::adversary {
 
 // Limits the memory that one hostile session may occupy in its victim, in
-// bytes. The sum of the read budget (64 MiB), unread eager messages (16 MiB),
+// bytes. Covers the read budget (64 MiB), unread eager messages (16 MiB),
 // windows, pending output and the allocator's slack.
 constexpr uint64_t kMemoryPerSession = 160 << 20;
 // Limits a session without announcements and unread messages. Enough for a
@@ -107,9 +107,9 @@ class Victim {
   std::unique_ptr<Peer> ConnectInClear();
   using Step = std::function<bool(Peer*)>;
   // Returns a connection on which `step` succeeds, or null. Tries several
-  // connections, because a client may close a new connection at once: a call
-  // that waited for the previous session reconnects the channel and fails, and
-  // then no call needs the connection.
+  // connections, because a client may close a new connection immediately. This
+  // happens if a call that waited for the previous session reconnects the
+  // channel and then fails, so that no call needs the connection.
   std::unique_ptr<Peer> TryUntil(const Step& step);
   std::unique_ptr<Peer> OrFail(std::unique_ptr<Peer> peer);
   std::vector<std::string> Environment() const;

@@ -82,7 +82,7 @@ struct Frame {
   uint16_t zero = 0;
   uint32_t stream = 0;
   uint32_t aux = 0;
-  // The fields that the sending peer sets to the right values if they are
+  // Fields that the sending peer fills in with the right values if they are
   // unset.
   absl::optional<uint64_t> sequence;
   absl::optional<uint64_t> ack;

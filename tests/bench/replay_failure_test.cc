@@ -30,9 +30,10 @@ RecordedCall CallOf(size_t client, int64_t begun_us, int64_t ended_after_us) {
   return call;
 }
 
-// One client makes sequential calls, and the last call fails. Some calls of the
-// other client overlap, so it has several lanes. Many calls follow, each of
-// which waits for the previous call, so all lanes except one wait.
+// Returns a recording of two clients. One client makes sequential calls, and
+// its last call fails. Some calls of the other client overlap, so this client
+// has several lanes. Many calls follow, each of which waits for the previous
+// one, so that all lanes but one wait.
 Recording TwoClients(int64_t until_failure) {
   constexpr int64_t kLanes = 24;
   constexpr int64_t kChain = 400;

@@ -102,7 +102,8 @@ TEST(RpcTest, WithoutADeviceItsMemoryIsNotMeasured) {
       << contents(path + ".error");
 }
 
-// A mixed pair that spoke Penstock's frames, or no HTTP/2, would be reported as
+// Tests that pairs with TLS, and pairs with one stock side, are measured. A
+// mixed pair that spoke Penstock's frames, or no HTTP/2, would be reported as
 // unavailable.
 TEST(RpcTest, EncryptedAndMixedPairsAreMeasured) {
   const std::string path = testing::TempDir() + "/pairs.json";
@@ -197,8 +198,8 @@ TEST(RpcTest, IdleChannelsTakeMemoryAndLittleElse) {
     EXPECT_GT(cell["kib_per_channel"], 1) << cell;
     EXPECT_LT(cell["kib_per_channel"], 1024) << cell;
     EXPECT_GE(cell["cpu_percent"], 0) << cell;
-    // Allows far more than the goal, but little enough to detect a thread that
-    // never sleeps.
+    // Allows far more than the goal, but too little for a thread that never
+    // sleeps.
     EXPECT_LT(cell["cpu_percent"], 90) << cell;
   }
 }

@@ -21,8 +21,8 @@
 namespace penstock::bench {
 namespace {
 
-// Returns the numbers of tensors and elements, according to the models' authors
-// and libraries.
+// Returns the numbers of tensors and elements that the models' authors and
+// libraries state.
 const std::map<std::string, std::pair<size_t, size_t>>& Known() {
   static const auto* const known =
       new std::map<std::string, std::pair<size_t, size_t>>{

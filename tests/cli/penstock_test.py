@@ -491,8 +491,8 @@ class OutputTest(CommandTest):
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         taken, end = "/", time.monotonic() + LIMIT
-        # Waits until descriptor 1 is /dev/null. Before main(), it may be a file
-        # that is being loaded or probed, or nothing.
+        # Waits until descriptor 1 is /dev/null. Before main(), descriptor 1
+        # may be missing, or be a file that is being loaded or probed.
         while taken != "/dev/null" and time.monotonic() < end:
             try:
                 if "penstock" in os.readlink(f"/proc/{server.pid}/exe"):

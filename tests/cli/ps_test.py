@@ -192,8 +192,8 @@ class CheckpointTest(ServersTest):
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, r"\Apenstock ps checkpoint: .*\n\Z")
         self.assertIn(said, done.stderr)
-        # Expects that the text names the command once, and has no name of
-        # gRPC's.
+        # Expects that the text has the command's name only once, and no method
+        # name of gRPC.
         self.assertNotRegex(done.stderr, "checkpoint: checkpoint|/penstock.ps")
 
     def test_servers_in_any_order_write_one_that_is_good(self):

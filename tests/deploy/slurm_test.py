@@ -85,8 +85,8 @@ class ParameterServerTest(unittest.TestCase):
                       **environment)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"(?m)^result [\d.]+ ")
-        # All workers have pushed all steps to both servers. Then the servers
-        # have ended.
+        # Checks that all workers have pushed all steps to both servers before
+        # the servers ended.
         self.assertEqual(
             done.stdout.count("stopped at version 20; pushes counted 80,"), 2,
             done.stdout)

@@ -136,8 +136,8 @@ def misdrawn(drawing, rules):
             there = place(below, drawing)
             if None in (here, there):
                 continue
-            # Both are on the same line: one folder is in the other, or both
-            # are in a folder that is drawn as one.
+            # Accepts two folders on the same line: one folder is in the other,
+            # or both are in a folder that is drawn as one.
             is_inner = (layer.startswith(below + "/")
                         or below.startswith(layer + "/")
                         or drawn_as(layer) == drawn_as(below))

@@ -39,8 +39,8 @@ SAID_IN_FULL = ("transport/settings/settings.cc",
                 "ps/tls.cc",
                 "preload/python.c",
                 "preload/check_program.cc")
-# The number of calls, by file, that log text from elsewhere and add no words.
-# The table has the other log lines of these files.
+# The number of calls, by file, that log only text from elsewhere. The table in
+# the document has the other log lines of these files.
 WITHOUT_WORDS = {
     "transport/event_engine/engine.cc": 1,  # a refusal of require
     "transport/grpc/server_negotiator.cc": 2,

@@ -60,8 +60,8 @@ class BalancingTest : public testing::TestWithParam<Path> {
     const auto end = In(kPatience);
     while (!AreAllOfPath(count)) {
       if (std::chrono::system_clock::now() > end) return false;
-      // Waits in gRPC. Without other callers and servers, an idle channel is
-      // polled only every five seconds, for one event.
+      // Waits in gRPC to poll the channel. Without other waiting threads, gRPC
+      // polls an idle channel only every five seconds, for one event.
       channel_->WaitForStateChange(channel_->GetState(true),
                                    In(std::chrono::milliseconds(1)));
     }

@@ -62,7 +62,7 @@ class BusyServer {
   BusyServer(const BusyServer&) = delete;
   BusyServer& operator=(const BusyServer&) = delete;
 
-  // Return the median response time, in microseconds: of calls of a new client
+  // Return the median response time, in microseconds, of calls of a new client
   // over `path`, of health checks, and of scrapes.
   int64_t Probe(const std::string& path) {
     return MedianOf({"probe", path, address_, kProbeMillis});

@@ -42,8 +42,8 @@ TEST_P(CallShapeTest, DeadlineOfTheClientIsTheServersToo) {
   call.set_deadline(deadline);
   Empty response;
   ASSERT_TRUE(stub_->EmptyCall(&call, Empty(), &response).ok());
-  // Allows a difference: a deadline is sent as the remaining time, with few
-  // digits.
+  // Allows a small difference, because a deadline is sent as the remaining
+  // time, with few digits.
   EXPECT_LT(seen - deadline, milliseconds(500));
   EXPECT_LT(deadline - seen, milliseconds(500));
   ExpectTraffic(1, 1);
@@ -62,8 +62,7 @@ TEST_P(CallShapeTest, CallWithoutADeadlineHasNoneAtTheServer) {
   EXPECT_EQ(seen, system_clock::time_point::max());
 }
 
-// Tests calls that a server makes on behalf of the calls that it serves, over
-// the same path.
+// Tests calls that a server makes while it serves a call, over the same path.
 class PropagationTest : public CallShapeTest {
  protected:
   // Makes the unary method wait for a stream that never ends by itself.
@@ -97,8 +96,8 @@ TEST_P(PropagationTest, DeadlinePassesOnToCallsOfTheServer) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
   auto inner = inner_ended_.get_future();
   ASSERT_EQ(inner.wait_for(kPatience), std::future_status::ready);
-  // Accepts both ends of the inner call: by its own deadline, or because the
-  // outer call has ended.
+  // Accepts two reasons for the end of the inner call: its own deadline, and
+  // the end of the outer call.
   const grpc::StatusCode code = inner.get();
   EXPECT_TRUE(code == grpc::StatusCode::DEADLINE_EXCEEDED ||
               code == grpc::StatusCode::CANCELLED)

@@ -32,8 +32,8 @@ class WatchedIdentity {
     Replace(identity);
   }
 
-  // Replaces both files atomically, as the watcher requires: by a link to
-  // another folder.
+  // Replaces both files atomically, as the watcher requires, by changing a link
+  // to a folder.
   void Replace(const Identity& identity) {
     const std::string next = "identity" + std::to_string(++generation_);
     std::filesystem::create_directory(folder_ / next);
@@ -83,8 +83,8 @@ class CertificateReloadTest : public StackTest {
   void SetUp() override {
     ASSERT_TRUE(TestCertificates().has_value()) << "no openssl command?";
     const char* parent = std::getenv("TEST_TMPDIR");
-    // Makes a folder that is not removed at the end, because the watchers
-    // outlive the test.
+    // Makes a folder that is never removed, because the watchers outlive the
+    // test.
     folder_ = std::filesystem::path(parent == nullptr ? "/tmp" : parent) /
               testing::UnitTest::GetInstance()->current_test_info()->name();
     for (const char* side : {"server", "client"}) {

@@ -60,7 +60,7 @@ TEST_P(ManyStreamsTest, TwoHundredStreamsShareAChannel) {
 
 class SlowReaderTest : public StackTest {
  protected:
-  // The number of messages on a stream. More than all windows and buffers hold
+  // The number of messages on a stream, more than all windows and buffers hold
   // together.
   static constexpr int kMessages = 64;
   static constexpr size_t kBytes = kMi / 2;

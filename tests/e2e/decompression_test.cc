@@ -1,5 +1,5 @@
-// Tests compressed messages that exceed the receiver's limit when decompressed.
-// A megabyte may stand for a gigabyte, which nobody may allocate.
+// Tests compressed messages whose decompressed size exceeds the receiver's
+// limit. A megabyte could otherwise make the receiver allocate a gigabyte.
 
 #include <sys/resource.h>
 
@@ -154,8 +154,8 @@ TEST_P(DecompressionTest, WhatComesIsWhatWasSent) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-// Tests a service of tensors, whose lifted limit must not lift the limit for
-// decompression.
+// Tests a service of tensors. Messages of this service have no limit, but
+// decompression must keep one.
 TEST_P(DecompressionTest, ServicesOfTensorsHaveALimitForThatToo) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder);
@@ -185,8 +185,8 @@ TEST_P(DecompressionTest, ClientsOfTensorsHaveALimitForThatToo) {
   StopServing(std::chrono::seconds(1));
 }
 
-// Tests messages that become a few times as long. Any length is accepted if its
-// sender has sent enough bytes for it.
+// Tests messages that decompression makes a few times longer. Any such message
+// is accepted, because its sender has sent enough bytes.
 TEST_P(DecompressionTest, WhatBecomesAFewTimesAsLongIsTaken) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder, /*max_decompressed_bytes=*/1000);

@@ -1,5 +1,5 @@
-// Tests penstock::Destinations over every path: the locations of an answer's
-// parts, and the end of writes to the memory.
+// Tests penstock::Destinations over every path: where the parts of an answer
+// are, and when writes to the memory end.
 
 #include "penstock/destinations.h"
 
@@ -234,8 +234,8 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
   EXPECT_TRUE(alive.expired());
 }
 
-// Cancels calls at different moments. Once places are free, nothing may write
-// to them.
+// Cancels calls at different moments. Once in_use() is false, nothing may write
+// to the memory.
 TEST_P(DestinationsTest, CancelledCallLeavesThemInTime) {
   std::string a(16 << 20, 'Z');
   const auto places = Destinations::Make({RangeOf(&a)}, nullptr);

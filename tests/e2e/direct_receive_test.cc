@@ -1,5 +1,6 @@
-// Tests that connections over tcp get a second descriptor of their socket with
-// the first large message, if the socket's bytes are the session's.
+// Tests connections over tcp. With its first large message, a connection gets a
+// second descriptor of its socket, unless the socket's bytes differ from the
+// session's.
 
 #include <dirent.h>
 #include <sys/stat.h>

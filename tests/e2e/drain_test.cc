@@ -163,8 +163,8 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
       if (!PingPong(stream.get(), size)) break;
     }
     stream->WritesDone();
-    // Leaves an answer unread. gRPC may repeat a failed write on another
-    // connection. The status then waits until somebody has read the answer.
+    // Leaves an answer unread, because gRPC may repeat a failed write on
+    // another connection. The status then waits until the answer has been read.
     StreamingOutputCallResponse unread;
     while (stream->Read(&unread)) continue;
     return stream->Finish();
@@ -186,7 +186,7 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
   for (int i = 0; i < 4; ++i) {
     load.Add([&stub] { return MakeEmptyCall(stub.get()); });
   }
-  // Waits for new connections: the one channel makes one when the server ends
+  // Waits for new connections. The channel makes one whenever the server ends
   // the previous one.
   EXPECT_TRUE(server.AwaitConnections(30));
   EXPECT_GT(load.Finish(), 100);
@@ -213,8 +213,8 @@ TEST_P(DrainTest, WithoutRetriesNoMoreCallsAreLostThanOverStock) {
   const int stock = LostWithoutRetries(Path::kStock);
   const int ours = LostWithoutRetries(GetParam());
   std::cout << "lost: " << ours << ", over stock: " << stock << std::endl;
-  // Allows a few more losses: a thread may lose its core for longer than a
-  // connection lasts.
+  // Allows a few more losses than stock gRPC, because a thread may lose its
+  // core for longer than a connection lives.
   EXPECT_LE(ours, stock + 10);
 }
 

@@ -135,8 +135,8 @@ TEST_F(ExhaustionTest, ConnectionSurvivesTheLackOfDescriptors) {
   }
 }
 
-// Opens as many channels as stock gRPC serves with this limit, with one
-// descriptor each.
+// Tests many channels. There are as many as stock gRPC can serve with this
+// limit, with one descriptor each.
 class CrowdTest : public ExhaustionTest {
  protected:
   static constexpr int kLimit = 100;

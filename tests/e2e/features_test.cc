@@ -209,8 +209,8 @@ TEST_P(FeaturesTest, ServiceConfigRetriesWhatIsUnavailable) {
   ExpectTraffic(*special_, 3, 1);
 }
 
-// Tests that each attempt sends the whole message: gRPC passes the same buffer
-// to each.
+// Tests that each attempt sends the whole message, although gRPC passes the
+// same buffer to each attempt.
 TEST_P(FeaturesTest, EachAttemptSendsTheWholeMessage) {
   std::vector<std::string> received;
   service_.unary = [&](grpc::ServerContext* context,

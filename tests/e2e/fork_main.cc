@@ -28,9 +28,9 @@ namespace {
 // The time after which SIGALRM kills a hung child.
 constexpr int kChildSeconds = 2;
 constexpr int kCalls = 3;
-// The deadline of calls that a forked child makes on its parent's channel. gRPC
-// may have no threads in the child to open a new connection, and then nobody
-// answers these calls.
+// The deadline of calls that a forked child makes on its parent's channel. In
+// the child, gRPC may have no threads to open a new connection. These calls
+// then get no answer.
 constexpr std::chrono::milliseconds kHeirsPatience(300);
 
 std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
@@ -84,8 +84,8 @@ int Main(Path path, const std::string& address) {
   if (child < 0) return 1;
   if (child == 0) RunChild(path, address);
   waitpid(child, nullptr, 0);
-  // Forks no child for the parent's channel with stock gRPC: this child would
-  // break the parent's connection.
+  // Forks no such child with stock gRPC, because the child would break the
+  // parent's connection.
   const pid_t heir = path == Path::kStock ? 0 : fork();
   if (heir < 0) return 1;
   if (heir == 0 && path != Path::kStock) RunHeir(stub.get());

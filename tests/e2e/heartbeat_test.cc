@@ -96,8 +96,8 @@ TEST_P(HeartbeatTest, KeepalivesPingsKeepAnIdleConnectionUp) {
   EXPECT_EQ(proxy_.ended(), 0u);
 }
 
-// Shows that the proxy cuts a connection without heartbeats. Doorbells also
-// keep a connection alive.
+// Shows that the proxy cuts a connection without heartbeats. Uses an idle
+// connection, because doorbells keep a busy one alive.
 TEST_P(HeartbeatTest, WithoutHeartbeatAnIdleConnectionIsCut) {
   Begin(milliseconds(0));
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());

@@ -1,8 +1,9 @@
 // Tests that memory does not grow with time: a mixed load needs as much in a
 // long run as in a short one, and almost none afterwards. Shared memory, which
-// only Penstock uses, and the heap are measured separately. Counts only the
-// heap's allocated memory, because malloc keeps freed memory: up to 64 MiB for
-// each of eight arenas per core with large messages, even with stock gRPC.
+// only Penstock uses, and the heap are measured separately. Counts only
+// allocated memory of the heap, because malloc keeps freed memory. With large
+// messages, malloc keeps up to 64 MiB for each of eight arenas per core, even
+// with stock gRPC.
 
 #include <dirent.h>
 #include <malloc.h>
@@ -32,8 +33,9 @@ constexpr int kThreads = 8;
 constexpr int kChannels = 3;
 constexpr int kCallsPerThread = 40;
 constexpr size_t kLargest = 3 * 1024 * 1024 + 512 * 1024;
-// The slack of the arena's segments (docs/memory.md): the next larger segment
-// than the load needs, and the first segment, which stays.
+// Memory that the arena's segments take in addition (docs/memory.md). Under
+// load, this is the difference to the next larger segment. When idle, it is the
+// first segment, which stays.
 constexpr uint64_t kSlackKib = 64 * 1024;
 constexpr uint64_t kIdleKib = 16 * 1024;
 // The allowed growth of the heap. gRPC keeps some memory after its first use,

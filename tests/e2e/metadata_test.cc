@@ -75,7 +75,7 @@ struct Answer {
 
 class MetadataTest : public testing::TestWithParam<Path> {
  protected:
-  // Makes a call with the metadata `sent`. `limit` applies to the metadata of
+  // Makes a call with the metadata `sent`. `limit` is the limit of metadata on
   // both sides; 0 means gRPC's default, 8 KiB.
   static Answer Ask(Path path, const Metadata& sent, int limit) {
     MetadataService service;

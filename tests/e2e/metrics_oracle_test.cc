@@ -47,8 +47,8 @@ double SumOf(const std::string& text, const std::string& name,
   return sum;
 }
 
-// Shuts down the only packet sockets of this process. To Penstock, this is the
-// death of the shared memory peer.
+// Shuts down all packet sockets of this process, which are those of shared
+// memory. To Penstock, this looks like the death of the peer.
 void TearDownSharedMemory() {
   DIR* const folder = opendir("/proc/self/fd");
   while (const dirent* entry = readdir(folder)) {

@@ -235,7 +235,7 @@ class PortTest(unittest.TestCase):
         clients = [raw(port) for _ in range(30)]
         begin = time.monotonic()
         longest = 0
-        # Lets the clients send bytes all the time, but never the end of the
+        # Makes the clients send bytes all the time, but never the end of the
         # head.
         for i in range(70):
             for client in clients:
@@ -261,8 +261,8 @@ class PortTest(unittest.TestCase):
         self.assertEqual(kept, sorted(kept), "the oldest go first")
         self.assertGreater(sum(kept), 0)
         self.assertLessEqual(sum(kept), 32)
-        # Expects an answer for the client of another host, which is not
-        # affected.
+        # Expects an answer for a client of another host, because the limit
+        # applies to each host.
         other.send(b"\r\n")
         self.assertIn(b"200 OK", read_all(other))
         descriptors = pathlib.Path(f"/proc/{server.process.pid}/fd")

@@ -69,9 +69,8 @@ class MetricsTest : public ServiceTest {
     return absl::StrCat("penstock_message", unit, "_total{", Label(),
                         ",kind=\"", kind, "\",direction=\"", direction, "\"}");
   }
-  // Returns the eager messages of all fabrics together, because the first
-  // message of a connection may leave before this side knows of the better
-  // path.
+  // Returns the eager messages of all fabrics together. The first message of a
+  // connection may be sent before this side knows of the better path.
   double EagerMessages(const char* direction) const {
     double sum = 0;
     for (const auto& each : Parse(MetricsText())) {
@@ -316,8 +315,8 @@ void AskForText(std::atomic<int>* answers) {
 [[noreturn]] void ExitWhileScraped() {
   const absl::StatusOr<int> port = ServeMetrics("0");
   if (!port.ok()) exit(1);
-  // Lets the object live for ever, because other threads count until the
-  // process ends.
+  // Never destroys the object, because other threads count until the process
+  // ends.
   auto* const answers = new std::atomic<int>(0);
   for (int i = 0; i < 2; ++i) {
     std::thread(AskAtPort, *port, answers).detach();

@@ -165,8 +165,8 @@ TEST_F(NeighboursTest, NoMemoryForARingIsTcpWithTheReason) {
   const std::string of_server = Call({"fsize=65536"}, {});
   ExpectAllEchoed(of_server);
   EXPECT_THAT(of_server, HasSubstr("path tcp"));
-  // Allows for two texts. The server's text comes over tcp, possibly after the
-  // end of the UNIX socket.
+  // Accepts either text. The server's text comes over tcp, possibly after the
+  // UNIX socket has ended.
   EXPECT_THAT(of_server, AnyOf(HasSubstr("raise it (ulimit -f, RLIMIT_FSIZE)"),
                                HasSubstr("has no memory to share")));
 }

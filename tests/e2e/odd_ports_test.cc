@@ -96,8 +96,8 @@ constexpr Manner kManners[] = {
     Manner::kPenstock,     Manner::kPenstockHangsUp, Manner::kPenstockNonsense};
 const std::string kPolicies[] = {"pick_first", "round_robin"};
 
-// Returns the port that shows a stock client the same behaviour. A stock client
-// ignores the private setting, so some manners are alike.
+// Returns the port that behaves in the same way for a stock client. Some
+// manners are alike, because a stock client ignores the private setting.
 Manner StockManner(Manner manner) {
   switch (manner) {
     case Manner::kPenstock:
@@ -156,8 +156,8 @@ TEST_P(OddPortsTest, AreTreatedAsByStock) {
     EXPECT_EQ(look->at_once.error_code(), grpc::StatusCode::UNAVAILABLE)
         << look->at_once.error_message();
   }
-  // Expects roughly equal numbers of attempts. Each side has its own jitter,
-  // and a slow machine delays some attempts.
+  // Expects roughly equal numbers of attempts. The backoff of each side has
+  // random jitter, and a slow machine delays some attempts.
   EXPECT_GE(ours.connections, 1);
   EXPECT_LE(ours.connections, 2 * stock.connections + 2);
   EXPECT_LE(stock.connections, 2 * ours.connections + 2);

@@ -40,8 +40,8 @@ std::vector<uintptr_t> ControlPages() {
   return pages;
 }
 
-// Returns the addresses of control pages, once those of lost paths are
-// unmapped, which is a little later.
+// Returns the addresses of control pages. Waits until the pages of lost paths
+// are unmapped.
 std::vector<uintptr_t> WaitForControlPages() {
   const auto end = In(kPatience);
   while (ControlPages().size() != 2 && std::chrono::system_clock::now() < end) {
@@ -60,8 +60,8 @@ void WriteNonsense(uintptr_t page, std::mt19937_64* random) {
   const Word words[] = {kHead,        kTail,  kHead,       kTail,
                         kSenderWaits, kArmed, kReleaseHead};
   const Word word = words[(*random)() % 7];
-  // Draws a value other than 0, because a flag of 0 only looks like a slow
-  // peer.
+  // Draws a value other than 0, because with a flag of 0 the peer only seems
+  // slow.
   uint64_t value = ((*random)() | 1) >> ((*random)() % 63);
   const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   const auto where = static_cast<off_t>(page + word.offset);

@@ -23,8 +23,8 @@ namespace penstock::e2e {
 namespace {
 
 constexpr std::chrono::milliseconds kPause(150);
-// The deadline of a call. Shorter than the pause: a deadline that counts from
-// before the pause expires.
+// The deadline of a call, which is shorter than the pause. A deadline that
+// counts from before the pause therefore expires.
 constexpr std::chrono::milliseconds kTimeout(100);
 constexpr int kRounds = 8;
 
@@ -67,8 +67,8 @@ TEST_P(PauseTest, NoCallFailsBeforeItsTimeIsOver) {
     void* tag = nullptr;
     bool ok = false;
     ASSERT_TRUE(queue.Next(&tag, &ok));
-    // Allows for an expired deadline, because on a busy machine the call may
-    // use up its timeout.
+    // Allows an expired deadline only if the timeout has really passed, as it
+    // may on a busy machine.
     EXPECT_TRUE(status.ok() || Clock::now() - start >= kTimeout)
         << "round " << round << ": " << status.error_message();
   }

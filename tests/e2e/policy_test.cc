@@ -1,5 +1,5 @@
-// Tests Options::policy and Options::fabrics: the requests of either side, and
-// the resulting path.
+// Tests Options::policy and Options::fabrics: what either side requests, and
+// which path results.
 
 #include <memory>
 #include <string>
@@ -121,8 +121,8 @@ TEST_F(PolicyTest, ServerThatRequiresPenstockRefusesAStockClient) {
 TEST_F(PolicyTest, ServerThatRequiresShmRefusesAClientThatHasOnlyTcp) {
   Serve(With(kRequire, kShm));
   Connect(With(kPrefer, kTcp));
-  // Calls until a call is refused, because the server may accept calls until
-  // the path is decided.
+  // Calls repeatedly until a call is refused, because the server may accept
+  // calls until the path is decided.
   const auto end = In(kPatience);
   grpc::Status status;
   while (status.ok() && std::chrono::system_clock::now() < end) {

@@ -23,8 +23,8 @@ constexpr char kServiceName[] = "penstock.e2e.TestService";
 
 class ServicesTest : public ServiceTest {
  protected:
-  // Enables both services before the first server, because they then apply to
-  // all servers of the process.
+  // Enables both services before the first server. They then apply to all
+  // servers of the process.
   static void SetUpTestSuite() {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();

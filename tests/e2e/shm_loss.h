@@ -5,13 +5,14 @@
 
 namespace penstock::e2e {
 
-// Ends the sockets by which the two sides of each path see each other's death.
-// Returns their number.
+// Shuts down the sockets by which the two sides of each path see each other's
+// death. Returns the number of sockets.
 int TearDownSharedMemory();
 
 // Tells both sides of each path that the other has closed the path. Both
-// continue reading their input. (The end of a path's socket would mean that
-// nobody reads any more; memory would then be reused while it is read.)
+// continue reading their input. Does not shut down the path's socket, because
+// this would mean that nobody reads any more, and memory would be reused while
+// somebody reads it.
 void BreakSharedMemory();
 
 }  // namespace penstock::e2e

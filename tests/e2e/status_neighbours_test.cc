@@ -78,7 +78,7 @@ class Greeter {
     if (outer_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       // Forks again, because the process that makes a pid namespace is not in
-      // it; only its children are.
+      // that namespace; only its children are.
       if (unshare(namespaces) != 0) _exit(1);
       const pid_t inner = fork();
       if (inner == 0) {
@@ -235,8 +235,8 @@ TEST(StatusNeighboursTest, SocketsThatNobodyCanCloseSilenceNothing) {
     status = AskProcess(greeter.pid(), kAskMetrics, absl::Seconds(5)).status();
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
-  // Expects an answer to the greeter's own calls: the connections must not keep
-  // the program from its other work.
+  // Expects that the greeter still makes its own calls: the connections must
+  // not keep the program from its work.
   EXPECT_TRUE(greeter.IsGreeted());
 }
 

@@ -135,8 +135,8 @@ TEST_P(StatusTest, TellsOfEachConnection) {
   EXPECT_EQ(clients, 1);
 }
 
-// Tests the counters of one connection, which is found by the `id` of this
-// test's channel.
+// Tests the counters of one connection. The `id` of this test's channel
+// identifies the connection.
 TEST_P(StatusTest, WhatIsCountedCanBeComparedBetweenAnswers) {
   const auto mine = [this] {
     for (nlohmann::json& each : Connections()) {
@@ -247,8 +247,8 @@ TEST_P(StatusTest, AForkDoesNotKeepAnswersOpen) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const Fd fd = Connect();
-  // Asks once more, to be sure that the earlier client has been accepted:
-  // clients are accepted in order.
+  // Asks once more. The answer proves that the earlier client has been
+  // accepted, because clients are accepted in order.
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const pid_t child = fork();
   if (child == 0) {

@@ -1,5 +1,5 @@
-// Tests PENSTOCK_STUB_MEMORY=pool, which is set for this test: stubs' messages
-// use shm without a copy, and other paths as usual.
+// Tests PENSTOCK_STUB_MEMORY=pool, which is set for this test. Messages of
+// stubs use shm without a copy, and use other paths as usual.
 
 #include <sys/wait.h>
 #include <unistd.h>

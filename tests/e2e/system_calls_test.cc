@@ -1,6 +1,5 @@
-// Tests the number of system calls that calls over shared memory make, by a
-// tracer. docs/threading.md#system-calls-of-a-call explains the other system
-// calls.
+// Counts the system calls that calls over shared memory make, by a tracer.
+// docs/threading.md#system-calls-of-a-call explains the remaining system calls.
 
 #include "tests/process/system_calls.h"
 
@@ -24,8 +23,9 @@ namespace {
 using process::SystemCalls;
 
 constexpr int kCalls = 400;
-// The tolerated number of other system calls: of the connection itself, such as
-// heartbeats, and of calls that begin while the peer is just falling asleep.
+// The number of other system calls that are allowed: those of the connection
+// itself, such as heartbeats, and those of calls that begin just when the peer
+// falls asleep.
 constexpr int kFew = kCalls / 10;
 constexpr int kMostRounds = 20;
 constexpr int kMostRings = kCalls + kFew;
@@ -50,8 +50,8 @@ class Processes {
                          absl::StrCat(kCalls), absl::StrCat(bytes)},
                         polling);
     if (!client_->Find("connected").has_value()) return;
-    // Repeats the calls until the eventfds are in use, which may be later than
-    // the first calls.
+    // Repeats the calls until the doorbells are in use. The first calls may
+    // come before.
     for (int round = 0; round < kMostRounds; ++round) {
       Count();
       if (!done_ || OnSockets() <= kFew) return;
@@ -60,8 +60,8 @@ class Processes {
 
   bool traced() const { return trace_ != nullptr; }
   bool done() const { return done_; }
-  // Returns how often the timer of deferred releases may have ended in the
-  // counted calls.
+  // Returns how often the timer of deferred releases may have expired during
+  // the counted calls.
   int64_t MostTimers() const { return took_ / kDeferLimit; }
   int64_t RingsOfServer() { return trace_->CountZeroWrites(server_->pid()); }
   int64_t RingsOfClient() { return trace_->CountZeroWrites(client_->pid()); }
@@ -113,8 +113,8 @@ TEST_P(SystemCallsTest, SleepersAreWokenByOneCallEach) {
     EXPECT_LE(rings, kMostRings + (IsLent() ? processes.MostTimers() : 0));
   }
   EXPECT_LE(processes.OnSockets(), kFew);
-  // Skips the rest for lent messages. With them a timer runs, too, and traced
-  // calls take about as long.
+  // Skips the rest for lent messages. A timer also runs with them, and calls
+  // under a tracer take about as long as the timer.
   if (IsLent()) return;
   EXPECT_LE(processes.OfClient(SYS_write), kMostRings);
   EXPECT_LE(processes.OfClient(SYS_read), kFew);

@@ -192,8 +192,8 @@ TEST_P(TensorDestinationsTest, CallThatFailsLeavesThemFree) {
   ExpectHas(places[0], 5, lands());
 }
 
-// Tests that nothing writes to a destination after its call has returned: from
-// then on, only the program may.
+// Tests that nothing writes to a destination after its call has returned. From
+// then on, only the program may write.
 TEST_P(TensorDestinationsTest, InterruptedCallWritesNothingAfterItsReturn) {
   constexpr int64_t kMany = 4 << 20;
   Put({{"a", Filled(kMany, 1)}});

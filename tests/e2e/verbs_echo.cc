@@ -14,8 +14,8 @@
 namespace penstock::e2e {
 namespace {
 
-// Returns the next state of the bytes' generator. Uses multiplication, so that
-// 8 bytes take one step, because the guest is slow.
+// Returns the next state of the generator of bytes. Multiplies, so that one
+// step gives 8 bytes, because the virtual machine is slow.
 uint64_t Next(uint64_t state) {
   return state * 6364136223846793005u + 1442695040888963407u;
 }

@@ -20,7 +20,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 // The time until a loss is noticed. A device stops retrying after half a
-// second, and our own timeout is ten seconds; the guest is slow.
+// second, and Penstock's own timeout is ten seconds. Longer, because the
+// virtual machine is slow.
 constexpr seconds kNoticed(25);
 // The time until verbs is used again. The pauses between attempts double,
 // starting at 1 s.
@@ -128,7 +129,7 @@ TEST_F(VerbsLossTest, ABlackHoleMeansTcpUntilItIsOver) {
   }
 }
 
-// Tests a loss on an idle connection, which is not noticed before there is
+// Tests a loss on an idle connection. The loss is noticed only when there is
 // something to send.
 TEST_F(VerbsLossTest, ABlackHoleUnderAnIdleConnectionCostsNoCall) {
   Shell("modprobe sch_netem");

@@ -63,8 +63,8 @@ class VerbsPolicyTest : public VerbsRig {
     EXPECT_THAT(path.reason, reason);
   }
 
-  // Calls until the call is refused: the server accepts calls until it has
-  // decided.
+  // Calls repeatedly until a call is refused, because the server accepts calls
+  // until it has decided.
   grpc::Status CallUntilRefused(const Options& server, const Options& client) {
     Serve(&service_, server);
     auto stub = TestService::NewStub(Connect(client));

@@ -50,8 +50,8 @@ TEST(ClusterTest, AWorkerThatFailsEndsTheRunWithItsName) {
 
 TEST(ClusterTest, AServerThatEndsEarlyIsAnError) {
   Lines lines;
-  // Expects that rank 0 ends the server cleanly, although the server is the
-  // test's child.
+  // Expects that rank 0 can end the server cleanly, although rank 0 is not the
+  // server's parent.
   const absl::Status status = RunScript(
       "[ $1 = --rank=0 ] || read line\n"
       "for child in $(cat /proc/$PPID/task/$PPID/children); do\n"

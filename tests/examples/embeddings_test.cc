@@ -328,8 +328,8 @@ TEST(TrainingTest, OneWorkerGivesWhatTheFormulasGive) {
                          trained->shape()[1]);
     return Eigen::MatrixXd(rows.cast<double>());
   };
-  // Trains one step, which does not change `in`, because each gradient is a
-  // multiple of a zero vector of `out`.
+  // Trains one step. The step does not change `in`, because each gradient is a
+  // multiple of a vector of `out`, which is still zero.
   const Eigen::MatrixXd first = train(1);
   ASSERT_GT(first.size(), 0);
   EXPECT_NEAR(first.maxCoeff(), 0.5 / 16, 1e-4);

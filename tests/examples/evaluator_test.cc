@@ -94,8 +94,8 @@ TEST_F(EvaluatorTest, EvaluatesNowAndThenAndEndsWithTheLastStep) {
   EvaluatorOptions options;
   options.steps = 5;
   options.every = 2;
-  // Trains two steps first, and more within the evaluation, so that the
-  // versions are known.
+  // Trains two steps first, and more steps during the evaluation. The versions
+  // are known then.
   Step(worker.get(), 0);
   Step(worker.get(), 1);
   std::vector<uint64_t> versions;

@@ -39,8 +39,8 @@ double SecondsOfThread() {
   return static_cast<double>(now.tv_sec) + 1e-9 * now.tv_nsec;
 }
 
-// Limits the address space, unless a sanitizer runs: it reserves more address
-// space than this for itself.
+// Limits the address space. Does nothing with a sanitizer, which reserves more
+// address space than this.
 void LimitAddressSpace() {
   if (__sanitizer_get_current_allocated_bytes != nullptr) return;
   const rlimit limit = {kMaxAddressSpace, kMaxAddressSpace};

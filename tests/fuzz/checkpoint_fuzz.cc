@@ -154,8 +154,9 @@ void PutAt(size_t at, uint64_t number, std::string* bytes) {
   bytes->replace(at, encoded.size(), encoded);
 }
 
-// Repairs the checksums of the manifest and the headers. A mutation breaks them
-// first, so the rest would never be reached.
+// Repairs the checksums of the manifest and the headers, because almost any
+// mutation breaks them. Without the repair, no mutation would reach the code
+// after the check.
 void PutChecksumsRight(TwoFiles* files) {
   std::string& manifest = files->manifest;
   if (manifest.size() >= ck::kManifestHeaderBytes) {

@@ -24,9 +24,9 @@ SIZE = 1 << 20
 
 def setUpModule():
     global CLUSTER, TASKS
-    # The addresses of client and workers. The client has one, so that its
-    # server starts with it. Otherwise TensorFlow gives it another port each
-    # time, and continues to serve at the first port.
+    # The addresses of client and workers. The client has an address, so that
+    # its server starts at this address. Otherwise TensorFlow gives it another
+    # port each time, and continues to serve at the first port.
     CLUSTER = cluster.addresses(localhost=1, worker=2)
     TASKS = [cluster.Task(CLUSTER, "worker", i, PROTOCOL) for i in range(2)]
     for task in TASKS:

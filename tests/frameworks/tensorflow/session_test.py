@@ -235,8 +235,8 @@ class SessionTest(unittest.TestCase):
             self.assertGreaterEqual(self.calls(), calls + 3)
 
     def test_session_with_a_cluster_of_its_own(self):
-        # Gives the tasks other names than the names that their servers got at
-        # their start.
+        # Gives the tasks names that differ from those that their servers got
+        # at their start.
         def local():
             return tf.distribute.Server({"localhost": ["localhost:0"]},
                                         protocol=PROTOCOL)

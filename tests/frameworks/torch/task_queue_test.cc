@@ -42,8 +42,8 @@ TEST(TaskQueueTest, TasksRunInTheirOrderOneAtATime) {
 TEST(TaskQueueTest, AThreadThatWaitsRunsTheTasksThatAreDue) {
   Rig rig;
   absl::Notification blocked, release;
-  // Keeps the only thread of the workers that serves this queue. The end of
-  // what a task holds delays no later task.
+  // Blocks the only worker thread that serves this queue. Releasing the objects
+  // of a task must not delay a later task.
   const auto block = [&](int*) {
     blocked.Notify();
     release.WaitForNotification();

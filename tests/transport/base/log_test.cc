@@ -117,8 +117,8 @@ TEST(Log, MistypedLevelIsSaidOnce) {
   EXPECT_EQ(log.find("wraning", first + 1), std::string::npos) << log;
 }
 
-// Tests a level in capitals, which Penstock may accept or reject. Errors must
-// be logged in both cases.
+// Tests a level in capitals. Penstock may accept or reject it, but must log
+// errors in both cases.
 TEST(Log, CapitalLevelSilencesNoError) {
   for (const char* level : {"INFO", "Error", "WARNING"}) {
     EXPECT_TRUE(HasError(LogOf(level))) << level;

@@ -39,7 +39,7 @@ void RunWithStderr(int fd, const std::function<void()>& body) {
   EXPECT_EQ(status, 0);
 }
 
-// Returns the lines that `body` logs. The log goes to a file, which always has
+// Returns the lines that `body` logs. Logs to a file, because a file always has
 // room.
 std::string LoggedBy(const std::function<void()>& body) {
   const base::UniqueFd file(memfd_create("stderr", MFD_CLOEXEC));

@@ -8,13 +8,13 @@
 namespace penstock {
 
 // Shifts the time of day that this process reads by `offset`. The kernel keeps
-// the true time: a wait until a time of day behaves as if the clock had been
-// set back by `offset` in the meantime. Programs that link this have their own
-// clock_gettime().
+// the true time. Therefore a wait until a time of day behaves as if the clock
+// had been set back by `offset` during the wait. Programs that link this file
+// have their own clock_gettime().
 void SetClockBy(absl::Duration offset);
 
-// Shifts the steady clock, which normally cannot be set. Waits keep the true
-// time.
+// Shifts the steady clock, which normally cannot be set. Does not shift the
+// time by which waits end.
 void MoveSteadyClockBy(absl::Duration offset);
 
 }  // namespace penstock

@@ -149,8 +149,8 @@ TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
   EXPECT_EQ(executor_.tasks.size(), 1);
 }
 
-// Tests that a thread polls before ClearWakeup(), and looks for input after it.
-// The peer does not ring before ClearWakeup().
+// Tests that a thread polls before ClearWakeup(), and checks for input after
+// it, because the peer does not ring before ClearWakeup().
 TEST_F(PathPollerTest, WakeUpIsClearedBetweenTwoLooks) {
   poller_.Watch(path_);
   path_->input = true;

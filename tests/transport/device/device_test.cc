@@ -93,8 +93,8 @@ TEST(DeviceTest, AStickyErrorIsRememberedAndTheFirstOneStays) {
   auto failed = AllocateOnDevice(device->get(), 8);
   EXPECT_TRUE(absl::IsUnavailable(failed.status())) << failed.status();
   EXPECT_THAT(failed.status().message(), HasSubstr("compute-sanitizer"));
-  // The driver would answer again, but the object must not ask: the device's
-  // memory cannot be trusted.
+  // Expects the error although the driver would succeed now, because the
+  // device's memory cannot be trusted.
   EXPECT_EQ(CreateStream(device->get()).status(), failed.status());
   (void)(*device)->Check(abi::kLaunchFailed, "launch");
   EXPECT_EQ((*device)->Enter().status(), failed.status());
@@ -142,7 +142,7 @@ TEST(DeviceTest, WhatIsMadeAndDestroyedSpoilsNoCapture) {
     auto pinned = AllocatePinned(device->get(), 8);
     auto event = CreateEvent(device->get());
     EXPECT_TRUE(block.ok() && pinned.ok() && event.ok());
-    // Shows that the driver would refuse a program that calls EventQuery
+    // Shows that the driver refuses EventQuery() if a program calls it
     // directly.
     EXPECT_EQ(driver.EventQuery(event->get()), abi::kStreamCaptureUnsupported);
   }

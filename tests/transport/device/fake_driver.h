@@ -72,8 +72,8 @@ class FakeDriver : public Api {
   std::string Remains() const;
   std::vector<std::string> violations() const;
 
-  // Make a program's stream, which Remains() ignores, and queue work in the
-  // stream that fills memory with a byte.
+  // Make a stream of the program, which Remains() ignores, and queue work in a
+  // stream. The work fills memory with a byte.
   abi::Stream ProgramStream(int device);
   void QueueFill(abi::Stream stream, abi::Address at, char value, size_t bytes);
   // Begin and end a capture of the program's stream, in global mode.
@@ -159,7 +159,7 @@ class FakeDriver : public Api {
 
   // Counts the call. Returns the error with which it must fail, or kSuccess.
   abi::Result Begin(const char* name, bool destroys = false);
-  // Returns the failure of a call that needs a context or an object of the
+  // Returns the failure of a call that needs a context, or an object of a
   // context.
   abi::Result BeginHere(const char* name, bool destroys = false);
   // Returns the failure of a call that a capture forbids.

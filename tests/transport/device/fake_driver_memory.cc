@@ -52,8 +52,8 @@ bool FakeDriver::IsPinned(const void* memory, size_t bytes) const {
   return Covers(pinned_, begin, bytes) || Covers(registered_, begin, bytes);
 }
 
-// Records a violation if memory is freed that the device is still going to read
-// or write.
+// Records a violation if memory is freed that the device will still read or
+// write.
 void FakeDriver::CheckUnused(const char* what, const void* memory,
                              size_t bytes) {
   const char* const begin = static_cast<const char*>(memory);

@@ -1,6 +1,6 @@
-// Repeats on a real device the tests that otherwise use the simulated driver.
-// The test is skipped where there is no device, unless PENSTOCK_TEST_GPU is
-// "required" (tools/test --gpu).
+// Runs the tests of the simulated driver on a real device. Skips the tests on a
+// machine without a device, unless PENSTOCK_TEST_GPU is "required" (tools/test
+// --gpu).
 
 #include <cstdlib>
 #include <iostream>

@@ -61,8 +61,8 @@ class OpenAllocationsTest : public testing::Test {
     });
   }
   // Opens the allocation on another thread, which is inside the driver when
-  // this function returns. The thread leaves the driver with `result` when the
-  // test allows it.
+  // this function returns. The thread leaves the driver, with `result`, when
+  // the test says so.
   std::future<absl::StatusOr<memory::OpenAllocation>> StartOpening(
       const absl::Status& result) {
     auto opener = Start([this, result] {

@@ -47,8 +47,8 @@ TEST(StagingPipelineTest, AnErrorBeginsNothingAndWaitsForWhatIsUnderWay) {
   EXPECT_EQ(pipeline.error().message(), "first");
 }
 
-// Runs a pipeline with steps that end in random order of stages. Compares the
-// pipeline with its promises by looking at each chunk alone.
+// Runs a pipeline whose stages end steps in random order. Checks the pipeline's
+// promises for each chunk separately.
 class RandomRun {
  public:
   RandomRun(std::mt19937* random, const StagingPipeline::Shape& shape)

@@ -1,5 +1,5 @@
-// Tests the adapter for current gRPC through gRPC's public API only. Built by
-// CMakeLists.txt, because Bazel's gRPC is older.
+// Tests the adapter for current gRPC through gRPC's public API only.
+// CMakeLists.txt builds this file, because Bazel's gRPC is older.
 
 #include <sys/socket.h>
 #include <sys/un.h>

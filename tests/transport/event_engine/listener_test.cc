@@ -112,8 +112,8 @@ class InnerEngine final : public EventEngine {
   }
   bool Cancel(TaskHandle) override { return false; }
 
-  // The listener's port, from which the names of sockets follow. No TCP socket
-  // has this port.
+  // The listener's port, from which the names of UNIX sockets follow. No TCP
+  // socket uses this port.
   const int port = 1 + getpid() % 60000;
   Listener::AcceptCallback accept;
   absl::AnyInvocable<void(absl::Status)> shut_down;
@@ -139,8 +139,9 @@ class RequireConfig final : public EndpointConfig {
   int number_ = 0;
 };
 
-// Ends a listener that has not yet decided about a client. The shutdown must be
-// reported after the decision: gRPC then frees what its accept function uses.
+// Ends a listener that is still deciding about a client. The shutdown must be
+// reported after the decision, because gRPC then frees the objects that its
+// accept function uses.
 TEST(ListenerTest, ShutDownWaitsForAClientThatIsBeingDecidedOn) {
   absl::StatusOr<Crew*> crew = Crew::Get(progress::PollingMode::kEvent);
   ASSERT_TRUE(crew.ok()) << crew.status();

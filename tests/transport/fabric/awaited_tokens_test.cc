@@ -1,5 +1,4 @@
-// Checks which attempt gets a peer that arrives, and how the other attempts
-// end.
+// Tests which attempt gets a peer that arrives, and how the other attempts end.
 
 #include "transport/fabric/awaited_tokens.h"
 
@@ -125,9 +124,8 @@ TEST(AwaitedTokens, MayGoBeforeTheHandles) {
   EXPECT_EQ(cancelled.calls(), 0);
 }
 
-// Destroys a handle in a forked child, where the lock is never released. A
-// handle that took the lock would never return, and the alarm would end the
-// child.
+// Destroys a handle in a forked child in which the lock is held forever. If the
+// handle waited for the lock, an alarm would end the child.
 TEST(AwaitedTokens, HandleInAForkedChildWaitsForNobody) {
   auto tokens = Make();
   Told told;

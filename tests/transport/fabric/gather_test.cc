@@ -195,8 +195,8 @@ class AnyDivision {
     }
     CheckThatLargerOnesStay();
   }
-  // Checks that no reachable piece that is copied is larger than the smallest
-  // piece in place.
+  // Checks that no copied piece, if it was reachable, is larger than an
+  // uncopied piece.
   void CheckThatLargerOnesStay() const {
     size_t smallest_in_place = SIZE_MAX;
     size_t largest_copied = 0;
@@ -214,7 +214,7 @@ class AnyDivision {
     EXPECT_LE(largest_copied, smallest_in_place);
   }
 
-  // Checks that the pieces in place, and those in the block of copies, make up
+  // Checks that the uncopied pieces, and those in the block of copies, make up
   // the payload.
   void CheckCopies() const {
     std::string block(GatheredBytes(stretches_), '!');

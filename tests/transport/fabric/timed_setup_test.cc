@@ -138,8 +138,8 @@ TEST_F(TimedSetupTest, CancelledBeforeItsTurnItDoesNotBegin) {
   EXPECT_EQ(steps_->back(), "gone");
 }
 
-// Tests a setup without a handle: that of a connection whose peer came to the
-// listener.
+// Tests a setup that nobody can cancel. A listener makes such a setup when a
+// peer connects.
 TEST_F(TimedSetupTest, StartsWithoutAHandle) {
   auto work = Make();
   OnLoop([&work] {

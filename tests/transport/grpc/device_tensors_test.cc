@@ -239,7 +239,7 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
     const Bundle sent =
         RandomBundle(&random_, 1 << 20, HeapAllocator(), HeapAllocator());
     ASSERT_TRUE(client_->Put(There(sent)).ok());
-    // Moves some of the stored tensors to devices, so that the server, too,
+    // Moves some of the stored tensors to devices, so that the server also
     // sends from devices.
     ASSERT_TRUE(store_.Put(There(sent)).ok());
     const auto plain = client_->Get(Names(sent));
@@ -260,8 +260,9 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
   EXPECT_GT(devices_->access()->copies(), 0);
 }
 
-// Tests a tensor that its producer has not written yet. The client waits before
-// the call; or a sender passes unfinished bytes to the transport, which waits.
+// Tests a tensor that its producer has not written yet. Either the client waits
+// before the call, or the sender passes unfinished bytes to the transport,
+// which waits.
 TEST_P(DeviceTransport, SendsOnceTheProducerHasWritten) {
   const size_t size = 100000;
   for (const bool by_client : {true, false}) {

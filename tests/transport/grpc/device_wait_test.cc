@@ -135,8 +135,8 @@ class GoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Tests many answers that wait. They must hold no threads, because they may
-// depend on another call, which needs the threads.
+// Tests many answers that wait. They must hold no threads, because the awaited
+// bytes may depend on another call, which needs a thread.
 TEST_P(DeviceWaitTest, AnswersThatWaitHoldUpNoOtherCall) {
   GoService service;
   ServeGeneric(&service);

@@ -37,8 +37,8 @@ TEST_F(EpollSetTest, SeesAnEventOfADescriptorOfGrpc) {
   close(ends[1]);
 }
 
-// Makes gRPC create a new set. Another file, which is opened first, may take
-// the number of the old set, so the search must begin again.
+// Makes gRPC create a new set. A file that is opened first may take the old
+// set's number. The search must therefore begin again.
 TEST_F(EpollSetTest, FindsTheSetOfGrpcAgainAfterGrpcHasMadeANewOne) {
   {
     grpc_core::ExecCtx context;

@@ -1,5 +1,5 @@
-// Tests GOAWAY frame by frame. One side is gRPC. The test writes the bytes of
-// the other side.
+// Tests GOAWAY frame by frame. One side is gRPC, and the test writes the bytes
+// of the other side.
 
 #include <chrono>
 #include <future>

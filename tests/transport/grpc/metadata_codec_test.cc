@@ -190,7 +190,7 @@ TEST_F(MetadataCodecTest, AcceptedEncodingsAreASet) {
             "identity, deflate, gzip");
 }
 
-// Tests that identity is always in the set. libgrpc asserts this (call.cc), and
+// Tests that the set always contains identity. libgrpc asserts this (call.cc):
 // a peer that omitted identity once ended the process.
 TEST_F(MetadataCodecTest, IdentityIsAlwaysAmongTheAcceptedEncodings) {
   for (uint64_t set : {uint64_t{0}, uint64_t{2}, ~uint64_t{1}}) {
@@ -218,8 +218,9 @@ TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
 
 TEST_F(MetadataCodecTest, OfARefusedBatchNothingIsLeft) {
   auto batch = NewBatch();
-  // Ends with an unknown method. A partial batch would have two entries: the
-  // good entry, and gRPC's value for an unknown method.
+  // Ends the metadata with an unknown method. A batch that was decoded in part
+  // would have two entries: the good entry, and gRPC's value for an unknown
+  // method.
   const std::string bytes = Literal("good", "x") + Known(3, "NONSENSE");
   EXPECT_FALSE(
       DecodeMetadata(bytes, received_, SIZE_MAX, &batch->metadata, &size_)

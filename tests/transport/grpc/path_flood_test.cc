@@ -101,8 +101,8 @@ class Client {
   bool ok_ = false;
 };
 
-// Sends cycles. Each cycle is an attempt at a path that the client gives up,
-// with a reason.
+// Sends many cycles. In each cycle, the client begins an attempt at a path, and
+// gives up the attempt with a reason.
 bool Flood(int port) {
   Client client(port);
   std::thread reader([&client] { client.Drain(); });

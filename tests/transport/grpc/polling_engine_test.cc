@@ -87,8 +87,8 @@ TEST_F(PollingEngineTest, WhoWaitsPolls) {
 }
 
 // Tests a thread that returns with its completion while others sleep. The peer
-// wrote before the last spinning thread armed the path, so it rings no
-// doorbell. Without the last poll, nobody would poll the path.
+// wrote before the last spinning thread armed the path, and therefore rings no
+// doorbell. Unless the thread polls once more, nobody polls the path.
 TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
   path_->input = true;
@@ -104,13 +104,13 @@ TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// Tests a path that is always busy, as of a server whose clients write
-// repeatedly. The thread that waits must return with its completion. Then a
-// thread of gRPC must poll the path for the sleeping threads.
+// Tests a path that always has input, such as that of a server whose clients
+// keep writing. The waiting thread must return with its completion. Afterwards
+// a thread of gRPC must poll the path on behalf of the sleeping threads.
 TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
-  // The counter is shared, because other threads may poll once more while this
-  // test ends.
+  // A shared counter, because other threads may poll once more while this test
+  // ends.
   auto polls_of_others = std::make_shared<std::atomic<int>>(0);
   const std::thread::id self = std::this_thread::get_id();
   path_->input = true;
@@ -121,8 +121,8 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   const auto end = Clock::now() + std::chrono::seconds(10);
-  // Waits for the count, too, because during each poll the path seems empty for
-  // a moment.
+  // Also waits for the count, because the path seems empty for a moment during
+  // each poll.
   while ((*polls_of_others < 3 || path_->input) && Clock::now() < end) {
     std::this_thread::yield();
   }

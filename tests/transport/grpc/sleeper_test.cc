@@ -114,8 +114,8 @@ TEST_F(SleeperTest, DoesNotCountInTheChildOfAFork) {
   EXPECT_TRUE(Sleeper::Any());
 }
 
-// Tests a kick that comes before the sleep. The kick must end the wait without
-// an event.
+// Tests a kick that arrives before the sleep. The kick must end the wait
+// without an event.
 TEST_F(SleeperTest, DoesNotCountAfterAKickWithoutASleep) {
   WakeUp();
   for (int i = 0; i < 100; ++i) {

@@ -123,8 +123,7 @@ TEST_F(SocketInputTest, NotifiesOfEachInput) {
     input->Notify(&on_input_);
     inputs_ = 0;
     Poll();
-    // Does not count the event of the creation, which comes because there may
-    // be earlier input.
+    // Ignores the event of the creation, which reports possible earlier input.
     if (inputs_ > 0) {
       EXPECT_EQ(Receive(*input), "none");
       input->Notify(&on_input_);
@@ -165,8 +164,8 @@ TEST_F(SocketInputTest, WakeRunsTheClosureThatWaits) {
   EXPECT_EQ(inputs_, 1);
 }
 
-// Tests that no entry stays in the epoll set. An entry would cause events for
-// freed memory.
+// Tests that no entry stays in the epoll set, because such an entry would cause
+// events for freed memory.
 TEST_F(SocketInputTest, LeavesNothingBehind) {
   grpc_core::ExecCtx context;
   const int before = OpenDescriptors();
@@ -177,8 +176,8 @@ TEST_F(SocketInputTest, LeavesNothingBehind) {
   input = nullptr;
   context.Flush();
   EXPECT_EQ(OpenDescriptors(), before);
-  // Makes gRPC use the freed entry again. The new closure must not see the
-  // socket.
+  // Makes gRPC reuse the freed entry. The new closure must not get events of
+  // the socket.
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   ASSERT_EQ(std::min(ends[0], ends[1]), fd);
@@ -195,8 +194,8 @@ TEST_F(SocketInputTest, LeavesNothingBehind) {
   close(ends[1]);
 }
 
-// Tests other endpoints, such as those of TLS, whose bytes are not those of the
-// socket.
+// Tests other endpoints, such as TLS endpoints. Their bytes are not the bytes
+// of the socket.
 TEST_F(SocketInputTest, OtherEndpointsHaveNone) {
   grpc_core::ExecCtx context;
   const grpc_endpoint_vtable functions = *pair_.client->vtable;
@@ -221,8 +220,8 @@ TEST_F(SocketInputTest, HalfOfTheDescriptorsAreForConnections) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// Tests a full epoll set, in which input would never be noticed. The endpoint
-// must go on reading instead.
+// Tests a full epoll set. Input would never be noticed, so the endpoint must
+// continue to read.
 TEST_F(SocketInputTest, FullSetOfThePollerIsNoticed) {
   grpc_core::ExecCtx context;
   const int before = OpenDescriptors();
@@ -242,9 +241,8 @@ class CountedReads : public EndpointStreamEvents {
   int reads = 0;
 };
 
-// Tests an owner that has no room, and so reads again without having received
-// the input. The epoll set reports the input only once, but each of the reads
-// must end.
+// Tests an owner without room, which reads again before it has received the
+// input. The epoll set reports the input only once, but each read must end.
 TEST_F(SocketInputTest, InputThatWasNotReceivedEndsTheNextReadToo) {
   grpc_core::ExecCtx context;
   CountedReads events;

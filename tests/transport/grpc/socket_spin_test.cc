@@ -1,6 +1,6 @@
 // Tests how the thread that waits for gRPC's sockets polls before it sleeps.
-// The test plays the part of epoll1: the designation, the read of the time, the
-// sleep and the closures.
+// The test imitates epoll1: the designation, the reading of the time, the
+// sleep, and the closures.
 
 #include "transport/grpc/socket_spin.h"
 
@@ -40,8 +40,8 @@ class SocketSpinTest : public testing::Test {
   SocketSpinTest() { grpc_init(); }
   ~SocketSpinTest() override { grpc_shutdown(); }
 
-  // Waits once. Returns the time that gRPC would read to compute the timeout of
-  // its epoll_wait(), which then takes `sleep`.
+  // Imitates one wait. Returns the time that gRPC would read to compute the
+  // timeout of epoll_wait(). The epoll_wait() takes `sleep`.
   grpc_core::Timestamp Wait(progress::SpinPolicy* policy,
                             absl::Duration sleep = absl::ZeroDuration()) {
     grpc_core::ExecCtx context;
@@ -107,7 +107,7 @@ TEST_F(SocketSpinTest, LooksOncePerWait) {
 TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));
-  // Moves beyond a rest, which may have begun because other programs took the
+  // Lets any rest end. A rest may have begun because other programs took the
   // core.
   Pass(absl::Nanoseconds(progress::SpinPolicy::kMaxRestNanos));
   Wait(&policy, absl::Seconds(1));
@@ -117,8 +117,7 @@ TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
 TEST_F(SocketSpinTest, LooksAgainOnceEventsComeSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));
-  // Tries often, because other programs may make some of these waits long, or
-  // take the core.
+  // Tries many times, because other programs may delay a wait or take the core.
   for (int i = 0; i < 1000 && looks_ == 0; ++i) {
     Pass(absl::Nanoseconds(progress::SpinPolicy::kMaxRestNanos));
     Wait(&policy);

@@ -79,8 +79,8 @@ class Gaps {
   absl::Duration longest_ = absl::ZeroDuration();
 };
 
-// A path that always has input. Each poll gives the waiting thread a
-// completion, like clients that answer at once.
+// A path that always has input. Each poll completes an operation of the waiting
+// thread, as if clients answered immediately.
 class BusyPath : public progress::Pollable {
  public:
   explicit BusyPath(grpc::CompletionQueue* queue) : queue_(queue) {}
@@ -104,8 +104,8 @@ class BusyPath : public progress::Pollable {
 };
 
 // A descriptor that becomes readable again directly after each read. Nobody
-// waits for its duplicates, as for the descriptor of a connection that receives
-// directly.
+// waits for its duplicates. The descriptor of a connection that receives
+// directly is such a duplicate.
 class Descriptor {
  public:
   explicit Descriptor(int duplicates) {
@@ -154,7 +154,7 @@ class SocketTurnTest : public testing::Test {
  protected:
   SocketTurnTest() : path_(std::make_shared<BusyPath>(&queue_)) {
     slot_ = progress::PollSet::Get()->Add(path_);
-    // Leaves a note. Threads that do not spin poll a path only because of a
+    // Leaves a note, because threads that do not spin poll a path only after a
     // note or a doorbell.
     LeaveInput();
   }

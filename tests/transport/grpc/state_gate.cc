@@ -35,8 +35,8 @@ struct StateGate::Shared {
 namespace {
 
 // A watcher that gRPC calls before the channel's own watcher. gRPC calls
-// watchers in the order of their addresses, and static memory has lower
-// addresses than the heap.
+// watchers in the order of their addresses. This watcher is in static memory,
+// which has lower addresses than the heap.
 class Watcher : public grpc_core::AsyncConnectivityStateWatcherInterface {
  public:
   explicit Watcher(std::function<void()> pass) : pass_(std::move(pass)) {}

@@ -8,8 +8,9 @@
 namespace penstock {
 namespace core {
 
-// A gate before the notifications of one connection's state. Blocks the thread
-// that notifies the watchers. A process can make at most 64 gates.
+// A gate in front of the notifications about one connection's state. A closed
+// gate blocks the thread that notifies the watchers. A process can make at most
+// 64 gates.
 class StateGate {
  public:
   // Closes the gate of the newest Penstock client connection. Returns null if

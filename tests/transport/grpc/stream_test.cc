@@ -221,8 +221,8 @@ TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::INTERNAL);
 }
 
-// Tests an answer of trailers alone, which has 102 bytes more in HTTP/2 than
-// trailers after headers, and so exceeds gRPC's 8 KiB.
+// Tests an answer that consists of trailers only. In HTTP/2, such an answer has
+// 102 bytes more than trailers after headers, and so exceeds gRPC's 8 KiB.
 TEST_F(StreamTest, AnswerOfTrailersAloneAboveTheLimitIsTooMuch) {
   server_->Send(FrameType::kTrailers, 1, 0, AlmostTooMuch());
   call_->BeginFinish();

@@ -80,8 +80,8 @@ TEST(DeviceRanges, AreReadyWhenAllAre) {
   EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::OkStatus());
 }
 
-// Tests a polled function that ends declarations. The function may do so
-// because no lock is held.
+// Tests a poll function that ends declarations. This is allowed because no lock
+// is held.
 TEST(DeviceRanges, AreAskedWithoutALock) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device,

@@ -38,8 +38,8 @@ struct FakeDeviceAccess::Allocation {
   uint8_t* data;
   uint64_t id = 0;
   int ordinal = 0;
-  // The allocation itself, and the program's reference, for memory that was
-  // allocated here.
+  // Weak references to the allocation itself, and to the program's reference,
+  // for memory that was allocated here.
   std::weak_ptr<Allocation> self;
   std::weak_ptr<const void> use;
   // The bytes that the device sees. Empty if these are the bytes in `backing`.
@@ -90,8 +90,8 @@ struct FakeDeviceAccess::State {
                 held->by_address.erase(allocation->data);
               }
               delete allocation;
-              // Releases the reference outside the lock: `open` may refer to
-              // the allocation, and so to this function.
+              // Releases the reference without the lock. The reference may own
+              // the allocation, and so this function.
               held.reset();
             }};
   }

@@ -25,8 +25,8 @@ class FakeDeviceAccess : public DeviceAccess {
   FakeDeviceAccess();
   ~FakeDeviceAccess() override;
 
-  // Allocates device memory with these bytes, on device `ordinal`. The last
-  // share frees the memory, once SharedAllocation::memory has been released.
+  // Allocates memory on device `ordinal`, with these bytes. The last reference
+  // frees the memory, once SharedAllocation::memory has been released.
   Bytes Put(absl::string_view content, int ordinal = 0);
   // Returns the contents of the range.
   std::string Get(absl::Span<const uint8_t> range) const;
@@ -37,8 +37,8 @@ class FakeDeviceAccess : public DeviceAccess {
   void FailOpens(absl::Status error);
   void FailExports(absl::Status error);
   void FailFlushes(absl::Status error);
-  // Makes writes of network devices, to memory that is allocated from now on,
-  // invisible until FlushWrites().
+  // Makes later allocations such that writes of network devices are invisible
+  // until FlushWrites().
   void NeedFlushes();
   int flushes() const;
   // Returns the network devices' address of the range, or null.

@@ -102,8 +102,8 @@ TEST(LargeBlocks, MessagesAfterTheFirstFaultInNoPages) {
   receive();
   const int64_t before = PageFaults();
   for (int i = 0; i < 10; ++i) receive();
-  // Expects far fewer faults than the 122,880 of one fault per page; asan
-  // causes some faults itself.
+  // Expects far fewer page faults than 122,880, which is one fault for each
+  // page. Allows for the faults that asan causes.
   EXPECT_LT(PageFaults() - before, 12000);
 }
 
@@ -155,8 +155,8 @@ int ResidentPages(uint8_t* data, size_t size) {
 
 TEST(LargeBlocks, PagesOfIdleBlocksGoBackToTheSystem) {
   auto blocks = LargeBlocks::Create(64 * kMiB);
-  // Makes glibc free a larger block. Afterwards smaller ones come from its
-  // heap.
+  // Makes glibc free a larger block. Afterwards glibc takes smaller blocks from
+  // its heap.
   blocks->Allocate(4 * kMiB);
   blocks->FreeIdle();
   blocks->FreeIdle();

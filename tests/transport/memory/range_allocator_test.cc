@@ -101,9 +101,8 @@ TEST(RangeAllocator, LargestCapacityWorks) {
   EXPECT_EQ(ranges.used(), 0u);
 }
 
-// Tests an application that keeps every second one of its slices. The only gap
-// for a longer range is far behind the others, and is the shortest one that is
-// long enough.
+// Tests an application that keeps every second one of its slices. Only one gap
+// is long enough for a longer range, and this gap is far behind the others.
 TEST(RangeAllocator, TheBestFitIsFoundBehindAnyNumberOfFreeRanges) {
   constexpr uint64_t kCount = 40000;
   RangeAllocator ranges(kCount * kGranule);

@@ -44,8 +44,8 @@ TEST(RegistryInAChild, BeginsEmptyAndAsksNothingOfTheParents) {
   EXPECT_EQ(mine.Get(Metric::kRefused, {Refusal::kToken}), 0u);
 }
 
-// Tests the first source of a child. The source counts as the first, however
-// many sources the parent had.
+// Tests the first source in a forked child. The source counts as the first, no
+// matter how many sources the parent had.
 TEST(RegistryInAChild, CallsAtItsOwnFirstSource) {
   static int calls = 0;
   Registry::Get()->CallAtFirstSource([] { ++calls; });

@@ -35,8 +35,8 @@ Series CountersOf(const std::string& page) {
   return series;
 }
 
-// The series of ordinary work: a counter's name, and a label that the series
-// must have.
+// The series of ordinary work. Each has a counter's name, and a label that the
+// series must have.
 struct Work {
   const char* name;
   const char* label;
@@ -52,8 +52,8 @@ constexpr Work kWork[] = {
     {"penstock_message_bytes_total", ""},
     {"penstock_registration_cache_hits_total", ""},
     {"penstock_registration_cache_misses_total", ""},
-    // Messages wait in ordinary work, too, if the peer is slow to give receive
-    // buffers back, as in an emulated machine.
+    // Messages may wait even in ordinary work, if the peer is slow to return
+    // receive buffers, as in an emulated machine.
     {"penstock_credit_stalls_total", "path=\"verbs\""},
     {"penstock_credit_stall_seconds_total", "path=\"verbs\""},
 };

@@ -13,9 +13,9 @@ namespace penstock::metrics {
 std::vector<std::string> MovedCounters(const std::string& before,
                                        const std::string& after);
 
-// Returns the same without counters of ordinary work: connections that begin
-// and end, calls and messages. A new counter counts as an error counter, unless
-// moved_counters.cc names it.
+// Returns the same list without counters of ordinary work: connections that
+// begin and end, calls and messages. An unknown counter counts as an error
+// counter, unless moved_counters.cc names it.
 std::vector<std::string> MovedWithoutCause(const std::string& before,
                                            const std::string& after);
 

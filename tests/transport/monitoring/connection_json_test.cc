@@ -115,8 +115,8 @@ TEST(ConnectionJsonTest, FieldsHaveTheNamesThatProgramsRead) {
 
 TEST(ConnectionJsonTest, EveryFieldIsWritten) {
   const std::string line = ToJson({Full()});
-  // Expects each number once: Full() gives each field its own. The bound is the
-  // number of fields.
+  // Expects each number once, because Full() gives each field its own number.
+  // The bound is the number of fields.
   for (int i = 1; i <= 16 + 2 * metrics::kKinds * metrics::kDirections; ++i) {
     const std::string number = absl::StrCat((uint64_t{1} << 60) + i);
     EXPECT_NE(line.find(number), std::string::npos) << number;

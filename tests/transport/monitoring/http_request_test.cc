@@ -47,8 +47,8 @@ TEST(HttpRequest, BadLinesAreMalformed) {
   }
 }
 
-// Tests whole URLs, which some proxies send, and which RFC 9112 demands that a
-// server takes.
+// Tests whole URLs as targets. Some proxies send whole URLs, and RFC 9112
+// requires servers to accept them.
 TEST(HttpRequest, TargetMayBeAWholeUrl) {
   const std::pair<std::string, std::string> kPaths[] = {
       {"http://ps0:9464/metrics?a=b", "/metrics"},

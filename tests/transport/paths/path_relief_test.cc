@@ -28,7 +28,7 @@ base::Descriptors Use(int64_t used, int64_t limit = 1000) {
 }
 
 // Returns a PathRelief that is never destroyed, because the event loop calls it
-// later. Stays in a list, where LeakSanitizer finds it.
+// later. A static list keeps the object, so that LeakSanitizer reports no leak.
 PathRelief* NewRelief(absl::Duration closing_time) {
   static auto* const all = new std::vector<std::unique_ptr<PathRelief>>;
   all->push_back(std::make_unique<PathRelief>(closing_time));

@@ -19,16 +19,16 @@
 #include "gtest/gtest.h"
 #include "transport/progress/foreign_fd.h"
 
-// Returns the options of ThreadSanitizer, which calls this function. By
-// default, ThreadSanitizer kills a forked child that starts threads.
+// Returns the options of ThreadSanitizer, which calls this function. Without
+// this option, ThreadSanitizer kills a forked child that starts threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
 namespace progress {
 namespace {
 
-// A gate for tasks. They share it, because they may run after the test has
-// ended.
+// A gate for tasks. Tasks share the gate, because they may run after the test
+// has ended.
 class Gate {
  public:
   void Open() {

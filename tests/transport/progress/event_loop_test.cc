@@ -17,8 +17,8 @@
 #include "transport/base/unique_fd.h"
 #include "transport/progress/poll_set.h"
 
-// Returns the options of ThreadSanitizer, which calls this function. By
-// default, ThreadSanitizer kills a forked child that starts threads.
+// Returns the options of ThreadSanitizer, which calls this function. Without
+// this option, ThreadSanitizer kills a forked child that starts threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
@@ -47,7 +47,7 @@ class Notification {
   bool done_ = false;  // guarded by mu_
 };
 
-// A notification that callbacks share, because they may run after the test has
+// A notification. Callbacks share it, because they may run after the test has
 // ended.
 using Signal = std::shared_ptr<Notification>;
 Signal NewSignal() { return std::make_shared<Notification>(); }

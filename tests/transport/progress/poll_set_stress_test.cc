@@ -66,8 +66,7 @@ class Doorbell {
     stopped_ = true;
     changed_.notify_one();
   }
-  // Waits for a ring that was not taken yet. Returns false if the bell was
-  // stopped.
+  // Waits for the next ring. Returns false if the bell was stopped.
   bool Wait() {
     std::unique_lock<std::mutex> lock(mu_);
     changed_.wait(lock, [this] { return stopped_ || rung_; });
@@ -118,7 +117,7 @@ TEST_P(PollSetStress, NothingIsSleptOver) {
   int64_t lost = 0;
   const absl::Time end = absl::Now() + absl::Seconds(2);
   while (lost == 0 && absl::Now() < end) {
-    // Sends one message at a time, and rings the threads alternately, so that
+    // Sends one message at a time. Sends to the threads alternately, so that
     // any lost message stops the test.
     ++sent;
     const int to = sent % 2000 == 0;

@@ -189,7 +189,7 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
   pollable->finds_nothing = true;
   pollable->on_poll = [&set, &pollable] {
     if (pollable->polls > 1) return;
-    // Sets more input now: this thread finds nothing and will sleep, and the
+    // Sets more input now. This thread has found nothing and will sleep. The
     // thread that the input wakes finds the slot taken.
     std::thread([&set, &pollable] {
       pollable->input = true;

@@ -52,8 +52,8 @@ TEST(SpinPolicy, RecoversFromNothingThroughNearMisses) {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(4);
 
-// Loses the core for a slice, has it for `had`, and loses it again. Returns the
-// end of the second loss.
+// Loses the core for a time slice, holds it for `had`, and loses it again.
+// Returns the end of the second loss.
 absl::Time LoseTwice(SpinPolicy* policy, absl::Duration had) {
   CoreLosses losses;
   policy->RecordYield(kSlice, kNow, &losses);
@@ -148,8 +148,8 @@ TEST(SpinPolicy, NextToAProgramThatNeverSleepsCoresAreSeldomLost) {
       policy.RecordYield(slice, now, &losses);
       ++lost;
     }
-    // Two losses precede the first rest, of 10 ms or more. Seven more double it
-    // to a second.
+    // Two losses come before the first rest, of at least 10 ms. Seven more
+    // losses double the rest up to a second.
     EXPECT_LE(lost, 2 + 7 + 10);
   }
 }

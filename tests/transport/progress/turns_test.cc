@@ -81,8 +81,8 @@ TEST(Turns, OneOfManyThreadsTakesATurn) {
 }
 
 // Threads that poll as polling_engine.cc does, in simulated time. The lengths
-// of rounds and turns are between zero and the largest allowed length. Sockets
-// either always have more work than a turn has time for, or never do.
+// of rounds and turns are between zero and the largest allowed length. In some
+// simulations, sockets always have more work than fits into a turn.
 class Simulation {
  public:
   Simulation(int threads, unsigned seed, bool floods)

@@ -20,14 +20,15 @@ struct Path {
   double ns_per_byte;
 };
 
-// A reader of messages of up to four pieces. With `together_ns`, several reads
-// are seen at the same time.
+// A reader of messages that have up to four pieces. With `together_ns`, the
+// reader notices the ends of several reads at the same time.
 class Reader {
  public:
   explicit Reader(ChunkTuner* tuner) : tuner_(tuner) {}
 
-  // The time, in nanoseconds, within which reads that end are seen together, at
-  // the end of the last of them. 0: each read is seen when it ends.
+  // The time, in nanoseconds, within which the ends of reads are noticed
+  // together, at the end of the last read. With 0, each end is noticed
+  // separately.
   uint64_t together_ns = 0;
 
   void Read(const Path& path, int messages) {
@@ -91,8 +92,8 @@ TEST(ChunkTunerTest, OnePieceTakesAMillisecondAtMost) {
   EXPECT_EQ(SizeFor({4000, 10000}), 4 * kKiB);
 }
 
-// Tests a path that holds 1 MB, to which each of four reads contributes a
-// quarter.
+// Tests a path that holds 1 MB. There are four reads, so each gets a quarter of
+// this.
 TEST(ChunkTunerTest, ALongPathIsFilledThoughItIsSlow) {
   EXPECT_EQ(SizeFor({1e8, 100}), 256 * kKiB);
 }
@@ -103,8 +104,8 @@ TEST(ChunkTunerTest, ALongPathIsNotOverfilled) {
   EXPECT_EQ(SizeFor({4e6, 100}), 16 * kKiB);
 }
 
-// Tests reads that are seen together. They look as if the path had no bandwidth
-// limit, except for the last of them.
+// Tests reads whose ends are noticed together. All but the last of them suggest
+// an unlimited bandwidth.
 TEST(ChunkTunerTest, ReadsThatAreSeenTogetherCountOnce) {
   EXPECT_EQ(SizeFor({24000, 0.1}, false, 200), 256 * kKiB);
   EXPECT_EQ(SizeFor({4000, 20}, false, 200), 32 * kKiB);

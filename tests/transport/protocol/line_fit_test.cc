@@ -6,8 +6,8 @@ namespace penstock {
 namespace protocol {
 namespace {
 
-// Adds `count` points of y = 1000 + 3 x, with x from 100 to 400, all times
-// `factor`.
+// Adds `count` points of the line y = (1000 + 3 x) * factor, with x from 100 to
+// 400.
 void AddLine(LineFit* fit, int count, double factor = 1) {
   for (int i = 0; i < count; ++i) {
     const double x = 100 * (1 + i % 4);

@@ -92,8 +92,8 @@ TEST(Puller, ChunksCoverTheMessageOnce) {
   }
 }
 
-// Expects chunks that go through each part from its beginning to its end, and
-// then through the next part.
+// Expects that the chunks cover each part from its beginning to its end, one
+// part after another.
 TEST(Puller, NoChunkIsOfTwoParts) {
   const std::vector<uint64_t> parts = {1, 7, 4, 9, 1};
   for (size_t chunk = 1; chunk < 12; ++chunk) {

@@ -49,8 +49,8 @@ TEST(SteppedSizeTest, StaysWithinTheMargin) {
   EXPECT_EQ(size.value(), 200u);
 }
 
-// Tests that the final size is right for any wanted size, and that a change of
-// the wanted size by a tenth does not change it any more.
+// Tests any wanted size. The final size must be right, and must stay if the
+// wanted size changes by a tenth.
 TEST(SteppedSizeTest, AStepIsNotTakenBack) {
   for (double wanted = 1; wanted < 100000; wanted *= 1.01) {
     SteppedSize size({1200, 100, 10000});

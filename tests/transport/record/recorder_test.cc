@@ -254,7 +254,7 @@ TEST(RecordToTest, TakesNothingWithoutAThreadAndCostsNoneAtItsEnd) {
               testing::ExitedWithCode(0), "");
 }
 
-// Catches this process's error lines in a pipe, because its files have no room
+// Catches the error lines of this process in a pipe, because no file has room
 // for them.
 class SaidToAPipe {
  public:
@@ -277,8 +277,8 @@ constexpr char kTooLarge[] =
     ": write: the file is larger than the limit on file sizes: raise it "
     "(ulimit -f, RLIMIT_FSIZE)";
 
-// Ends the recording when the disk has no room. The rest is smaller than gzip's
-// own buffer, and is written at the close.
+// Ends the recording when the disk is full. The remaining data is smaller than
+// gzip's own buffer, so it is written at the close.
 [[noreturn]] void EndWithoutRoom(const std::string& path) {
   SaidToAPipe said;
   Recorder recorder;

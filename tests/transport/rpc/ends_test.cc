@@ -190,8 +190,8 @@ TEST_P(EndsTest, ForkedChildMayDestroyBoth) {
   EXPECT_TRUE(Call(client.get(), Named("the parent's")).ok());
 }
 
-// Waits until all sessions of this process have ended. The side that learns of
-// an end last needs a moment.
+// Waits until all sessions of this process have ended. The second side learns
+// of an end a moment later than the first.
 void AwaitEndOfSessions() {
   const absl::Time limit = absl::Now() + absl::Seconds(20);
   while (metrics::OpenSessions(monitoring::MetricsAsText()) > 0) {

@@ -11,8 +11,8 @@ namespace {
 
 class ForkTest : public RpcFixture {};
 
-// Tests that a child does not use the connection, with which it would write
-// into the parent's stream.
+// Tests that a child does not use the parent's connection. The child would
+// write into the parent's stream.
 TEST_P(ForkTest, ChildGivesUpItsParentsConnection) {
   ServeEcho();
   Client::Options options = ClientOptions();

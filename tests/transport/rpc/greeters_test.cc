@@ -1,5 +1,5 @@
-// Tests a server's port under a flood of clients without the token, together
-// with clients that have the token.
+// Tests a server's port during a flood of clients without the token. Clients
+// with the token must be served.
 
 #include "transport/rpc/greeters.h"
 

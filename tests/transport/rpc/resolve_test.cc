@@ -26,8 +26,8 @@
 #include "transport/progress/aside.h"
 #include "transport/progress/foreign_fd.h"
 
-// Returns the options of ThreadSanitizer, which calls this function. By
-// default, ThreadSanitizer kills a forked child that starts threads.
+// Returns the options of ThreadSanitizer, which calls this function. Without
+// this option, ThreadSanitizer kills a forked child that starts threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
@@ -35,7 +35,7 @@ namespace rpc {
 namespace {
 
 // A simulated name server. Answers queries for hosts that begin with "slow"
-// when the test calls for the answer.
+// only when the test says so.
 class NameServer {
  public:
   static NameServer* Get() {

@@ -149,7 +149,7 @@ TEST_P(StreamEndsTest, TooLargeMessageEndsTheStream) {
   EXPECT_EQ(opened.EndCode(), absl::StatusCode::kResourceExhausted);
 }
 
-// Tests a limit below the size of messages that are sent without an
+// Tests limits that are smaller than the messages that are sent without an
 // announcement.
 TEST_P(StreamEndsTest, SmallLimitsHold) {
   ServeStreams(Echo);

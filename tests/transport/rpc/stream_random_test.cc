@@ -1,8 +1,8 @@
 // Tests random programs of streams against a plain model. The seed of a stream
 // makes its plan, which both sides follow: the messages of both sides, who
-// waits for what, and the end. The model is the plan itself: without a cancel
-// and a deadline, both sides must see exactly what the plan says, and otherwise
-// a prefix of it. Each callback must run once. Meanwhile fast paths are lost.
+// waits for what, and the end. The model is the plan itself. Both sides must
+// see exactly the plan, or a prefix of the plan if the stream is cancelled or
+// has a deadline. Each callback must run once. Meanwhile fast paths are lost.
 
 #include <atomic>
 #include <chrono>
@@ -344,8 +344,8 @@ TEST_P(StreamRandomTest, BothSidesSeeThePlan) {
   } while (std::chrono::steady_clock::now() < limit && !HasFailure() &&
            !is_chosen);
   server_ = nullptr;
-  // The destructor has waited for callbacks of the server. Callbacks of the
-  // clients may still run.
+  // Waits for callbacks of the clients, which may still run. The server's
+  // destructor has waited for its own callbacks.
   Waiter waiter(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 20000 && callbacks_.open() > 0; ++i) {
     waiter.Wait(absl::Milliseconds(1));

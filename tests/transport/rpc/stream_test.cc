@@ -92,8 +92,8 @@ TEST_P(StreamTest, WindowHoldsWritesBackUntilTheyAreRead) {
   }
 }
 
-// Tests that a peer that never reads bounds the messages that the other side
-// keeps, even if the messages are tiny.
+// Tests a peer that never reads. The other side must keep a bounded number of
+// messages, even if the messages are tiny.
 TEST_P(StreamTest, TinyMessagesAreBoundedToo) {
   ServeNothing();
   std::unique_ptr<Client> client = Connect();
@@ -111,9 +111,9 @@ TEST_P(StreamTest, TinyMessagesAreBoundedToo) {
   EXPECT_LT(*accepted, 2 * kWrites);
 }
 
-// Tests that reads get messages in the order of the calls, if one message has
-// come before its read, and another one comes before the loop reports the first
-// message.
+// Tests that reads get messages in the order of the calls. One message has
+// arrived before its read. Another message arrives before the loop reports the
+// first one.
 TEST_P(StreamTest, ReadsKeepTheirOrder) {
   ServeNothing();
   std::unique_ptr<Client> client = Connect();

@@ -1,5 +1,5 @@
-// Tests which frames are kept until they are acknowledged, and the
-// acknowledgements.
+// Tests which frames are kept until their acknowledgement, and when
+// acknowledgements are sent.
 
 #include <cstdint>
 #include <string>
@@ -124,8 +124,8 @@ TEST_F(AcknowledgeTest, SenderThatWaitsGoesOnWhenThePathIsLost) {
   EXPECT_EQ(raw_->Take().size(), 1 + 2 * kLoggedFrames);  // "path lost"
 }
 
-// Tests sides that both have more to send than they may keep. The packets that
-// would carry their acknowledgements wait, too.
+// Tests two sides that both have more to send than they may keep
+// unacknowledged. The packets that would carry the acknowledgements wait, too.
 TEST_F(SessionTest, SidesThatBothWaitStillAcknowledge) {
   OpenWithPath();
   client_->Open(1);
@@ -170,9 +170,9 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   EXPECT_EQ(server_->stream(1).Take().size(), 2 * kLoggedFrames);
 }
 
-// Tests a frame that comes early. The frame must be acknowledged once the
-// missing frame has come, even if nothing else comes. Otherwise the sender may
-// wait forever.
+// Tests a frame that arrives early. The frame must be acknowledged once the
+// missing frame has arrived, even if no other frame follows. Otherwise the
+// sender may wait forever.
 TEST_F(SessionTest, FramesThatWereHeldAreAcknowledged) {
   Open();
   NewLink();

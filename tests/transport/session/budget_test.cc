@@ -86,8 +86,8 @@ class BudgetTest : public RawPeerTest {
     Announce(1, 1);
     Run();
   }
-  // Fills the fake lifeline with bytes of the session, none of which the peer
-  // reads. The session keeps what it sends afterwards.
+  // Fills the fake lifeline with bytes of the session, which the peer does not
+  // read. The session must then keep what it sends.
   void LetRawPeerReadNothing() {
     while (lifeline_.waiting(Side::kB) > 0) {
       lifeline_.Step(Side::kB);
@@ -162,8 +162,8 @@ TEST_F(BudgetTest, SendersGoOnInTheFlushThatMakesRoomForThem) {
   OpenStream(1);
   EXPECT_TRUE(peer_->Send(1, Letters(900)));
   EXPECT_FALSE(peer_->Send(1, Letters(900)));
-  // One flush must suffice: the lifeline has accepted everything, so another
-  // flush is not certain.
+  // Expects that one flush suffices. The lifeline has accepted everything, so
+  // no event would cause another flush.
   peer_->Flush();
   EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
 }

@@ -1,5 +1,5 @@
-// Tests messages that are read into memory of the program: the destination of
-// each part, and until when a device may write there.
+// Tests messages that are read into memory of the program. Checks the
+// destination of each part, and how long a device may write there.
 
 #include "transport/memory/destinations.h"
 
@@ -323,8 +323,8 @@ class RandomDestinationsTest : public DestinationsTest,
         if (OneIn(8)) Drop();
         return;
       case 5:
-        // Lets the program release the destinations, after which it does not
-        // look at them.
+        // Lets the program release the destinations. The program does not look
+        // at them afterwards.
         if (!OneIn(4)) return;
         destinations_.reset();
         places_.clear();  // other memory may come to lie there

@@ -85,8 +85,8 @@ TEST_F(DeviceMessages, ThatWaitedAndCannotBeReadEndTheStreamOnBothSides) {
   ExpectOtherCallGoesOn();
 }
 
-// Tests many streams that wait for one. A recursion over so many would exceed
-// the stack.
+// Tests many streams that wait for another stream. A recursive call for each
+// would overflow the stack.
 TEST_F(DeviceMessages, ManyThatWaitForAStreamEndOneByOne) {
   server_config_.max_streams = 1;
   Open();

@@ -1,5 +1,5 @@
-// Tests a peer that announces so many messages that their reads have to wait.
-// If all reads fail at once, the reader must not call itself once for each.
+// Tests a peer that announces so many messages that their reads must wait. If
+// all reads fail at once, the reader must not recurse once for each read.
 
 #include <cstdint>
 #include <vector>

@@ -69,8 +69,8 @@ TEST_F(MaxStreamsTest, StreamThatIsCancelledWhileItWaitsIsNeverSeen) {
   EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 3"}));
 }
 
-// Tests a stream that is detached while it waits, as after a GOAWAY that says
-// that the server will never see it.
+// Tests a stream that is detached while it waits for another stream to end. A
+// GOAWAY may cause this, if it says that the server will never see the stream.
 TEST_F(MaxStreamsTest, StreamThatIsDetachedWhileItWaitsIsNeverSeen) {
   Open();
   for (uint32_t stream : {1, 2, 3}) client_->Open(stream);

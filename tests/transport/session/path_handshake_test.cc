@@ -93,8 +93,8 @@ struct Row {
   State next;
 };
 
-// The transitions of every state with every event, as in the table of the
-// header. If the header's table has no line, nothing happens.
+// The transitions of every state with every event, as in the header's table. An
+// event that has no line in that table has no effect.
 constexpr Row kTable[] = {
     {State::kTrying, Event::kLocalReady, "send ready", State::kReadyHere},
     {State::kTrying, Event::kLocalLost, "drop, send lost", State::kLostHere},

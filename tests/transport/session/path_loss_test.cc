@@ -1,5 +1,5 @@
-// Tests a fast path that is lost at every moment of an exchange. Nothing else
-// may be lost.
+// Tests the loss of a fast path at every moment of an exchange. No message may
+// be lost.
 
 #include <memory>
 #include <string>
@@ -77,8 +77,9 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
   EXPECT_EQ(server_->Take(), Lines{});
 }
 
-// Tests a loss that this side finds while sending, which causes no doorbell.
-// All threads may be asleep, so the session must act without a poll.
+// Tests a loss that this side detects while sending. No doorbell rings for such
+// a loss, and all threads may be asleep. Therefore the session must act without
+// a poll.
 TEST_F(SessionTest, LossThatIsFoundInSendingWaitsForNobodyToPoll) {
   OpenWithPath();
   fast().FailNthSend(kClient, 1);
@@ -100,8 +101,8 @@ TEST_F(RawPeerTest, LossThatThePeerReportsIsAnsweredOnce) {
   EXPECT_EQ(raw_fast_->Take(), Lines{"broken"});
 }
 
-// Tests reads of a path that ends with its owner, so that they get no
-// completion any more.
+// Tests reads of a path that was destroyed together with its owner. The path
+// delivers no completions any more.
 TEST_F(SessionTest, ReadsOfAPathThatThePeerLostStartOver) {
   OpenWithPath();
   client_->Open(1);
@@ -151,8 +152,8 @@ TEST_F(SessionTest, MessageThatOnlyTheLostPathLedToResetsItsStream) {
   EXPECT_EQ(server_->stream(2).Take(), (Lines{"headers open", "message m"}));
 }
 
-// The variants of an exchange: the link that delivers first, and the time and
-// kind of the loss.
+// The variants of an exchange: which link delivers first, and when and how the
+// path is lost.
 enum class Order { kLifelineFirst, kFastFirst, kInTurn };
 enum class Loss { kBothSides, kClient, kServer, kClientSend, kServerSend };
 

@@ -172,8 +172,8 @@ class LateAnnouncementTest : public PathRetryTest {
   }
 };
 
-// Tests that a region of a lost path is not read on the next path, where its
-// key names a different region.
+// Tests that a region of a lost path is not read on the next path. The same key
+// means another region there.
 TEST_F(LateAnnouncementTest, NamesThePathItWasMadeFor) {
   for (bool can_load : {false, true}) {
     fast_links_.clear();

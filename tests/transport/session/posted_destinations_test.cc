@@ -104,8 +104,8 @@ TEST_F(PostedDestinationsTest, StreamThatEndsHasThemNoMore) {
   EXPECT_EQ(place_.destinations.use_count(), 1) << "no such stream";
 }
 
-// Tests a thread that polls a lost path, and so may hold the path for longer
-// than the session does.
+// Tests a lost path that a polling thread holds, perhaps for longer than the
+// session.
 TEST_F(PostedDestinationsTest, LostPathThatSomebodyHoldsKeepsThem) {
   OpenStream();
   (*server_)->input().PostDestinations(1, place_.destinations);

@@ -71,9 +71,9 @@ TEST_F(MessageReaderTest, WantedMessageStartsBudgetOrNot) {
   EXPECT_EQ(Take(), Lines{});
 }
 
-// Tests a wanted message behind abandoned reads. Otherwise a hostile peer could
-// leave reads of ended streams unanswered, for one stream after another, and so
-// use any amount of memory.
+// Tests a wanted message behind abandoned reads. If wanted messages never
+// waited, a hostile peer could leave reads of ended streams unanswered, for one
+// stream after another, and use any amount of memory.
 TEST_F(MessageReaderTest, WantedMessageWaitsForReadsThatAreAbandoned) {
   Begin(1, Expose(7, 9000));
   Begin(2, Expose(8, 9000));

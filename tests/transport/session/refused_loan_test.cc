@@ -1,5 +1,5 @@
-// Tests messages that the fast path refuses to expose: the lifeline, an
-// endpoint of the tcp fabric, pushes them.
+// Tests messages that the fast path refuses to expose. The lifeline, an
+// endpoint of the tcp fabric, pushes such messages.
 
 #include <memory>
 #include <string>

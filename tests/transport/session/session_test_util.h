@@ -31,8 +31,8 @@ using Lines = std::vector<std::string>;
 // A token of the right length.
 extern const char kToken[];
 
-// Returns `size` letters without a short period. Different seeds give different
-// letters.
+// Returns `size` letters that do not repeat at a short distance. Different
+// seeds give different letters.
 std::string Letters(size_t size, uint32_t seed = 0);
 // Returns `text` in two pieces, in separate memory.
 memory::Payload ToPayload(absl::string_view text);

@@ -110,7 +110,7 @@ void SimulatedCall::End() {
   queue_.clear();
 }
 
-// Gives the call up, as transport/grpc does: a client's reset overtakes its
+// Cancels the call as transport/grpc does. A client's reset overtakes its
 // frames, and a server's trailers follow its frames.
 void SimulatedCall::GiveUp() {
   if (is_client_) {
@@ -146,8 +146,8 @@ bool SimulatedCall::Send() {
     ++sent_;
     waits_for_window_ = !session_->output().SendMessage(
         plan_->stream, std::move(payload), seed % 2 == 1);
-    // Sends nothing yet: the next call may be made at once, and waits behind
-    // the message.
+    // Returns without waiting for the message. The next action may come
+    // immediately, and waits behind the message.
     if (sent_ < outgoing().size() || Roll(2) == 0) return true;
   }
   if (!MayEnd()) return false;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint32_t kSeeds = 200;
 
-// Stops at the first seed that fails. To investigate that seed, let the loop
-// begin there.
+// Stops at the first seed that fails. To investigate that seed, start the loop
+// there.
 void RunSeeds(const SimulationOptions& options) {
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
     Simulation simulation(seed, options);

@@ -1,5 +1,5 @@
-// Tests that everything that one side does to a stream is reported to the other
-// side, in order.
+// Tests that one side learns, in order, of everything that the other side does
+// to a stream.
 
 #include <memory>
 #include <string>

@@ -17,8 +17,8 @@ constexpr size_t kFrame = 16352;
 const Speed kSlow{100 * 1000, 100};
 // A link of 10 MB/s over some thousand kilometres, which holds 200 KB.
 const Speed kSlowAndFar{10 * 1000 * 1000, 100};
-// A link of 10 GB/s and two microseconds each way, which holds 40 KB. Four
-// pieces of 32 KiB are three times that.
+// A link of 10 GB/s with a latency of two microseconds each way. Such a link
+// holds 40 KB; four pieces of 32 KiB are three times as much.
 const Speed kFast{2000, 0.1};
 // A link of 10 GB/s over some kilometres, which holds 1 MB.
 const Speed kFar{50 * 1000, 0.1};
@@ -81,9 +81,9 @@ TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
-// Tests a busy link with a few pauses, such as those of the sender's window.
-// The pauses suffice to find the latency, which a read behind other reads does
-// not show.
+// Tests a busy link with a few pauses, such as pauses of the sender's window.
+// The latency can be measured after a pause, but not by a read behind other
+// reads.
 TEST_F(ChunkSimulation, BeginningsAreFoundInBusyTimes) {
   Begin(kFast, kFast);
   EXPECT_EQ(SendWithoutPause(kClient, 400, 500 * kKiB, 900 * kKiB), 1);
@@ -139,8 +139,8 @@ class EagerSimulation : public TuningSimulation {
   }
 };
 
-// Tests costs with a low limit: announcing costs 4 us and 1 us, and copying
-// costs 2 ns per byte.
+// Tests costs for which the limit is low: announcing costs 4 us and 1 us, and
+// copying costs 2 ns per byte.
 TEST_F(EagerSimulation, WhereCopiesAreDearMessagesAreAnnounced) {
   costs_ = {1.0, 500};
   Begin(kFast, kFast);
@@ -157,8 +157,8 @@ TEST_F(EagerSimulation, WhereTheLinkIsLongMessagesAreEager) {
   EXPECT_EQ(eager(kClient), kFrame);
 }
 
-// Tests costs for which the initial size is right: 5 us compared with 0.4 ns
-// per byte give 12.5 KB.
+// Tests costs for which the initial size is right: 5 us divided by 0.4 ns per
+// byte give 12.5 KB.
 TEST_F(EagerSimulation, StaysWhereItIsRight) {
   costs_ = {0.2, 500};
   Begin(kFast, kFast);

@@ -24,8 +24,8 @@ class ManualClock {
  public:
   uint64_t now_ns() const { return now_ns_; }
   void AdvanceTo(uint64_t now_ns) { now_ns_ = std::max(now_ns_, now_ns); }
-  // Does `work`, which takes `ns`. If the work reads the clock twice, all of
-  // the time passes between the two reads.
+  // Does `work`, which takes `ns`. All of the time passes between the first and
+  // the second time that `work` reads the clock.
   template <typename Work>
   void Spend(uint64_t ns, Work work) {
     pending_ns_ = ns;

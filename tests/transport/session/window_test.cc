@@ -309,8 +309,8 @@ TEST_F(RawPeerTest, PeerThatOverrunsTheWindowEndsTheSession) {
                                  "stream's window"});
 }
 
-// Sends a message with a length of 2^40, for which the credit would be 257
-// frames.
+// Sends a message that is 2^40 bytes long. The credit for this message would
+// take 257 frames.
 TEST_F(RawPeerTest, WhatIsRefusedGetsNoCredit) {
   Config config = ServerConfig();
   config.max_receive_bytes = 5000;

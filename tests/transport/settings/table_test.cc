@@ -37,8 +37,8 @@ struct Answers {
   }
 };
 
-// Returns the settings whose result this test can see. The log's setting is
-// left to log_test.
+// Returns the settings whose effect this test can check. log_test checks the
+// setting of the log.
 std::vector<Description> Resolved() {
   std::vector<Description> settings = DescribeSettings();
   settings.erase(std::remove_if(settings.begin(), settings.end(),

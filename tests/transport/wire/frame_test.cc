@@ -51,8 +51,8 @@ struct Golden {
   absl::string_view type_hex;
 };
 
-// All types. Never change a number here, because that would be a new version of
-// the protocol.
+// All types of frames. Never change a number here: another number means another
+// version of the protocol.
 const Golden kGolden[] = {
     {FrameType::kHello, "01"},      {FrameType::kPathReady, "02"},
     {FrameType::kPathLost, "03"},   {FrameType::kAck, "04"},

@@ -35,8 +35,8 @@ class Mutator {
 
   uint64_t Below(uint64_t limit) { return random_() % limit; }
 
-  // Makes one to four changes: changes a byte, flips a bit, truncates, or
-  // appends.
+  // Makes one to four random changes: replaces a byte, flips a bit, truncates,
+  // or appends.
   std::string Mutate(std::string bytes) {
     for (uint64_t times = 1 + Below(4); times > 0; --times) {
       switch (bytes.empty() ? 3 : Below(4)) {

@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kGuard = 64;
 constexpr uint8_t kGuardByte = 0xa5;
 
-// Bits of a number of 16 bits, or the upper half of a float. They include
-// limits, ties and small integers.
+// Numbers of 16 bits, which are also used as the upper half of a float. They
+// include limits, ties and small integers.
 constexpr uint16_t kClose[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400,
                                0x3c00, 0x3c01, 0xbc00, 0x3f80, 0xbf80, 0x3f81,
                                0x7bff, 0xfbff, 0x7c00, 0x7f7f, 0xff7f, 0x7f80};

@@ -10,8 +10,8 @@
 namespace penstock::device::kernels {
 namespace {
 
-// Returns a random count of elements: up to a few vectors, to a little more
-// than a block's threads, or to several of the host's pieces.
+// Returns a random number of elements. The upper bound is a few vectors, a
+// little more than a block's threads, or several of the host's pieces.
 uint64_t DrawCount(Random* random) {
   const uint64_t most[] = {20, 300, 5000};
   return Draw(random, 0, most[Draw(random, 0, 2)]);

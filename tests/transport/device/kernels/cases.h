@@ -12,8 +12,9 @@
 
 namespace penstock::device::kernels {
 
-// A reduction of arrays that the object owns, with equal or different
-// alignment. In a third of all cases, the output is one of the inputs.
+// A reduction of arrays that this object owns. The arrays have equal or
+// different alignment. In a third of all cases, the output is one of the
+// inputs.
 class Case {
  public:
   explicit Case(Random* random);

@@ -33,8 +33,8 @@ void ForEachEdge(uint16_t infinity, ValueOf value_of, Check check) {
   const float inf = std::numeric_limits<float>::infinity();
   for (uint16_t bits = 0; bits <= infinity; ++bits) {
     const float value = value_of(bits);
-    // The largest number has no finite next one: uses the distance to the
-    // number before it.
+    // Uses the distance to the previous number for the largest number, because
+    // its next number is infinite.
     const double next = bits + 1 < infinity ? value_of(bits + 1)
                                             : 2.0 * value - value_of(bits - 1);
     const float middle = static_cast<float>((value + next) / 2);

@@ -104,8 +104,8 @@ TEST(MeetingTest, TakenNameIsAnError) {
 
 TEST(MeetingTest, StoppedCallDoesNotAnswer) {
   const TcpAddress server = Listener(), client = Client();
-  // Stops the call on the event loop's thread, on which the call has not begun
-  // by then.
+  // Stops the call on the event loop's thread. The call runs on that thread,
+  // and so has not begun yet.
   absl::Notification done;
   auto* const loop = *progress::EventLoop::Get();
   loop->Post([&] {

@@ -34,7 +34,7 @@ inline std::string TextOf(const memory::Payload& payload) {
 }
 
 // One side of a connection: a stream, and a string in place of the TCP socket.
-// Makes the calls that a stream requires of its user.
+// Makes the calls that a stream expects of its user.
 struct End {
   MovableStream stream;
   std::string tcp;        // written by this side, not read by the other yet
@@ -148,8 +148,8 @@ struct Pair {
     return absl::OkStatus();
   }
 
-  // Takes one step of any kind, and any size. `below` returns any number below
-  // its argument.
+  // Takes one random step, of random size. `below` returns a random number
+  // below its argument.
   void Step(const std::function<uint32_t(uint32_t)>& below) {
     const auto size = [&] { return size_t{1} << below(13) | below(64); };
     const uint32_t side = below(2);
@@ -172,9 +172,9 @@ struct Pair {
     }
     if (!BothMoved() || below(4) != 0) return;
     if (below(3) == 0) return link->FailNthExpose(Side::kA, 1);
-    // Polls before the link is dropped: a fake link loses packets, which
-    // processes on one host do not. Therefore the sides first learn where the
-    // other has moved.
+    // Polls before dropping the link, so that the sides learn where the other
+    // side has moved. A fake link loses packets, but a path between two
+    // processes of one host does not.
     PollAll();
     link->Drop();
     // Sends at any side, even one that has not noticed the loss.

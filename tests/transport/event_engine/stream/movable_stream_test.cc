@@ -70,8 +70,8 @@ TEST(MovableStreamTest, PathThatNobodyAnsweredIsLostWithoutAMark) {
   EXPECT_TRUE(pair.status().ok()) << pair.status();
 }
 
-// Loses the path while the peer may have moved to an offset that this side will
-// never learn. TCP's next bytes could not be interpreted.
+// Loses the path when the peer may have moved, to an offset that this side will
+// never learn. The next bytes of TCP could not be interpreted.
 TEST(MovableStreamTest, PathThatIsLostInMidSwitchEndsTheConnection) {
   Pair pair;
   pair.NewLink();
@@ -80,8 +80,8 @@ TEST(MovableStreamTest, PathThatIsLostInMidSwitchEndsTheConnection) {
   EXPECT_TRUE(absl::IsAborted(pair.ends[0].stream.error()));
 }
 
-// Expects that the stream drops no bytes itself: dropping a program's bytes may
-// call the program, which the lock forbids.
+// Expects that the stream itself drops no bytes, because dropping a program's
+// bytes may call the program, which is forbidden under the lock.
 TEST(MovableStreamTest, SentBytesAreDroppedByTheCaller) {
   Pair pair;
   pair.NewLink();

@@ -1,5 +1,5 @@
-// Tests reads of bytes that are not there. A region comes from the peer, so
-// each of its fields may be wrong.
+// Tests reads of bytes that do not exist. A region comes from the peer, so each
+// of its fields may be wrong.
 
 #include <algorithm>
 #include <cstdint>
@@ -99,8 +99,8 @@ TEST_P(ConformanceBadReads, OfAnUnknownKeyFail) {
 }
 
 TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
-  // Exposes a part at the other end, too. The keys of both ends may be equal,
-  // but the bytes differ.
+  // Also exposes a part at the other end. The key of this part may equal the
+  // key of side A's part, but the bytes differ.
   NewPart();
   const Exposure own = Expose(Side::kB, PayloadOf(RandomBytes(kSize, 2)));
   Target target(one_read());

@@ -125,8 +125,8 @@ void Conformance::ReadChunks(Side reader, const RemoteRegion& region,
       rest.remove_prefix(size);
     }
   }
-  // Pumps again and again: on a busy machine, a device may be silent for longer
-  // than Pump() waits.
+  // Pumps repeatedly, because on a busy machine a device may be silent for
+  // longer than Pump() waits.
   for (int i = 0; i < 100 && !this->at(reader).under_way.empty(); ++i) Pump();
 }
 

@@ -48,8 +48,8 @@ TEST_P(Conformance, WritableFollowsEachTimeThatCreditRunsOut) {
   }
 }
 
-// Sends smaller and smaller packets until none fits. The smallest packet fits
-// where the largest does not.
+// Sends smaller and smaller packets until none fits. The smallest packet may
+// fit where the largest does not.
 TEST_P(Conformance, WhatFitsAfterARefusalArrivesToo) {
   const size_t full = SendUntilRefused(Side::kA);
   size_t small = 0;
@@ -77,8 +77,8 @@ TEST_P(Conformance, SendFromWithinWritableArrives) {
   }
 }
 
-// Tests two ends without credit. Neither may wait for the other to make room
-// first.
+// Tests two ends that are both out of credit. Neither may wait for the other
+// one to make room first.
 TEST_P(Conformance, BothEndsWithoutCreditGetGoing) {
   const size_t from_a = SendUntilRefused(Side::kA);
   const size_t from_b = SendUntilRefused(Side::kB);

@@ -14,7 +14,7 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Starts all operations that can be under way at both ends, and records their
+// A fixture that starts all kinds of operations at both ends, and records their
 // results.
 class ConformanceEnding : public Conformance {
  protected:

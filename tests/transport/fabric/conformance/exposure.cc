@@ -1,5 +1,5 @@
-// Checks how long exposed memory is held, and how fabrics behave without
-// memory.
+// Tests how long exposed memory is held, and the behaviour of fabrics when
+// memory runs out.
 
 #include <cstdint>
 #include <memory>

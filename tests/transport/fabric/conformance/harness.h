@@ -58,7 +58,7 @@ class Harness {
   // Destroys the end, as if its process had died.
   virtual void Kill(Side side) { ends_[Index(side)].reset(); }
   // Breaks the connection between two living ends. Returns false if the fabric
-  // cannot.
+  // cannot do this.
   virtual bool Cut() { return false; }
 
   // Returns false if a frame does not fit into a packet, as for a fake with
@@ -104,8 +104,8 @@ enum class Waking {
 struct FabricCase {
   std::string name;
   std::function<std::unique_ptr<Harness>()> make;
-  // True if the fabric can load (the capability of this name). Loading is then
-  // tested, too.
+  // True if the fabric can load regions (Capabilities::can_load). Loading is
+  // then tested, too.
   bool can_load = false;
   Waking waking = Waking::kDoorbell;
 };

@@ -16,8 +16,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Pieces of random sizes. A seed decides which pieces are in memory that can be
-// exposed in place, and which are on the heap.
+// A fixture with pieces of random sizes. A seed decides which pieces are in
+// memory that the peer can reach, and which are on the heap.
 class ConformanceParts : public Conformance {
  protected:
   static constexpr size_t kMaxPiece = 100 * 1024;

@@ -23,14 +23,13 @@ class ConformancePolling : public Conformance {
   void SetUp() override {
     Conformance::SetUp();
     ASSERT_FALSE(HasFatalFailure());
-    // Disarms both ends, because the fabric itself decides whether an end
-    // begins armed.
+    // Disarms both ends, because an end may begin armed or unarmed.
     for (Side side : kSides) end(side)->SetArmed(false);
   }
 };
 
-// A fixture for the ways in which an end rings its peer: by an event of a
-// descriptor, if the peer has one, or by the lifeline.
+// A fixture for the two ways in which an end rings its peer: an event of the
+// peer's descriptor, if there is one, or the lifeline.
 class ConformanceDoorbell : public ConformancePolling {
  protected:
   void SetUp() override {
@@ -215,8 +214,8 @@ TEST_P(ConformanceDescriptor, ArmedEndIsWokenByInput) {
   }
 }
 
-// Tests two wake-ups in a row. Nobody arms the end again between them while all
-// sleep.
+// Tests several wake-ups in a row. The end must stay armed without another
+// SetArmed().
 TEST_P(ConformanceDescriptor, StaysArmedAfterAWakeUp) {
   b()->SetArmed(true);
   for (int i = 0; i < 5; ++i) {

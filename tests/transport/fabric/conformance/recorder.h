@@ -19,9 +19,9 @@ namespace penstock {
 namespace fabric {
 namespace conformance {
 
-// Fails the test for a violation: an event at a forbidden time or after
-// OnBroken(), a read that ends twice or was never started, and an OnBroken()
-// before the end of a read.
+// Records events, and fails the test for a violation: an event at a forbidden
+// time or after OnBroken(), a read that ends twice or was never started, or an
+// OnBroken() before the end of a read.
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -79,7 +79,7 @@ class Recorder : public EndpointEvents {
   std::function<void()> on_writable;
   std::function<void(uint64_t cookie)> on_read_done;
 
-  // The reads that have not ended, and if a call of Read() is running. The test
+  // The reads that have not ended, and true during a call of Read(). The test
   // sets both around its calls of the endpoint.
   std::set<uint64_t> under_way;
   bool within_read = false;

@@ -20,8 +20,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// The size of the arena, in bytes: sixteen of the largest payloads of the
-// suite. If the arena did not get memory back, it would soon have too little.
+// The size of the arena, in bytes: sixteen of the suite's largest payloads. If
+// memory were not returned to the arena, the arena would soon be full.
 constexpr uint64_t kArenaBytes = 16 * 1024 * 1024;
 
 class ShmHarness : public Harness {

@@ -133,7 +133,7 @@ class ConformanceTraffic : public Conformance {
   }
 
   // Reads the next piece of a region. Returns false if the whole region has
-  // been asked for.
+  // been requested.
   bool ReadNext(Side owner, uint64_t key) {
     auto it = From(owner).pulls.find(key);
     if (it == From(owner).pulls.end()) return false;

@@ -24,8 +24,8 @@ size_t MemoryWire::Cut(size_t size) {
 }
 
 size_t MemoryWire::Put(Side from, absl::Span<const uint8_t> bytes) {
-  // Drops the bytes, which nobody takes. The sender does not learn this from
-  // sending.
+  // Drops the bytes, because the receiving side has closed. The sender does not
+  // learn this from sending.
   if (closed_[Index(Other(from))]) return bytes.size();
   std::string& to = to_[Index(Other(from))];
   const size_t size = Cut(std::min(bytes.size(), kCapacity - to.size()));

@@ -1,5 +1,5 @@
-// The connection between two ends of the tcp fabric. Bytes come out at the
-// other side in order.
+// The connection between two ends of the tcp fabric. Bytes arrive at the other
+// side in order.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_

@@ -1,5 +1,5 @@
 // Tests what an arena does while the kernel clears the pages of a new segment.
-// The test replaces fallocate(), which clears them.
+// The kernel does this in fallocate(), which the test replaces.
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 
 namespace {
 
-// A replacement of fallocate() that stops calls, lets them fail, and counts
+// A replacement for fallocate(). Can stop calls or let them fail, and counts
 // them.
 class Kernel {
  public:

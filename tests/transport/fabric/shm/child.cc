@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 
-// Returns the options of ThreadSanitizer, which calls this function. By
-// default, ThreadSanitizer kills a forked child that starts threads.
+// Returns the options of ThreadSanitizer, which calls this function. Without
+// this option, ThreadSanitizer kills a forked child that starts threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {

@@ -10,8 +10,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/string_view.h"
 
-// Returns the options of ThreadSanitizer, which calls this function. By
-// default, ThreadSanitizer kills a forked child that starts threads.
+// Returns the options of ThreadSanitizer, which calls this function. Without
+// this option, ThreadSanitizer kills a forked child that starts threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {

@@ -23,8 +23,8 @@ namespace shm {
 bool SendPart(Endpoint* from, const RemoteRegion& region);
 RemotePart PartIn(const std::string& packet);
 
-// The peer, in a child process. Ends the process by a distinct exit code if a
-// step fails.
+// The peer, in a child process. If a step fails, the process ends with an exit
+// code that identifies the step.
 class DyingPeer {
  public:
   DyingPeer(const Options& options, const std::string& offer,
@@ -65,7 +65,7 @@ class DeathRig : public testing::Test {
   // Returns the status of waitpid().
   int WaitForPeer();
   // Drops the rig in a forked copy of this process. Checks that `is_intact`
-  // holds in the copy and that the connection still works here.
+  // holds in the copy, and that the connection still works in this process.
   void DropInForkedCopy(const std::function<bool()>& is_intact);
 
   std::unique_ptr<ShmFabric> fabric_;

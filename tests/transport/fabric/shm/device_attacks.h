@@ -72,8 +72,9 @@ class ShmDeviceAttacks : public ::testing::Test {
     return pair_->end.endpoint->Load({{RegionKey(id, 1), offset, length}})
         .status();
   }
-  // Expects that memory lent after the invalid claim is refused with `why`, and
-  // that the end of the connection closes everything. Connects again.
+  // Expects that memory which is lent after the invalid claim is refused with
+  // `why`. Expects that the end of the connection closes everything. Connects
+  // again.
   void ExpectRefused(const std::string& why) {
     Lend(kDeviceBit | 1000);
     const absl::Status refused = Load(kDeviceBit | 1000);

@@ -201,8 +201,8 @@ TEST_F(ShmDeviceAttacks, DecliningEndsLendingOfThatAndNothingElse) {
   EXPECT_TRUE(pair_->end.events.broken.empty());
 }
 
-// Tests lending to a peer that has sent nonsense. This side would not receive a
-// refusal of the peer, so it must lend nothing either.
+// Tests lending to a peer that has sent nonsense. This side no longer receives
+// the peer's messages, and so would miss a refusal. Therefore it must not lend.
 TEST_F(ShmDeviceAttacks, AfterNonsenseNothingIsLentEither) {
   Endpoint* const attacked = pair_->end.endpoint.get();
   EXPECT_TRUE(attacked->TakesDeviceMemory());

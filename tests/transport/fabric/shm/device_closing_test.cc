@@ -23,8 +23,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Tests that memory is freed only after the peer has closed it. CUDA does not
-// define the result otherwise.
+// Tests that memory is freed only after the peer has closed it. CUDA leaves an
+// earlier free undefined.
 TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Connect();
   std::promise<void> may_close;
@@ -35,9 +35,9 @@ TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Pass(piece);
   piece = memory::Bytes();
   EXPECT_TRUE(IsFreed(used));
-  // Expects that the owner's memory stays: the loan was taken back, because
-  // nobody can lend the memory again, but the peer's driver is slow to close
-  // it.
+  // Expects that the owner's memory still exists. Nobody can lend the memory
+  // again, so the loan was taken back. But the peer's driver is slow to close
+  // the memory.
   absl::SleepFor(absl::Milliseconds(100));
   EXPECT_EQ(theirs_.allocated(), 1);
   EXPECT_EQ(ours_.open_now(), 1);
@@ -140,7 +140,7 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   }));
 }
 
-// Tests that the peer is told of the end only once all its memory is closed.
+// Tests that the peer learns of the end only once all its memory is closed.
 // Until then, this side may still read the memory.
 TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   Lend(kId);

@@ -239,8 +239,8 @@ TEST_F(DeviceLenderTest, LendsNothingOfWhatWasDeclinedUntilItIsTakenBack) {
     EXPECT_TRUE(lender_->Decline(id).ok());
   }
   ExpectNotLent(piece, "the peer could not open it");
-  // Expects that only this allocation is no longer lent. Another allocation may
-  // be on another device, which the peer can open.
+  // Expects that other allocations are still lent. Another allocation may be on
+  // another device, which the peer can open.
   EXPECT_TRUE(lender_->Lend(Put()).has_value());
   (void)Receive();
   EXPECT_EQ(lender_->Describe(), "devices' memory in place");
@@ -357,8 +357,8 @@ TEST_F(DeviceLenderTest, GivesUpOnWhatAPeerDoesNotCloseWhateverElseIsLent) {
   EXPECT_EQ(lender_->count(), 1u) << "a loan of it is out";
 }
 
-// Tests that the thread that looks for returned loans is not the last holder of
-// the memory.
+// Tests that the thread that looks for returned loans never holds the last
+// reference to the memory.
 TEST_F(DeviceLenderTest, KeepsWhatIsClosedUntilItsLoanIsBack) {
   auto lent = lender_->Lend(Put());
   const uint32_t id = lent->segment_id;

@@ -41,8 +41,8 @@ inline std::string Read(const memory::Payload& payload) {
   return content;
 }
 
-// A test with a lender and a borrower. The lender's devices are `theirs_`, the
-// borrower's `ours_`.
+// A test with a lender and a borrower. `theirs_` are the lender's devices, and
+// `ours_` the borrower's.
 class ShmDevices : public ::testing::Test {
  protected:
   static Options With(memory::DeviceAccess* devices,

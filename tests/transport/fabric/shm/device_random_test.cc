@@ -20,8 +20,8 @@ namespace {
 
 // Passes messages of random pieces. Some pieces are held for long, and each
 // call that can fail sometimes fails. A message that cannot be lent or loaded
-// would go over the lifeline. Each message that arrives must be right, and
-// nothing may remain at the end.
+// is skipped; a session would send it over the lifeline. Each message that
+// arrives must be right, and nothing may remain at the end.
 class ShmDevicesAtRandom : public ShmDevices,
                            public ::testing::WithParamInterface<int> {
  protected:

@@ -1,5 +1,5 @@
-// Device memory that is lent in place between two ends in one process, and all
-// reasons for which it is copied instead.
+// Tests device memory that is lent without a copy between two ends in one
+// process, and all reasons for copying it instead.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +44,8 @@ TEST_F(ShmDevices, PiecesAreUsedWhereTheyLie) {
   EXPECT_EQ(Read(loaded), Content(100, 1) +
                               Content(kMiB, 2).substr(4097, 300 * kKiB) +
                               Content(5000, 3));
-  // Changes the owner's memory. The borrower sees the change: both processes
-  // map one memory, at different addresses.
+  // Changes the owner's memory. The borrower sees the change, because both
+  // processes map the same memory, at different addresses.
   const std::string changed = Content(300 * kKiB, 9);
   ASSERT_TRUE(theirs_
                   .CopyFromHost(AsBytes(changed),
@@ -227,8 +227,8 @@ TEST_F(ShmDevices, WhatCannotBeCopiedEitherIsNotLent) {
   const std::weak_ptr<const void> freed = piece.owner;
   const absl::Status refused =
       lender()->Expose(memory::Payload(std::move(piece)), kMany).status();
-  // Expects RESOURCE_EXHAUSTED: the connection still works, so the message is
-  // sent over another fabric, and fails there.
+  // Expects RESOURCE_EXHAUSTED, because the connection still works. A session
+  // would send the message over another fabric, where it would fail.
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_TRUE(absl::StrContains(refused.message(), "the device fell off"));
   EXPECT_TRUE(freed.expired());
@@ -263,9 +263,9 @@ TEST_F(ShmDevices, TheLeastRecentlyUsedIsClosedForAnotherOne) {
   EXPECT_TRUE(pair_->connecting.events.broken.empty());
 }
 
-// Sends several tensors in each step, each in its own allocation, one more than
-// may be open at once. Opening each of them every time would cost more than
-// copying some.
+// Sends several tensors in each step, each in its own allocation. There is one
+// tensor more than may be open at once. Opening each tensor every time would
+// cost more than copying some of them.
 TEST_F(ShmDevices, ManyInTurnAreNotEachOpenedEachTime) {
   Connect();
   std::vector<memory::Bytes> pieces;

@@ -1,5 +1,5 @@
-// Tests how often doorbells ring, and descriptors that a peer may pass instead
-// of one.
+// Tests how often doorbells ring, and other descriptors that a peer may pass as
+// a doorbell.
 
 #include "transport/fabric/shm/doorbell.h"
 
@@ -119,8 +119,9 @@ bool HideProc() {
          mount("none", "/proc", "tmpfs", 0, nullptr) == 0;
 }
 
-// Tests a process that cannot check doorbells. None may be sent to it: a
-// doorbell would stay in the set-up socket, and hold up the segments behind it.
+// Tests a process that cannot check doorbells. The peer must not send it a
+// doorbell, which would stay in the set-up socket and block the segments behind
+// it.
 TEST(ShmWithoutProc, LifelinesRing) {
   ForkedChild probe([] { EXPECT_TRUE(HideProc()); });
   if (!probe.Join()) GTEST_SKIP() << "may not mount here";
@@ -166,8 +167,8 @@ class ShmHostileDoorbell : public ::testing::Test {
     SetupMessage message;
     message.kind = SetupMessage::Kind::kDoorbell;
     ASSERT_TRUE(SendSetup(pair_->socket.get(), message, fd).ok());
-    // Turns twice, because the loop may be past its look for messages in the
-    // first turn.
+    // Runs two turns of the loop. In the first turn, the loop may already have
+    // looked for messages.
     for (int turn = 0; turn < 2; ++turn) {
       std::atomic<bool> ran{false};
       progress::EventLoop::Get().value()->Post([&ran] { ran = true; });
@@ -213,8 +214,8 @@ TEST_F(ShmHostileDoorbell, PeerWithTheFeatureGetsOne) {
   EXPECT_FALSE(asleep.TakeRing());
 }
 
-// Tests other descriptors: a write to them would block, end this process with
-// SIGPIPE, or reach a foreign file.
+// Tests descriptors that are no eventfds. Writing to one would block, end this
+// process with SIGPIPE, or change a foreign file.
 TEST_F(ShmHostileDoorbell, AnythingButAnEventFdIsRefused) {
   int pipe_ends[2];
   int sockets[2];
@@ -252,7 +253,7 @@ TEST_F(ShmHostileDoorbell, EmptiedOneStillRings) {
 }
 
 // Tests a forked child, in which gRPC closes the parent's descriptors. Another
-// descriptor may have the number then.
+// descriptor may have got the number.
 TEST(Doorbell, ChildLeavesTheNumberOpen) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
@@ -271,8 +272,8 @@ TEST(Doorbell, ChildLeavesTheNumberOpen) {
   EXPECT_LT(fcntl(fd, F_GETFD), 0);
 }
 
-// Tests that the peer's doorbell is kept next to an own doorbell. Otherwise
-// this end could sleep, and could not wake a peer that sleeps too.
+// Tests that an end with a doorbell of its own keeps the peer's doorbell.
+// Otherwise this end could sleep, and could not wake a peer that sleeps too.
 TEST(Doorbell, PeersIsKeptNextToAnOwnOne) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);

@@ -100,8 +100,8 @@ TEST_F(ShmEndpointTest, OnePollLoadsABoundedNumberOfBytes) {
   }
 }
 
-// Returns true if `from` rings the doorbell of `to` or asks for the lifeline's.
-// `from` may not have received the doorbell yet.
+// Returns true if `from` rings the doorbell of `to`, or asks for a ring by the
+// lifeline. The lifeline is needed until `from` has received the doorbell.
 bool Rings(Endpoint* from, SleepingEnd* to) {
   return from->TakeDoorbellRequest() || to->TakeRing();
 }
@@ -116,8 +116,8 @@ TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
   b()->SetArmed(true);
   SleepingEnd sleeping(b());
   EXPECT_TRUE(a()->Poll());
-  // Expects that the owner of a must ring b, although a has sent nothing: b
-  // sleeps until there is room.
+  // Expects that the owner of a must ring b, although a has sent nothing. The
+  // reason is that b sleeps until there is room.
   EXPECT_TRUE(Rings(a(), &sleeping));
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(b()->Poll());

@@ -167,8 +167,8 @@ TEST(ShmFork, ChildOnlyReadsWhatHasLostItsDescriptor) {
   EXPECT_TRUE(IsAll(segment.data(), segment.size(), 1));
 }
 
-// Tests a kernel that does not copy memory of an RDMA device into the child.
-// Another mapping may then use these addresses.
+// Tests a kernel that does not copy an RDMA device's memory into the child.
+// Another mapping of the child may have these addresses.
 TEST(ShmFork, WhatTheChildDoesNotHaveStaysUnmapped) {
   Segment segment = Segment::Create("test", kMiB).value();
   PrivateInChild in_child(segment, /*has_reserved_pages=*/false);

@@ -1,5 +1,5 @@
-// Tests an end against a peer that writes what an honest one never writes, or
-// whose socket ends.
+// Tests an end against a peer that writes invalid data, or whose socket is shut
+// down.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -80,8 +80,8 @@ TEST_F(ShmHostileEnd, ReleaseOfUnknownLoansIsIgnored) {
   EXPECT_EQ(arena_->used(), 128u);  // the memory is still lent
 }
 
-// A peer that lives may still write after its socket was shut down. "The peer
-// has closed" would claim that it does not.
+// Tests a socket that is shut down while the peer lives. The peer may still
+// write, so the end must not report that the peer has closed.
 TEST_F(ShmHostileEnd, SocketThatEndsIsNoClosedPeer) {
   ASSERT_EQ(shutdown(pair_->socket.get(), SHUT_RDWR), 0);
   ASSERT_TRUE(WaitUntil([this] { return endpoint()->HasInput(); }));

@@ -12,9 +12,9 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// A lock between tests. While it is held, no other test changes a setting, or
-// takes reserved pages while they are counted. The constructor waits for other
-// tests.
+// A lock between tests, for the kernel's settings of pages. While a test holds
+// the lock, no other test changes a setting or takes reserved pages. The
+// constructor waits for other tests.
 class KernelPagesLock {
  public:
   KernelPagesLock();

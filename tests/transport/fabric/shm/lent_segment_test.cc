@@ -36,8 +36,8 @@ base::UniqueFd Duplicate(int fd) {
   return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-// Returns the file of a dishonest peer. The pages of the last MiB are missing.
-// As many pages lie behind the end, so the file has the right number of pages.
+// Returns the file of a dishonest peer. The last MiB has no pages, and as many
+// pages lie beyond the end. The file therefore has the right number of pages.
 base::UniqueFd WithHoleAtTheEnd(uint64_t size) {
   base::UniqueFd fd(memfd_create("liar", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
@@ -325,8 +325,8 @@ TEST(LentSegment, WhatWasLetGoOfIsMappedAnew) {
   EXPECT_EQ(two->data()[5 * kMiB], 7);
 }
 
-// Reads while the bytes move from the segment to the copy. They must be there
-// at each moment.
+// Reads while the bytes move from the segment to the copy. At each moment, the
+// bytes must be readable.
 TEST(LentSegment, ReadersDoNotNoticeTheCopy) {
   for (int round = 0; round < 20; ++round) {
     DeadOwners dead("dead", 2 * kMiB);

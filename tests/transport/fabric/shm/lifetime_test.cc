@@ -163,8 +163,8 @@ TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
 }
 
 // A fixture for lent memory whose owner's destructor runs code of the
-// application. This code may use the connection that lent the memory. A loan
-// can end in two ways.
+// application. This code may use the connection that lent the memory. The tests
+// end a loan in each of two ways.
 class OwnersCode : public ShmLifetime {
  protected:
   // Lends memory whose owner uses the connection in its destructor, from
@@ -242,7 +242,7 @@ TEST_F(ShmLifetime, LingeringLenderNoticesSingleReleases) {
 TEST_F(ShmLifetime, ManyConnectionsLeaveNoDescriptors) {
   // Makes a first connection. The process keeps some descriptors afterwards:
   // the event loop's, the listener's, and that of the arena's first segment.
-  // All others must be closed.
+  // The test checks that all others are closed.
   (void)Lend(kMiB, 1);
   ASSERT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
   const size_t with_one_pair = CountFds();

@@ -63,8 +63,8 @@ TEST(NoMemory, AddressSpaceLimitIsAnAnswerWithItsRemedy) {
   EXPECT_TRUE(child.Join());
 }
 
-// Tests a ring that cannot grow. An unmapped page stands for a lack of memory:
-// it cannot be populated either.
+// Tests a ring that cannot grow. The test unmaps a page, which cannot be
+// populated then, as if memory had run out.
 TEST(NoMemory, RingThatCannotGrowGoesOnWithWhatItHas) {
   ForkedChild child([] {
     auto writer = CreateControl(256 * 1024);

@@ -1,5 +1,5 @@
-// Tests the cost of lists of parts for the side that reads them, whatever
-// numbers the lists contain.
+// Tests how much lists of parts cost the side that reads them, for lists with
+// any numbers.
 
 #include <algorithm>
 #include <cstdio>
@@ -199,8 +199,8 @@ class Attack {
 };
 
 TEST(ShmPartsBounds, EachListCostsInProportionToItsBytes) {
-  // Creates the objects that a process creates once. Otherwise the first attack
-  // would be charged for them.
+  // Creates the objects that a process creates only once. Otherwise the first
+  // attack would be charged for these objects.
   { Attack(nullptr); }
   (void)SharedSegment();
   Random random;

@@ -1,5 +1,5 @@
-// Tests shared words that were overwritten. The ring must break, and must never
-// yield a packet that was not sent.
+// Tests a ring whose shared words were overwritten. The ring must break, and
+// must never yield a packet that was not sent.
 
 #include <cstdint>
 #include <deque>
@@ -17,8 +17,8 @@ namespace {
 
 TEST_F(RingTest, HeadBeyondWhatWasWrittenBreaks) {
   std::string got;
-  // Sends through the whole ring more than once, so that every place in it has
-  // held a packet.
+  // Sends more than the whole ring holds, so that every position in it has held
+  // a packet.
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(Send(std::string(120, 'm')), Sent::kSent);
     ASSERT_EQ(Receive(&got), Got::kPacket);

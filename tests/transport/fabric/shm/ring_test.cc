@@ -81,8 +81,8 @@ TEST_F(RingTest, FirstPartIsFilledToTheLastByteAndIsAllThatIsAllocated) {
 }
 
 TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
-  // Lets the ring grow at different positions of its head, in each part of the
-  // larger ring.
+  // Lets the ring grow at different positions of its head. The positions cover
+  // all of the larger ring.
   for (uint64_t start = 0; start < 2 * kRingBytes; start += 8 * 263) {
     Fresh fresh;
     std::string got;
@@ -117,8 +117,8 @@ TEST_F(RingTest, RingThatHasNoRoomToGrowSaysWhenItHas) {
   }
   sender_.StopWaiting();
   EXPECT_EQ(Send(large), Sent::kFull);
-  // Takes packets until the whole part is empty. Only then can the ring grow,
-  // because the head is at the part's end.
+  // Takes packets until the ring's first part is empty. Only then can the ring
+  // grow, because the head is at the part's end.
   std::string got;
   for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
     EXPECT_FALSE(sender_.RoomHasCome()) << i;

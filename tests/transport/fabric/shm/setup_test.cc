@@ -170,8 +170,8 @@ TEST_F(ShmSetup, CancelledConnectIsNotReported) {
     }
     pending = fabric.Connect(offers[1], NewTestToken(), last.callback());
   });
-  // Waits for the last attempt, which began after the others and has the same
-  // time limit.
+  // Waits for the last attempt. This attempt began after the others and has the
+  // same time limit, so the others have ended, too.
   EXPECT_TRUE(absl::IsDeadlineExceeded(last.Take().status()));
   EXPECT_EQ(*reported, 0);
   ExpectStillWorks();

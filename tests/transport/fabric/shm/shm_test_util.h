@@ -44,8 +44,8 @@ class Outcome {
   bool finished() const;
 
  private:
-  // The state of the notification. Not absl::Notification, whose locks
-  // ThreadSanitizer does not see.
+  // The state of the notification. absl::Notification is unsuitable, because
+  // ThreadSanitizer does not see its locks.
   struct State {
     std::mutex mu;
     std::condition_variable changed;

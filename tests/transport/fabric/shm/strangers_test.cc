@@ -1,5 +1,4 @@
-// Tests that other work goes on while the closing of a stranger's descriptor
-// blocks.
+// Tests that other work continues while closing a stranger's descriptor blocks.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -207,8 +206,8 @@ TEST_F(StrangersSegment, SocketThatNobodyReceivesWhenThePathEnds) {
   ExpectLoopMovesOn();
 }
 
-// Tests that a connection whose closing is stuck leaves the other closing
-// threads free.
+// Tests a connection whose closing is stuck. The other closing threads must
+// stay free.
 TEST_F(Strangers, OneThatCannotBeClosedLeavesTheRest) {
   TakeAThread(server_.Offer().value(), lingering_.get());
   auto memory = Segment::Create("test", 4096);
@@ -241,8 +240,8 @@ TEST_F(Strangers, FloodOfThemIsBounded) {
   flood();
   EXPECT_GT(refused, 0u);
   ExpectLoopMovesOn();
-  // Limits the descriptors: the loop accepts a number of connections at once,
-  // and some may be half-open.
+  // Allows for descriptors that the loop accepts at once, and for half-open
+  // connections.
   EXPECT_LT(CountFds(), before + progress::kManyTasksAside + 70);
 }
 

@@ -1,5 +1,5 @@
-// Tests that connections have turns: one with many large messages does not keep
-// a poller from the others.
+// Tests that a connection with many large messages does not keep a poller from
+// serving other connections.
 
 #include <deque>
 #include <memory>

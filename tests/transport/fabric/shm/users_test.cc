@@ -41,7 +41,7 @@ TEST(UserArenas, EachUserHasAnArenaOfItsOwn) {
   auto first = one->Allocate(kMiB).value();
   auto second = other->Allocate(kMiB).value();
   EXPECT_NE(first->place().segment_id, second->place().segment_id);
-  // Expects that memory which one user's peers could read is not reused for
+  // Expects that memory which one user's peers could read is never reused for
   // another user.
   const uint32_t of_one = first->place().segment_id;
   first.reset();

@@ -77,7 +77,7 @@ TEST_F(TcpEndpointTest, WriteUnderWayStaysTheSameWhileMoreIsSent) {
 }
 
 // Tests the limit of the queue. With a longer queue, the session could not
-// merge the waiting frames with later frames.
+// merge packets, because they would already be queued.
 TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMorePackets) {
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
   const std::string packet(1000, 'm');

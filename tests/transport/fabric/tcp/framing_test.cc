@@ -108,8 +108,8 @@ TEST(UnitHeader, WhateverParsesEncodesToTheSameBytes) {
     std::string bytes =
         Encode(UnitHeader{static_cast<uint32_t>(random() % 30),
                           static_cast<UnitType>(random() % 7), random()});
-    // Damages one byte of most headers, since hardly any random bytes would
-    // parse.
+    // Damages one byte of most headers, because random bytes are hardly ever a
+    // valid header.
     bytes[random() % bytes.size()] = static_cast<char>(random());
     const auto header = ParseUnitHeader(AsSpan(bytes).data());
     if (!header.ok()) continue;

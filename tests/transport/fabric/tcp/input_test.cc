@@ -29,8 +29,8 @@ class TcpInput : public TcpEndpointTest {
     Read(&into_[1], 101);
     (void)TakeWrites();
   }
-  // Expects that the endpoint breaks with a status that says `why`, once and
-  // for all.
+  // Expects that the endpoint breaks with a status that contains `why`, and
+  // that it breaks only once.
   void ExpectBreaks(const std::string& bytes, const std::string& why) {
     SCOPED_TRACE(ToHex(bytes.substr(0, 40)));
     Prepare();
@@ -165,8 +165,8 @@ TEST_F(TcpInput, ReadOfAForbiddenSizeBreaks) {
   }
 }
 
-// Reads a region that is not there. The owner may have withdrawn it meanwhile,
-// so the peer did nothing wrong.
+// Reads a region that does not exist. The owner may have withdrawn the region
+// meanwhile, so this is no violation by the peer.
 TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   const ReadRequest kRequests[] = {
       {2, 0, 1},

@@ -46,8 +46,8 @@ TEST_F(ReadTableTest, RequestedReadsAreFoundByTheirNumbers) {
   EXPECT_TRUE(table_.empty());
 }
 
-// Tests that a push never answers a requested read, whatever the peer sends:
-// their numbers are separate.
+// Tests that a push never answers a requested read. The peer may choose any
+// number, but pushes and reads have separate numbers.
 TEST_F(ReadTableTest, PushDoesNotAnswerARequestedRead) {
   const uint64_t number = table_.Request({absl::MakeSpan(into_), kCookie});
   EXPECT_EQ(table_.Find({5, UnitType::kPush, number}), nullptr);

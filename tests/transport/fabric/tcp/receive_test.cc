@@ -87,8 +87,8 @@ TEST_F(TcpReceive, NothingIsNoErrorAndTheEndIs) {
   EXPECT_EQ(events_.Take(), Lines()) << "only the owner ends the endpoint";
 }
 
-// Expects that one call fills the whole memory of a read. A call that copied
-// would receive no more than a buffer.
+// Expects that one call fills all of a read's memory. A call that copied would
+// receive at most one buffer.
 TEST_F(TcpReceive, OneCallFillsTheWholePlaceOfARead) {
   std::mt19937 random(1);
   for (const bool is_push : {false, true}) {

@@ -196,7 +196,7 @@ TEST_F(TcpServing, PacketOvertakesMostOfTheAnswersThatWait) {
   EXPECT_LE(before, 2 * kMiB);
 }
 
-// Tests that answers which the peer has yet to read do not keep packets out of
+// Tests that answers which the peer has not read yet leave room for packets in
 // the queue.
 TEST_F(TcpServing, AnswersThatWaitTakeNoCreditFromPackets) {
   const RemotePart part = Expose(Pattern(16 * kMiB));

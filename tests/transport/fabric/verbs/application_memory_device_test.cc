@@ -171,8 +171,8 @@ TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewWhileInUseIsNotSentStale) {
   EXPECT_TRUE(ReadAll(before.region) == All('a'));
 }
 
-// Replaces pages of declared memory, which a program must not do. The peer then
-// gets old bytes, which shows that the other tests would notice them.
+// Replaces pages of declared memory, which a program must not do. The peer gets
+// old bytes, which shows that the other tests would detect old bytes.
 TEST_F(ApplicationMemoryDeviceTest, BrokenPromiseSendsOldBytes) {
   Mapping memory(kMiB);
   memory.Fill('a');
@@ -202,7 +202,7 @@ TEST_F(ApplicationMemoryDeviceTest, LeastRecentlyUsedIsEvicted) {
   ExpectCounters(/*hits=*/1, /*misses=*/6, /*evictions=*/4, /*mib=*/2);
 }
 
-// Exposes more pieces than an exposure has windows. Each of the largest 32
+// Exposes more pieces than an exposure has windows. Each of the 32 largest
 // parts has its own key, and the parts between them are copied.
 TEST_F(ApplicationMemoryDeviceTest, ManyPartsLieWhereTheyWere) {
   constexpr int kParts = 15;

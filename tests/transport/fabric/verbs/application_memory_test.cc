@@ -89,9 +89,9 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
   EXPECT_EQ(ends_->ReadAll(&ends_->client, before.region), All('a'));
 }
 
-// Replaces pages of declared memory, which a program must not do: the peer then
-// gets old bytes. This also shows that simulated devices distinguish new pages
-// from old ones.
+// Replaces pages of declared memory, which a program must not do. The peer gets
+// old bytes, which shows that simulated devices distinguish new pages from old
+// ones.
 TEST_F(ApplicationMemoryTest, BrokenPromiseSendsOldBytes) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice()), All('a'));

@@ -1,5 +1,5 @@
-// Tests the ends of a connection: a request fails, the peer goes, or the device
-// goes.
+// Tests three causes for the end of a connection: a failed request, a peer that
+// has gone, and a device that has gone.
 
 #include <memory>
 #include <string>
@@ -16,8 +16,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Two ends with work of every kind under way at the client, which the network
-// holds.
+// Two ends. At the client, requests of every kind are in flight, because the
+// network holds them.
 class BusyEnds {
  public:
   explicit BusyEnds(Options options = {}) : ends(DeviceOptions(), options) {
@@ -191,8 +191,8 @@ TEST(EndingTest, EventOfTheEndMayDestroyTheEndpoint) {
   EXPECT_EQ(busy.ends.client.endpoint, nullptr);
 }
 
-// Tests a device from which no completion and no event arrives, so that only a
-// clock can tell.
+// Tests a device that delivers neither completions nor events. Only a timeout
+// can detect this.
 TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);
@@ -208,8 +208,8 @@ TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   busy.ends.api->RestoreLink("client", "server");
 }
 
-// Tests the same while all buffers are in use, so that no request can be sent
-// to check the device.
+// Tests the same device while all buffers are in use, so that no request can be
+// sent to probe the device.
 TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);
@@ -224,7 +224,7 @@ TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
   ends.api->RestoreLink("client", "server");
 }
 
-// Tests a device that has done all of its work, while the peer grants no
+// Tests a device that has completed all requests, while the peer grants no
 // credits.
 TEST(EndingTest, PeerThatDoesNotPollIsNoBlackHole) {
   Options options;

@@ -78,8 +78,8 @@ TEST_F(CompletionsTest, LookingTakesNothingAway) {
   EXPECT_TRUE(completions_->HasInput());
   Post(IBV_WR_RDMA_WRITE);
   ibv_wc wc[8];
-  // Takes the earlier completions only. Completions that have come since belong
-  // to the next call.
+  // Takes only the earlier completions. Completions that have arrived since
+  // belong to the next call.
   ASSERT_EQ(completions_->Take(wc, 8), 2);
   EXPECT_TRUE(completions_->HasInput());
   ASSERT_EQ(completions_->Take(wc + 2, 6), 1);

@@ -1,5 +1,5 @@
-// Tests two sides that send at random. They must never overrun each other, and
-// never run out of credits for good.
+// Tests two sides that send at random. They must never send more than the other
+// side has receives, and never run out of credits forever.
 
 #include "transport/fabric/verbs/credits.h"
 

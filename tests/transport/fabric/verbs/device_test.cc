@@ -1,5 +1,5 @@
-// Tests the addresses at which a fabric listens, and its errors if there is
-// none.
+// Tests the addresses at which a fabric listens, and the errors if there is no
+// address.
 
 #include "transport/fabric/verbs/device.h"
 

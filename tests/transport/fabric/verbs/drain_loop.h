@@ -12,7 +12,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Returns once the event loop has done its current work. Several rounds,
+// Waits until the event loop has done its current work. Runs several rounds,
 // because one round may create work for the next.
 inline void DrainLoop(int rounds = 3) {
   progress::EventLoop* const loop = progress::EventLoop::Get().value();

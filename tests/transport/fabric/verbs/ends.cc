@@ -90,7 +90,7 @@ void Ends::Close() {
 
 int Ends::CountOfConnections() {
   const Counts counts = api->counts();
-  // The number of connection manager objects that stay: each fabric has a
+  // The number of the connection manager's objects that stay: each fabric has a
   // channel, and may have a listening identifier.
   const int kept =
       counts.event_channels + std::min(counts.event_channels, counts.ids);

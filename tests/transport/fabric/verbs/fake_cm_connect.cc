@@ -1,5 +1,5 @@
-// The code by which two ids of the fake connection manager find and leave each
-// other.
+// The part of the fake connection manager in which two ids connect and
+// disconnect.
 
 #include <algorithm>
 #include <cerrno>

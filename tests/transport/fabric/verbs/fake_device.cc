@@ -120,8 +120,8 @@ FakeDevice* FakeDevices::FindByAddress(const sockaddr* address) const {
 FakeDevice* FakeDevices::FindByRoute(const FakeDevice& from,
                                      const ibv_ah_attr& address) const {
   const bool is_ethernet = from.options.link_layer == IBV_LINK_LAYER_ETHERNET;
-  // Limits the sources: RoCE has no other addresses, and the source must be one
-  // of the port's own.
+  // Limits the source addresses: RoCE has only global addresses, and the source
+  // must be one of the port's own.
   const size_t gids = from.addresses.size() * from.options.gid_types.size();
   if (is_ethernet && (!address.is_global || address.grh.sgid_index >= gids)) {
     return nullptr;

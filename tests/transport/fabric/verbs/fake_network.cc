@@ -133,8 +133,8 @@ bool FakeNetwork::TryHead(FakeQp* qp) {
     Complete(qp, IBV_WC_RETRY_EXC_ERR);
     return true;
   }
-  // Waits until the peer's owner has taken the event that connects the queue
-  // pair.
+  // Waits until the peer's owner has taken the event that makes the queue pair
+  // ready.
   if (peer->state == IBV_QPS_INIT || peer->state == IBV_QPS_RESET) return false;
   // Fails the request, because its packet is out of sequence. The peer drops
   // such a packet: it counts as a duplicate, or an earlier packet is missing.

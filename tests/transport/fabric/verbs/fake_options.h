@@ -41,9 +41,9 @@ struct DeviceOptions {
   bool has_windows = true;
   // If false, as in Soft-RoCE, a key gives access to the window's whole region.
   bool enforce_window_range = true;
-  // If false, windows break another promise: a key is valid through any queue
-  // pair, or after its invalidation; a region's own key is valid without access
-  // rights; READs return zeros.
+  // If false, windows break one of these promises: a key is valid through one
+  // queue pair only; a key is invalid after its invalidation; a region's own
+  // key needs access rights; READs return the right bytes.
   bool enforce_window_queue_pair = true;
   bool enforce_invalidation = true;
   bool enforce_region_access = true;

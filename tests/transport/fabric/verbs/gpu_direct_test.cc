@@ -53,8 +53,8 @@ TEST_F(GpuDirectTest, ByPeerMemoryWhereThereAreBothWays) {
       << client()->Describe();
 }
 
-// Sends memory that was received through a region to which no window can be
-// bound.
+// Sends memory that was received before. The region for receiving cannot have a
+// window.
 TEST_F(GpuDirectTest, WhatWasReceivedByOneWayIsSentByTheOther) {
   DeviceOptions device = WithPeerMemory();
   device.has_dmabuf = true;
@@ -206,8 +206,8 @@ TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
   ExpectStaged(1);
 }
 
-// Tests little memory with dmabuf. Each message has a region, which costs as
-// much as copying some MiB.
+// Tests short messages with dmabuf. A message would need a region of its own,
+// which costs as much as copying some MiB.
 TEST_F(GpuDirectTest, ByDmabufLittleIsCopied) {
   least_alone_ = kGpuTestBytes + 1;
   Open();
@@ -274,8 +274,9 @@ TEST_F(GpuDirectTest, MemoryWithoutANameIsRegisteredForItsUseAlone) {
   EXPECT_EQ(in_place, 0u) << "copying it costs less";
 }
 
-// Tests memory that no RDMA device reaches, such as another process's. The
-// device may still reach this process's own memory.
+// Tests memory without a name, such as memory of another process. A failure
+// there says nothing about this process's own memory, which the device may
+// reach.
 TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   Open(WithPeerMemory());
   memory::FakeDeviceAccess foreign;
@@ -293,8 +294,8 @@ TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   ExpectInPlace(4);
 }
 
-// Tests memory that no RDMA device reaches. The device may still reach other
-// memory of the same GPU.
+// Tests memory without a name on the same GPU. A failure there says nothing
+// about other memory of this GPU.
 TEST_F(GpuDirectTest, MemoryWithoutANameOfTheSameGpuProvesNothing) {
   bool is_reached = false;
   DeviceOptions device;

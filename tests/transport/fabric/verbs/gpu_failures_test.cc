@@ -24,8 +24,8 @@ struct Injection {
   int error_number;
   // True if the connection survives the failure.
   bool goes_on = false;
-  // True if the call ends an object. After the failure the object still exists,
-  // so objects cannot be counted.
+  // True if the call destroys an object. After its failure the object still
+  // exists, so objects cannot be counted.
   bool leaks = false;
 };
 
@@ -179,9 +179,9 @@ INSTANTIATE_TEST_SUITE_P(Every, GpuFailure, testing::ValuesIn(kInjections),
                            return std::string(info.param.name);
                          });
 
-// Makes the device end a request with an error. A failed request of a trial
-// must not cost the connection, but any other failed request may. The next
-// connection must work.
+// Makes the device end a request with an error. If the request belongs to a
+// trial, the connection must survive. After any other failure the connection
+// may end. The next connection must work.
 void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   memory::FakeDeviceAccess gpu;
   GpuEnds ends(&gpu, has_peermem);

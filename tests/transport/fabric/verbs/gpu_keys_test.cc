@@ -75,8 +75,8 @@ TEST_F(GpuKeysTest, NothingBehindTheBytesIsReached) {
   EXPECT_FALSE(CanRead(part));
 }
 
-// Tests that a peer cannot guess the address: any connection of the device
-// could use the key with it.
+// Tests that a peer cannot guess the address. With the address, any connection
+// of the device could use the key.
 TEST_F(GpuKeysTest, AddressCannotBeGuessed) {
   std::set<uint64_t> addresses = {reinterpret_cast<uint64_t>(bytes_.data)};
   for (int i = 0; i < 20; ++i) {

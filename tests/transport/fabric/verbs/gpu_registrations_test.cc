@@ -114,8 +114,8 @@ TEST_F(GpuRegistrationsTest, WhatNobodyUsesEndsAfterAWhile) {
   EXPECT_EQ(all_->counters().kept_bytes, 0u);
 }
 
-// Tests that a region in use for long does not keep regions that were used
-// after it.
+// Tests idle regions next to a region that has been in use for a long time. The
+// idle regions must end.
 TEST_F(GpuRegistrationsTest, WhatIsIdleEndsThoughAnOlderOneIsUsed) {
   const Bytes bytes[] = {Allocate(1), Allocate(1), Allocate(1)};
   const SharedRegistration used = Get(bytes[0]);

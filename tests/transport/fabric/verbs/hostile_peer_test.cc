@@ -162,8 +162,8 @@ TEST_F(HostilePeerTest, WritingIsRefusedEverywhere) {
   }
 }
 
-// Tests a peer that guesses keys which this side uses internally: those of
-// regions under the windows.
+// Tests a peer that guesses keys which only this side uses: the keys of regions
+// under the windows.
 TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
   const RemotePart part =
       server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
@@ -180,8 +180,8 @@ TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
   EXPECT_EQ(refused, 40);
 }
 
-// Tests a peer that invalidates a window itself. A later withdrawal then fails
-// in the device, which may end the connection and nothing else.
+// Tests a peer that invalidates a window itself. The device then fails this
+// side's later withdrawal, which may end only this connection.
 TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
   const RemotePart part =
       server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];

@@ -19,8 +19,8 @@ struct Injection {
   const char* name;
   Call call;
   int error_number;
-  // True if the failure leaves an object behind, because the call ends one.
-  // Objects can then not be counted.
+  // True if the failed call would have destroyed an object. The object then
+  // remains, so objects cannot be counted.
   bool leaks = false;
 };
 

@@ -1,5 +1,5 @@
-// Tests that the libraries open, or that the error says what is missing, on a
-// machine without a device.
+// Tests, on a machine without a device, that the libraries open, or that the
+// error names the missing one.
 
 #include "transport/fabric/verbs/library.h"
 

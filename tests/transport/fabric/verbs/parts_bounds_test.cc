@@ -1,5 +1,5 @@
-// Tests the cost of lists of parts for the reader, over simulated devices,
-// whatever numbers the lists contain.
+// Tests how much lists of parts cost the reader, over simulated devices, for
+// lists with any numbers.
 
 #include <algorithm>
 #include <cstdio>
@@ -24,7 +24,7 @@ using fuzz::Random;
 constexpr uint64_t kPartBytes = 24;  // the size of a part on the wire
 constexpr size_t kExposed = 100 * 1000;
 // Limits the memory that the reader may hold, in bytes. The simulated devices
-// have a second copy.
+// hold a second copy of it.
 constexpr uint64_t kBudget = 1 << 20;
 constexpr size_t kReadBytes = 4096;
 
@@ -81,8 +81,8 @@ class Attack {
       case 2:
         part->length = random_->Number(64);
         break;
-      // Makes the sum wrap, so that the end of the part lies in the exposed
-      // bytes.
+      // Makes the sum wrap around, so that the part seems to end within the
+      // exposed bytes.
       default:
         part->length = random_->Number(64);
         part->offset += random_->Below(kExposed) - part->length;

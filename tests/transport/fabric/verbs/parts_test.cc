@@ -52,8 +52,8 @@ class PartsTest : public testing::Test {
   void AppendRegistered(size_t size, char fill) {
     Append(server()->AllocateForRead(size).value(), fill);
   }
-  // Appends pieces that become five parts; the first, the third and the last,
-  // of two pieces, are copies.
+  // Appends pieces that become five parts. The first, third and last part are
+  // copies. The last one consists of two pieces.
   void AppendFiveParts() {
     AppendHeap(100, 'a');
     AppendRegistered(kLeast, 'b');
@@ -92,8 +92,7 @@ class PartsTest : public testing::Test {
                reinterpret_cast<uintptr_t>(bytes.data) &&
            exposure.region[part].length == bytes.size;
   }
-  // Expects that the endpoint holds no memory once the caller holds none any
-  // more.
+  // Expects that the endpoint holds no memory once the caller holds no memory.
   void ExpectAllIsLetGo() {
     ends_->Exchange();
     payload_ = memory::Payload();
@@ -250,8 +249,8 @@ TEST_F(PartsTest, OneExposureHasABoundedNumberOfWindows) {
   }
 }
 
-// Tests the bytes between two copies, which lie within the window of the
-// copies.
+// Tests the bytes between two copied pieces, because the window of the copies
+// covers them.
 TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
   // Sends other payloads, which reuse the memory.
   for (int i = 0; i < 200; ++i) {

@@ -200,9 +200,9 @@ TEST_F(ReadKeysTest, ReadBeyondTheRegionIsRefusedHere) {
   EXPECT_TRUE(client().events.broken.empty());
 }
 
-// Tests a window whose invalidation waits, because the queue is full. When an
-// event requests another window, there is room again, but the first window is
-// still bound.
+// Tests a window that cannot be invalidated yet, because the queue is full.
+// When an event requests another window, there is room again, but the first
+// window is still bound and must not be used.
 TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
   const RemotePart there =
       client()->Expose(Ends::PayloadOf(std::string(100, 'c')), 1)->region[0];

@@ -129,8 +129,8 @@ TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   EXPECT_FALSE(Has(Pages(3)));
 }
 
-// Tests an owner that waits for the memory while others continue to send parts
-// of it.
+// Tests an owner that waits for its memory, while other users keep sending
+// parts of it.
 TEST_F(RegistrationCacheTest, NewUsersDoNotHoldTheFirstOnesMemoryForEver) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;

@@ -1,4 +1,4 @@
-// Tests a device that reaches one GPU but not another one, behind another
+// Tests a device that reaches one GPU, but not another GPU behind another
 // switch or IOMMU.
 
 #include <cstdint>

@@ -54,8 +54,8 @@ TEST(SpareBlockTest, SmallMessagesDoNotHoldLargeMemory) {
   const void* const large = Use(spare.get(), kSize);
   const void* const small = Use(spare.get(), kSize / 2 - 1);
   EXPECT_NE(small, large);
-  // Expects that the large block is kept, because it was more expensive to
-  // allocate.
+  // Expects that the large block is kept, because allocating it again costs
+  // more.
   EXPECT_FALSE(IsStable(small));
   EXPECT_EQ(Use(spare.get(), kSize), large);
 }

@@ -51,8 +51,8 @@ class SupervisorTest : public testing::Test {
     return ward;
   }
 
-  // The library calls of the supervisor. Never deleted: the loop may hold the
-  // supervisor for a moment more.
+  // The library calls of the supervisor. Never deleted, because the loop may
+  // hold the supervisor a little longer.
   FakeVerbs* const verbs_ = new FakeVerbs();
   ibv_context* const one_ = verbs_->AddDevice({"mlx5_0", {"10.0.0.1"}});
   ibv_context* const other_ = verbs_->AddDevice({"mlx5_1", {"10.0.0.2"}});

@@ -1,5 +1,5 @@
-// Tries windows on real drivers. The fault of Soft-RoCE must be found in time,
-// in each trial. Nothing may hang or remain.
+// Tries windows on real drivers. Each trial must find the fault of Soft-RoCE in
+// time. Nothing may hang or remain.
 
 #include <dirent.h>
 

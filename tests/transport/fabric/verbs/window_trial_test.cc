@@ -136,8 +136,8 @@ TEST(WindowTrialTest, ReadThatFailsInsideTheWindowIsNoTrust) {
   EXPECT_EQ(Try(&verbs, Good()).message(), "windows cannot be read");
 }
 
-// Fails the second read, which reaches beyond the range. The device must refuse
-// this read, and not fail in another way.
+// Fails the second read, which reaches beyond the range, with other errors than
+// a refusal. The trial must not take such an error for a refusal.
 TEST(WindowTrialTest, ReadThatFailsForAnotherReasonIsNoTrust) {
   for (const ibv_wc_status status :
        {IBV_WC_RETRY_EXC_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR}) {
