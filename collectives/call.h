@@ -30,8 +30,8 @@ inline constexpr int kCallWords = 2;
 using CallWords = std::array<uint64_t, kCallWords>;
 CallWords Encode(const Call& call);
 
-// Returns "broadcast of 8 f32 from rank 1" and so on. Accepts any words: a peer
-// wrote them.
+// Returns for example "broadcast of 8 f32 from rank 1". Accepts any words,
+// because a peer wrote them.
 std::string Describe(const CallWords& words);
 
 }  // namespace penstock::collectives

@@ -26,8 +26,8 @@ enum class Fault : uint8_t {
 // Returns "has died" and so on, for any number: a peer wrote it.
 absl::string_view Text(Fault fault);
 
-// Returns the status of a group that ended because of `culprit`. An empty
-// `detail` means "rank 1 has died" and so on.
+// Returns the status of a group that ended because of `culprit`. If `detail` is
+// empty, the message is for example "rank 1 has died".
 absl::Status StatusOf(Fault fault, int culprit, const std::string& detail);
 
 }  // namespace penstock::collectives

@@ -17,8 +17,8 @@ namespace {
 
 using tensor::DType;
 
-// Limits the bytes of a buffer: no address space has more. A message of more
-// parts than an uint32_t counts is therefore impossible.
+// Limits the bytes of a buffer. No address space has more. Therefore the number
+// of parts of a message always fits into a uint32_t.
 constexpr int64_t kMostBytes = int64_t{1} << 47;
 
 absl::Status CheckApart(const void* in, size_t in_bytes, const void* out,

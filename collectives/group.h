@@ -53,7 +53,7 @@ class Group {
   // As AllReduce(), but only the root has `out`.
   absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
                       void* out, int64_t count, int root);
-  // Reduces ranks * `count` elements. Each rank gets its block of `count`
+  // Reduces ranks * `count` elements, and gives each rank its block of `count`
   // elements. `in` and `out` must not overlap.
   absl::Status ReduceScatter(ReduceOp op, tensor::DType dtype, const void* in,
                              void* out, int64_t count);
@@ -70,8 +70,8 @@ class Group {
                        int64_t count, int root);
   absl::Status Broadcast(tensor::DType dtype, void* data, int64_t count,
                          int root);
-  // Block r of rank p's `out` becomes block p of rank r's `in`. A block has
-  // `count` elements. `in` and `out` must not overlap.
+  // Copies block r of rank p's `in` to block p of rank r's `out`, for all pairs
+  // of ranks. A block has `count` elements. `in` and `out` must not overlap.
   absl::Status AllToAll(tensor::DType dtype, const void* in, void* out,
                         int64_t count);
   absl::Status Barrier();
@@ -84,7 +84,7 @@ class Group {
                     int to, uint32_t tag);
   // Receives the next message with this tag from rank `from`. Messages of one
   // rank with different tags may be received in any order. A message of another
-  // type or count ends the group.
+  // type or count than the caller's ends the group.
   absl::Status Receive(tensor::DType dtype, void* data, int64_t count, int from,
                        uint32_t tag);
 

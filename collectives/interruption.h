@@ -5,10 +5,10 @@
 
 namespace penstock::collectives {
 
-// While an object lives, operations that this thread runs call `asks` about
-// every 20 ms of a wait for other ranks. If `asks` returns true, the operation
-// ends its group, as Abort() does. Objects of one thread nest: the last one
-// counts.
+// Makes operations of this thread interruptible, while an object lives. An
+// operation that waits for other ranks calls `asks` about every 20 ms. If
+// `asks` returns true, the operation ends its group, as Abort() does. If a
+// thread has several objects, only the last one counts.
 class Interruptible {
  public:
   using Asks = bool (*)();

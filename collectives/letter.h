@@ -21,8 +21,8 @@ struct Letter {
 // A letter's type and count as numbers that other processes read.
 CallWords Encode(const Letter& letter);
 
-// Returns "rank 1 sends 4 f32 with tag 7, rank 0 receives 8 f32". Accepts any
-// words of the sender: a peer wrote them.
+// Returns for example "rank 1 sends 4 f32 with tag 7, rank 0 receives 8 f32".
+// Accepts any words of the sender, because a peer wrote them.
 std::string DescribeMismatch(const CallWords& sent, const Letter& wanted,
                              int receiver);
 

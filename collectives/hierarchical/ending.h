@@ -22,8 +22,8 @@ class HierarchicalGroup::Ending {
     base::MutexLock lock(&mu_);
     groups_.clear();
   }
-  // Ends the pending operations of all groups. Does not block, because Abort()
-  // sends at most messages.
+  // Ends the pending operations of all groups. Does not block: Abort() only
+  // sends messages.
   void AbortAll() {
     base::MutexLock lock(&mu_);
     for (Group* const group : groups_) group->Abort();

@@ -59,8 +59,8 @@ absl::StatusOr<std::unique_ptr<HierarchicalGroup>> HierarchicalGroup::Form(
       new HierarchicalGroup(*std::move(all), std::move(layout)));
   absl::Status status = group->FormHost(options);
   if (status.ok()) status = group->FormLeaders(listener_options, options);
-  // Waits until all ranks have formed the group: nobody may use a group that
-  // some rank could not form.
+  // Waits until all ranks have formed the group. Until then, some rank may
+  // fail, and then nobody may use the group.
   if (status.ok()) status = group->all_->Barrier();
   if (!status.ok()) return group->End(status);
   group->all_->OnEnd([ending = group->ending_] { ending->AbortAll(); });

@@ -17,9 +17,9 @@
 namespace penstock::collectives {
 namespace {
 
-// Limits the wait for the cause of an error. An inner group may learn of a
-// consequence before the group of all ranks learns of the cause: after a death,
-// the other ranks abort and leave.
+// Limits the wait for the cause of an error. After a death, the other ranks
+// abort and leave. An inner group may notice that they have left before the
+// group of all ranks notices the death.
 constexpr absl::Duration kUntilCause = absl::Milliseconds(300);
 
 bool HasPhases(Operation operation, const Layout& layout) {

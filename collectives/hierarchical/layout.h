@@ -20,7 +20,7 @@ struct Layout {
   int hosts() const { return static_cast<int>(ranks_of.size()); }
   // Returns the ranks of the largest host.
   int largest() const;
-  // Returns true if equal shares for all hosts waste memory: if they take more
+  // Returns true if equal shares for all hosts waste memory, that is, take more
   // than twice the memory of all ranks' shares. Each share has the size of the
   // largest host.
   bool IsSkewed() const { return hosts() * largest() > 2 * ranks(); }
@@ -33,8 +33,8 @@ struct Layout {
 };
 
 // Replaces the number N of each "rank N" by ranks[N], if there is such an
-// element: an inner group numbers its members from 0. Keeps the root of a call,
-// "from rank N".
+// element, because an inner group numbers its members from 0. Does not change
+// "from rank N", which names the root of a call.
 std::string RenameRanks(absl::string_view text, const std::vector<int>& ranks);
 
 }  // namespace penstock::collectives

@@ -20,8 +20,8 @@ namespace {
 
 using tensor::DType;
 
-// Returns a part of `call`. Replaces an average by a sum, which is divided at
-// the end.
+// Returns a part of `call`. An average becomes a sum, which is divided at the
+// end.
 Call Phase(const Call& call, Operation operation, int root, int64_t count) {
   Call phase = call;
   phase.operation = operation;
@@ -31,8 +31,8 @@ Call Phase(const Call& call, Operation operation, int root, int64_t count) {
   return phase;
 }
 
-// Returns true if all hosts have the same number of successive ranks: then the
-// blocks of the hosts follow one another in a buffer of all ranks.
+// Returns true if all hosts have the same number of successive ranks. The
+// blocks of the hosts then follow one another in a buffer of all ranks.
 bool IsRegular(const Layout& layout) {
   for (int rank = 0; rank < layout.ranks(); ++rank) {
     if (layout.host_of[rank] != rank / layout.largest()) return false;
@@ -204,7 +204,7 @@ absl::Status HierarchicalGroup::ReduceScatterPhases(const Call& call,
 }
 
 // Needs no barrier within hosts before the leaders' barrier: all ranks of a
-// host have agreed on the call, so they have come.
+// host have agreed on the call, so all of them have come.
 absl::Status HierarchicalGroup::BarrierPhases(const Call& call) {
   absl::Status status;
   if (leaders_ != nullptr) {

@@ -28,7 +28,7 @@ namespace {
 using tensor::DType;
 
 // Below this number of bytes of all ranks together, each rank reduces the whole
-// buffer: one wait instead of two.
+// buffer, which needs one wait instead of two.
 constexpr int64_t kFlatBytes = 64 * 1024;
 
 }  // namespace
@@ -149,9 +149,9 @@ absl::Status HostGroup::AllReduceFlat(const Call& call, const void* in,
       });
 }
 
-// Meets twice for each piece: each rank reduces its block into its next slot,
-// then copies the blocks of all. Takes its own operand of that block from `in`:
-// nobody else reads the block in the first slot.
+// Meets twice for each piece. Each rank first reduces its block into its next
+// slot, and then copies the blocks of all ranks. Takes its own operand of that
+// block from `in`, because nobody else reads the block in the first slot.
 absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
                                           void* out) {
   const CallWords words = Encode(call);

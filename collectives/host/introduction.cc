@@ -125,8 +125,8 @@ absl::Status Send(int socket, const Introduction& introduction, int memory_fd,
     if (base::SteadyNow() >= deadline) {
       return absl::DeadlineExceededError("a rank does not read its members");
     }
-    // Waits if too many descriptors are under way: others have to read theirs
-    // first.
+    // Waits if too many descriptors are on their way: other processes first
+    // have to receive theirs.
     pollfd writable = {error == EAGAIN ? socket : -1, POLLOUT, 0};
     poll(&writable, 1, error == EAGAIN ? PollMillis(deadline) : 1);
   }

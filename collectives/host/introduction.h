@@ -52,13 +52,14 @@ struct Received {
   progress::ForeignFd life;
 };
 
-// Sends a message, with descriptors if they are not negative. Waits until
-// `deadline` for room.
+// Sends a message. A descriptor that is not negative is sent with the message.
+// Waits until `deadline` for room.
 absl::Status Send(int socket, const Introduction& introduction, int memory_fd,
                   int life_fd, absl::Time deadline);
 
-// Receives a message that has come. Returns INVALID_ARGUMENT unless it has the
-// two descriptors of its kind, or none, and UNAVAILABLE if the peer hung up.
+// Receives a message that has come. Returns INVALID_ARGUMENT if the number of
+// descriptors, two or none, does not fit the kind of the message. Returns
+// UNAVAILABLE if the peer has hung up.
 absl::StatusOr<Received> Receive(int socket);
 
 // Waits until `deadline` for a message, and receives it.

@@ -106,8 +106,8 @@ absl::Status Mail::Write(int to, const void* data, size_t bytes) {
     absl::Status status = Await(to, theirs.read, [&] { return room() > 0; });
     if (!status.ok()) return status;
     const uint32_t at = written % size;
-    // Writes at most half of the ring at once, so that the peer reads
-    // meanwhile.
+    // Writes at most half of the ring at once, so that the peer can read while
+    // this rank writes the other half.
     const size_t part = std::min<size_t>(
         {bytes, room(), size - at, std::max<uint32_t>(size / 2, 1)});
     std::memcpy(ring + at, from, part);

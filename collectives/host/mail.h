@@ -22,15 +22,15 @@
 namespace penstock::collectives {
 
 // The letters of one rank. For each other rank, the sender's segment has a
-// ring. A receiver that finds a letter with another tag keeps it on its heap
-// until somebody asks for it. A sender waits while the ring is full, that is,
-// until its receiver receives anything from it.
+// ring. A receiver that finds a letter with another tag keeps the letter on its
+// heap until somebody asks for that tag. While the ring is full, a sender waits
+// until its receiver receives any letter from this sender.
 //
-// Thread-safe.
+//  Thread-safe.
 class Mail {
  public:
-  // Limits the bytes of letters from one rank that nobody has asked for. More
-  // end the group.
+  // Limits the bytes of letters from one rank that nobody has asked for. Above
+  // this limit, the group ends.
   static constexpr uint64_t kMaxKept = uint64_t{1} << 30;
 
   // `members` and `watch` must outlive this object.

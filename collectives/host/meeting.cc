@@ -36,11 +36,11 @@ using Kind = Introduction::Kind;
 // Limits the callers that have connected but not yet introduced themselves.
 constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
 // The pause in accepting when this process has no descriptor left. The caller
-// waits, and rank 0 does not poll in a busy loop.
+// waits, and rank 0 does not poll without a pause.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(50);
 
-// Returns true for a caller that has hung up. Input counts as well: a caller
-// says nothing after its hello.
+// Returns true for a caller that has hung up. Also returns true for input,
+// because a caller sends nothing after its hello.
 bool HungUp(int socket) {
   pollfd polled = {socket, POLLIN, 0};
   return poll(&polled, 1, 0) > 0;

@@ -43,9 +43,9 @@ class Meeting {
   // token.
   const std::string& invitation() const { return invitation_; }
 
-  // Waits for ranks 1 to `ranks` - 1 and introduces all to each other. Tells a
-  // rank that is refused the reason, and goes on waiting for the others.
-  // Returns DEADLINE_EXCEEDED, with the missing ranks, after `timeout`.
+  // Waits for ranks 1 to `ranks` - 1 and introduces all ranks to each other. A
+  // rank that is refused learns the reason, and Lead() goes on waiting for the
+  // others. Returns DEADLINE_EXCEEDED, with the missing ranks, after `timeout`.
   absl::StatusOr<Members> Lead(int ranks, SegmentSizes sizes,
                                absl::Duration timeout);
 

@@ -83,8 +83,8 @@ std::vector<int> NumberHosts(const std::vector<Address>& addresses) {
   return hosts;
 }
 
-// Computes FNV-1a. The addresses are no secret from the ranks, and nobody gains
-// by a collision.
+// Computes FNV-1a. A stronger hash is not needed: all ranks know the addresses,
+// and nobody gains by a collision.
 std::string Digest(const std::vector<std::string>& texts) {
   uint64_t hash = 0xCBF29CE484222325;
   const auto add = [&hash](char c) {

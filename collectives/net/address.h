@@ -14,8 +14,8 @@ namespace penstock::collectives {
 struct Address {
   std::string target;  // "host:port"
   std::string token;   // of the listener
-  // Equal on processes that can share memory as a HostGroup. Empty if unknown:
-  // different from every other.
+  // Equal on processes that can share memory as a HostGroup. Empty if unknown.
+  // An unknown host counts as different from every other.
   std::string host;
 };
 

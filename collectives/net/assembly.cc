@@ -174,8 +174,8 @@ absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
     hall->signal().Await(seen, kNap);
   }
   hall->AnswerAll();
-  // Waits until the answers are delivered: the end of the server would drop
-  // those that are under way.
+  // Waits until the answers are delivered, because the end of the server would
+  // drop answers that are on their way.
   while (base::SteadyNow() < deadline) {
     const uint32_t seen = hall->signal().count();
     if (hall->AllHaveLeft()) break;

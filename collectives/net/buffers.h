@@ -12,8 +12,8 @@
 
 namespace penstock::collectives {
 
-// Returns the number of elements in a schedule's buffer for `call`: call.count,
-// or call.count for each rank if the buffer has a block for each rank.
+// Returns the number of elements in a schedule's buffer for `call`: ranks *
+// call.count if the buffer has a block for each rank, and call.count otherwise.
 int64_t BufferCount(const Call& call, int ranks);
 
 // The memory on which the schedule of one rank works: the caller's if possible,

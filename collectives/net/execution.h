@@ -31,10 +31,10 @@ struct Operands {
   const void* input = nullptr;
 };
 
-// One operation. Transfers are cut into parts. Several parts are in flight, and
-// a part is reduced while the next ones arrive.
+// One operation. Sends each transfer in parts. Several parts are under way at
+// the same time, and a part is reduced while the next ones arrive.
 //
-// Thread-compatible.
+//  Thread-compatible.
 class Execution {
  public:
   // Limits the bytes of a part.
@@ -66,8 +66,8 @@ class Execution {
   absl::Status SendPart(Transfer* transfer);
   // Sends all parts that overlap elements which are about to be overwritten.
   absl::Status SendBefore(int64_t begin, int64_t end);
-  // Sends the next part to the peer of send `last`. The part belongs to that
-  // send, or to an earlier one to the same peer.
+  // Sends the next part to the peer of send `last`. The part belongs to send
+  // `last`, or to an earlier send to the same peer.
   absl::Status SendInOrder(size_t last);
   absl::Status CopyToSelf(Transfer* receive);
   absl::Status Apply(const Action& action, int64_t begin, int64_t count,

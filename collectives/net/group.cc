@@ -34,11 +34,11 @@
 namespace penstock::collectives {
 namespace {
 
-// Limits the schedules that are kept. A model has about as many sizes of
-// gradients.
+// Limits the schedules that are kept. A model's gradients have about as many
+// different sizes.
 constexpr size_t kMaxPlans = 256;
-// Limits two waits of a leaving rank: until its peers have the last messages,
-// and until they know that it leaves.
+// Limits each of two waits of a leaving rank: until its peers have the last
+// messages, and until the peers know that this rank leaves.
 constexpr absl::Duration kFlush = absl::Seconds(2);
 
 absl::Status CheckOptions(const Listener& listener,

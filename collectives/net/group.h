@@ -42,16 +42,16 @@ struct NetGroupOptions {
   // The algorithms to use, in the syntax of ParseOverrides(). Must be equal on
   // all ranks, like the costs below.
   std::string algorithms;
-  // The costs of a message between two ranks of a host: two wake-ups more than
-  // a store into shared memory. Assumed, as choice.h says.
+  // The costs of a message between two ranks of a host: those of a store into
+  // shared memory, and two wake-ups. Assumed, as choice.h says.
   LinkCosts inside_host = {10, 1 / 4e3};
   LinkCosts between_hosts = kTcp;
 };
 
-// Ranks that exchange messages over shared memory, verbs or tcp, as each pair
-// of ranks agrees.
+// Ranks that exchange messages. Each pair of ranks agrees on its path: shared
+// memory, verbs or tcp.
 //
-// Reductions are in the order of the schedule, which depends on the operation,
+//  Reductions are in the order of the schedule, which depends on the operation,
 // its size, the hosts of the ranks, and the options above.
 class NetGroup final : public Group {
  public:
@@ -76,13 +76,13 @@ class NetGroup final : public Group {
 
   // The following functions are for groups that consist of several groups.
   //
-  // Returns an error in the child of a fork. Takes no lock.
+  //  Returns an error in the child of a fork. Takes no lock.
   absl::Status CheckOwner() const;
   // Counts an operation that runs outside this group. A message of a rank that
   // runs another operation over this group is then a mismatch.
   absl::Status Begin(const Call& call);
-  // Runs `phase`, a part of the operation `whole`. The ranks compare their
-  // calls of `whole`.
+  // Runs `phase`, a part of the operation `whole`. The ranks compare whether
+  // they call the same `whole`.
   absl::Status RunPhase(const Call& whole, const Call& phase, const void* in,
                         void* out);
   // Ends the group on all ranks with `status`, unless it has ended. Returns the

@@ -1,5 +1,5 @@
 // The record of a group at one rank: the parts that have come, and the ranks
-// that are gone.
+// that have died, stopped or left.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_LEDGER_H_
 #define PENSTOCK_COLLECTIVES_NET_LEDGER_H_
@@ -29,17 +29,17 @@ namespace penstock::collectives {
 struct Part {
   CallWords words = {};
   memory::Payload payload;
-  // Tells the sender that this rank has room for more. Null if the sender has
-  // been told.
+  // Tells the sender that this rank has room for more parts. Null if the sender
+  // has been told.
   std::function<void()> acknowledge;
 };
 
-// The events of a group at one rank, from the thread of transport/rpc's
-// callbacks to the threads that run operations.
+// The events of a group at one rank. The thread of transport/rpc's callbacks
+// records them, for the threads that run operations.
 //
-// The first fault ends the group. All later calls of status() return it.
+//  The first fault ends the group. All later calls of status() return it.
 //
-// Thread-safe. Calls no function of others under its lock.
+//  Thread-safe. Calls no function of others under its lock.
 class Ledger {
  public:
   // Limits the parts of a peer that no operation has taken, in bytes as
@@ -84,8 +84,8 @@ class Ledger {
   // on the thread of that event. Calls `ended` immediately if the group has
   // ended.
   void OnEnd(std::function<void()> ended);
-  // Returns the fault to report to other ranks: once, and only if the group has
-  // ended.
+  // Returns the fault to report to other ranks. Returns it only once, and only
+  // if the group has ended.
   absl::optional<Message> TakeReport();
 
  private:

@@ -26,7 +26,8 @@ class Letters {
   // below are reached.
   static constexpr int64_t kBuffered = 64 * 1024;
   // Limit the small letters that a peer has not acknowledged, in bytes as
-  // CostOfPart() counts: those with one tag, and all.
+  // CostOfPart() counts. The first is for the letters with one tag, the second
+  // for all letters.
   static constexpr int64_t kTagWindow = 4 * 1024 * 1024;
   static constexpr int64_t kPeerWindow = 64 * 1024 * 1024;
 
@@ -46,8 +47,8 @@ class Letters {
   };
 
   // Returns the key of the next letter. Returns nothing if the letter is small
-  // and there is no room. Numbers only letters that have room: a number without
-  // a letter would keep later letters from the receiver.
+  // and there is no room. Such a letter gets no number: the receiver would wait
+  // for it before it takes later letters.
   absl::optional<Key> NextKey(const Letter& letter, bool is_small,
                               std::shared_ptr<Window>* window);
   absl::Status SendSmall(const Letter& letter, const void* data);

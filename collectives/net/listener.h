@@ -18,8 +18,8 @@ struct ListenerOptions {
   // A numeric address of this host at which all other ranks reach it.
   std::string host = "127.0.0.1";
   // A text without spaces. Ranks with equal texts count as ranks of one host.
-  // Empty means that ranks of one host share a kernel, a network namespace and
-  // a user.
+  // If empty, ranks count as ranks of one host if they share a kernel, a
+  // network namespace and a user.
   std::string neighbourhood;
   // The settings of connections, including their paths. All ranks of a group
   // should agree.

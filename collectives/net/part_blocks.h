@@ -13,8 +13,8 @@
 
 namespace penstock::collectives {
 
-// Copies parts into blocks, which it reuses: fresh pages would cost nearly as
-// much as the copy. Thread-safe.
+// Copies parts into blocks, and uses each block again: fresh pages would cost
+// nearly as much as the copy. Thread-safe.
 class PartBlocks : public std::enable_shared_from_this<PartBlocks> {
  public:
   // Limits the bytes of a block. Larger parts get memory of their own.

@@ -14,10 +14,10 @@
 namespace penstock::collectives {
 
 // Waits for events, and gives up after the timeout. Tells a late peer which
-// operation this rank has called, so that two ranks that wait for each other in
-// different operations learn of it.
+// operation this rank has called. Two ranks that wait for each other in
+// different operations therefore notice the mismatch.
 //
-// Thread-compatible.
+//  Thread-compatible.
 class Patience {
  public:
   // `number` and `words` are those of a collective operation, or 0.
@@ -36,8 +36,8 @@ class Patience {
   // the error that ends the group: for example the timeout of the wait for
   // `peer`, or the fact that `peer` has left.
   absl::Status Await(int peer, uint32_t seen);
-  // Waits like Await(), for the acknowledgement of parts. Goes on waiting for a
-  // peer that has left until its connection ends: the peer may have taken the
+  // As Await(), but waits for the acknowledgement of parts. If the peer has
+  // left, waits until its connection ends, because the peer may have taken the
   // parts.
   absl::Status AwaitAnswers(int peer, uint32_t seen);
 

@@ -40,7 +40,7 @@ struct Integer {
   }
 };
 
-// The operations on bools. Results are 0 and 1, even if a peer sends other
+// The operations on bools. Results are 0 or 1, even if a peer sends other
 // bytes.
 struct Boolean : Integer<uint8_t> {
   template <class D>
@@ -152,8 +152,8 @@ class Loop {
   using V = hn::Vec<D>;
   static constexpr size_t kBytes = Format::kBytes;
 
-  // Reads all operands of an element before it writes the result: `into` may
-  // be an operand.
+  // Reads all operands of an element before it writes the result, because
+  // `into` may be one of the operands.
   HWY_INLINE void Four(uint8_t* into, size_t i) const {
     const D d;
     const size_t step = hn::Lanes(d) * kBytes;

@@ -14,8 +14,8 @@ struct Range {
 };
 
 // Returns block `index` of `blocks`. The blocks are contiguous and cover
-// `count` elements. The first count % blocks of them have one element more
-// than the others.
+// `count` elements. Each of the first count % blocks blocks has one element
+// more than the others.
 Range BlockOf(int index, int blocks, int64_t count);
 
 // Returns blocks `first` to `first` + `number` - 1 as one range.

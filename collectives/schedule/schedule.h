@@ -24,8 +24,8 @@ struct Action {
     // Replaces the range by op(range, received).
     kReduceRight,
   };
-  // The buffer of the range. Only all_to_all has a second buffer: it sends from
-  // kInput and receives into kData.
+  // The buffer of the range. Only all_to_all has a second buffer: sends read
+  // kInput, and receives write kData.
   enum class Buffer : uint8_t { kData, kInput };
 
   int step = 0;
@@ -64,7 +64,7 @@ using Schedule = std::vector<Action>;
 Schedule MakeSchedule(const Plan& plan, int rank);
 
 // Returns the number of elements from the beginning of kData that the schedule
-// reads or writes: the memory that a rank without a buffer has to supply.
+// reads or writes. A rank without a buffer has to supply this much memory.
 int64_t ExtentOf(const Schedule& schedule);
 
 }  // namespace penstock::collectives

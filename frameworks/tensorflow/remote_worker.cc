@@ -43,8 +43,8 @@ void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
   done(absl::OkStatus());
 }
 
-// Adds the peer's name to an error, as stock RPCs do. ClusterCoordinator finds
-// in this text whether it has lost a parameter server or a worker.
+// Adds the peer's name to an error, as stock RPCs do. By this text
+// ClusterCoordinator knows whether it has lost a parameter server or a worker.
 absl::Status NamingPeer(const absl::Status& status, const std::string& task,
                         absl::string_view method) {
   if (!absl::IsUnavailable(status)) return status;
@@ -61,9 +61,10 @@ absl::Status NamingPeer(const absl::Status& status, const std::string& task,
   return naming;
 }
 
-// Starts a stock RPC. Cancels it if the call was cancelled before the RPC
-// registered for cancellation. TensorFlow's rendezvous checks for a
-// cancellation too early if the RPC starts later.
+// Starts a stock RPC. Afterwards cancels the RPC if the call was cancelled
+// before the RPC registered for cancellation. TensorFlow's rendezvous cannot be
+// trusted with this: it checks for a cancellation before it calls this
+// function.
 void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
                 const StatusCallback& done,
                 const std::function<void(StatusCallback)>& begin) {

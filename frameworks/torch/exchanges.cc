@@ -18,8 +18,8 @@ namespace {
 using c10d::OpType;
 using collectives::Group;
 
-// Returns the bytes for each rank of a tensor that is divided along its first
-// dimension: by `sizes`, or into equal parts.
+// Returns the number of bytes of a tensor that each rank gets. The tensor is
+// divided along its first dimension: by `sizes`, or into equal parts.
 std::vector<int64_t> PartsOf(const char* operation, const at::Tensor& tensor,
                              const std::vector<int64_t>& sizes, int ranks) {
   const int64_t rows = tensor.dim() == 0 ? 0 : tensor.size(0);

@@ -35,7 +35,7 @@ namespace penstock {
 namespace pytorch {
 namespace {
 
-// The size above which messages are copied on another thread than that of the
+// Messages above this size are copied on another thread than that of the
 // connections.
 constexpr int64_t kCopiedAtOnce = 64 * 1024;
 
@@ -113,8 +113,8 @@ absl::Status Mailbox::State::Connect(int peer) {
   options.target = absl::StrCat(address.host, ":", address.port);
   options.token = std::string(address.token, sizeof address.token);
   options.settings = settings;
-  // Equals the time for which a silent connection is kept: a rank may be
-  // stopped for that long.
+  // The longest time that a silent connection is kept. A rank may be stopped
+  // for that long.
   options.connect_timeout = absl::Seconds(90);
   // Runs no callback, and does not block.
   auto client = rpc::Client::Connect(
@@ -309,7 +309,7 @@ void Mailbox::Send(int to, uint32_t tag, memory::Bytes bytes, Done done) {
                            peer = std::weak_ptr<rpc::Client>(client)](
                               const absl::StatusOr<rpc::Response>& answer) {
         // If the call failed, sends a void letter in place of the message,
-        // which the receiver may never have seen.
+        // because the receiver may not have seen the message.
         const auto kept = answer.ok() ? nullptr : peer.lock();
         if (kept != nullptr) {
           kept->Call(head(true), [](const absl::StatusOr<rpc::Response>&) {});

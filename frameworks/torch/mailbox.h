@@ -28,10 +28,10 @@ namespace pytorch {
 
 // A rank's port for messages, and its connections to other ranks. Messages of
 // one sender with one tag go to the receives for this sender and tag, in the
-// order of the sends. A send ends when its message has been received. Messages
-// use the same kinds of paths as other calls of Penstock.
+// order in which they were sent. A send ends when its message has been
+// received. Messages use the same kinds of paths as other calls of Penstock.
 //
-// Thread-safe.
+//  Thread-safe.
 class Mailbox {
  public:
   static constexpr int kAnyRank = -1;
@@ -64,9 +64,9 @@ class Mailbox {
 
  private:
   struct Address;
-  // Limits the numbered channels. Messages of one rank whose tags are equal
-  // modulo kChannels are numbered in the order of the sends, because their
-  // calls can overtake each other.
+  // Limits the numbered channels. Calls can overtake each other. Therefore
+  // messages of one rank whose tags are equal modulo kChannels are numbered in
+  // the order of the sends.
   static constexpr uint32_t kChannels = 256;
   struct Channel {
     int peer;

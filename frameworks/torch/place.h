@@ -14,8 +14,8 @@ namespace pytorch {
 
 // The place of a rank. Addresses are numeric, with brackets around IPv6.
 struct Place {
-  // Equal on processes that can share memory. Empty if unknown: different from
-  // every other.
+  // Equal on processes that can share memory. Empty if unknown. An unknown host
+  // counts as different from every other.
   std::string host;
   std::string name;  // the host's, for people
   // The address of this host from which packets go to the store. A loopback

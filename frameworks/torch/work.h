@@ -28,8 +28,8 @@ class Operation final : public c10d::Work {
     int source = -1;  // the sender of a message that is received
   };
 
-  // `queue` runs the operation and calls Finish(). Null for messages, whose
-  // wait() ends after the timeout of the description.
+  // `queue` runs the operation and calls Finish(). `queue` is null for
+  // messages: their wait() ends after the timeout of the description.
   Operation(int rank, const Description& description,
             const std::vector<at::Tensor>& inputs,
             std::vector<at::Tensor> outputs, std::shared_ptr<TaskQueue> queue)
