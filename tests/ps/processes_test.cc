@@ -186,9 +186,9 @@ TEST_F(ProcessesTest, AWorkerThatIsStoppedIsNotWaitedForAndComesBack) {
   EXPECT_TRUE(TakeSteps({1}));
 }
 
-// Tests that the workers' messages name a killed server. A message may instead
-// name a worker: a worker may end first that waits for another worker, which
-// waits for the server.
+// Tests that the workers' messages name a killed server. A message may name a
+// worker instead: if a worker waits for another worker, which waits for the
+// server, the first worker may end first.
 TEST_F(ProcessesTest, AServerThatIsKilledIsNamed) {
   servers_[1]->Kill();
   const std::vector<std::string> ends = TrainUntilTheyEnd();

@@ -114,8 +114,8 @@ absl::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel) {
 class AccessTest : public ::testing::TestWithParam<Way> {
  protected:
   // Expects that calls over `channel` have the permission `most` and all lower
-  // ones. Expects that all other calls are refused with `otherwise`; if `most`
-  // is 0, all calls.
+  // ones, and that all other calls are refused with `otherwise`. If `most` is
+  // 0, expects that all calls are refused.
   static void ExpectPermissions(const std::shared_ptr<grpc::Channel>& channel,
                                 int most, StatusCode otherwise) {
     const auto expect = [&](int level, const char* method,
@@ -154,13 +154,13 @@ TEST_P(AccessTest, ByTheNamesOfTheCertificate) {
   expect({"t", {"spiffe://org/trainer/1"}, {"a.serving.example"}}, 2);
   expect({"", {}, {"other.example", "A.Serving.Example"}}, 1);
   expect({"On call", {}, {}}, 3);
-  // Expects nothing for certificates that the authority has signed, but that no
+  // Expects no permission for certificates that the authority has signed but no
   // rule names.
   expect({"", {"spiffe://org/reader/1"}, {}}, 0);
   expect({"stranger", {}, {}}, 0);
   expect({"", {}, {}}, 0);
-  // Expects nothing for names that look like patterns, or like names of another
-  // kind.
+  // Expects no permission for names that look like patterns, or like names of
+  // another kind.
   expect({"On call", {}, {"stranger.example"}}, 0);
   expect({"spiffe://org/trainer/1", {}, {}}, 0);
   expect({"*", {}, {}}, 0);

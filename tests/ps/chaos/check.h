@@ -14,17 +14,17 @@
 
 namespace penstock::ps {
 
-// Returns descriptions of violations:
-// - a push is applied once at most, with its whole gradient;
-// - an acknowledged push is applied at all servers and tables, or at none;
-// - an acknowledged push of the present run, `run`, is applied;
-// - a push in `required`, which a checkpoint has, is applied;
-// - if an acknowledged push is applied, so are the rank's earlier ones of the
-//   same run: what is lost lies after a cut;
-// - of each step of a rank, one acknowledged push is applied at most;
-// - dense values have the same steps as the rows next to them.
+// Returns descriptions of violations of these rules:
+//  - a push is applied at most once, with its whole gradient;
+//  - an acknowledged push is applied at all servers and tables, or at none;
+//  - an acknowledged push of the present run, `run`, is applied;
+//  - a push in `required`, which a checkpoint has, is applied;
+//  - if an acknowledged push is applied, the rank's earlier pushes of the same
+// run are applied, too: only pushes after a cut can be lost;
+//  - of each step of a rank, at most one acknowledged push is applied;
+//  - dense values have the same steps as the rows next to them.
 //
-// If a model has synchronous and other tables, a counted push may be late for
+//  If a model has synchronous and other tables, a counted push may be late for
 // the synchronous ones.
 std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
                                      uint32_t workers,

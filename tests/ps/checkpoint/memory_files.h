@@ -49,8 +49,8 @@ class MemoryFiles : public Files {
   void Plant(const std::string& path, std::string bytes);
   // Removes all files, and makes the root again.
   void RemoveAll();
-  // Lets another process lock the files, too, as on a network or after a
-  // removal of the lock file.
+  // Lets another process lock the files, too. This happens on a network, or
+  // after the lock file was removed.
   void LoseLock() { locked_ = std::make_shared<bool>(false); }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(

@@ -124,8 +124,8 @@ TEST(RestorePlanTest, ARowThatIsInNoCheckpointIsNamed) {
   EXPECT_TRUE(PlanDense(chain, {Want(0, 10), Want(11, 89)}).ok());
 }
 
-// Tests the most parts that a footer can have, each with every other row. A
-// quadratic algorithm would take minutes.
+// Tests the maximum of parts that a footer can have. Each part has every other
+// row. A quadratic algorithm would take minutes.
 TEST(RestorePlanTest, AHostileFooterCostsTimeByItsSize) {
   constexpr uint64_t kParts = 230000;
   std::vector<Part> parts;

@@ -135,8 +135,8 @@ TEST_F(RestoreSomeTest, OnlyWhatIsWantedIsRead) {
   ASSERT_TRUE(Restored(world_.model(), wanted).ok());
   EXPECT_EQ(sink_.bytes, 4u * 7 * 4 * 3);
   EXPECT_EQ(sink_.rows, 0u);
-  // Allows, for each of two shards, open, header, trailer, footer, and three
-  // blocks of two reads.
+  // Allows these operations for each of two shards: open, header, trailer,
+  // footer, and two reads for each of three blocks.
   EXPECT_LE(files_.operations() - before, 2 * (4 + 6));
 }
 

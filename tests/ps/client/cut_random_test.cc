@@ -105,9 +105,9 @@ class Program {
     CheckDense(applied);
   }
 
-  // Checks `applied`, the number of steps that a server's values show. A worker
-  // also pushes nothing, for steps that only other servers have ended. A
-  // synchronous step of such pushes alone changes nothing.
+  // Checks `applied`, the number of steps that a server's values show. If other
+  // servers have ended a step without a worker, the worker also pushes nothing
+  // for this step. A synchronous step of only such pushes changes nothing.
   void CheckCounts(size_t server, double applied) {
     uint64_t counted = 0;
     for (const auto& trainee : trainees_) {

@@ -1,5 +1,5 @@
-// Tests a worker whose membership ends at one of two servers: its pushes keep
-// one clock at both.
+// Tests a worker whose membership ends at one of two servers. The worker's
+// pushes must have the same clock at both servers.
 
 #include <gtest/gtest.h>
 
@@ -80,8 +80,8 @@ TEST_F(OneClock, AStepThatOneServerHasEndedIsForgoneAtTheOther) {
   }
 }
 
-// Tests that a worker learns its clock by a pull after heartbeats have made it
-// a member again. Heartbeats do not tell the clock.
+// Tests a worker that heartbeats have made a member again. Heartbeats do not
+// tell the clock, so the worker learns its clock by a pull.
 TEST_F(OneClock, AWorkerLearnsTheClockOfItsNewMembershipByAPull) {
   auto first = JoinAs(0, 3);
   auto second = JoinAs(1, 3);

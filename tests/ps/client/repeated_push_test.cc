@@ -58,8 +58,9 @@ TEST(RepeatedPushTest, OfAStepCountsOnce) {
   }
 }
 
-// Tests that a push of any other step is refused. Servers would wait for a
-// skipped step until the end, and an old step would count as a new step.
+// Tests that a push of any other step is refused. If a step were skipped,
+// servers would wait for it until the end. An old step would count as a new
+// step.
 TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
   Cluster cluster(2);
   auto defined =

@@ -143,8 +143,9 @@ TEST(RandomKTest, DependsOnSeedAndStepOnly) {
   EXPECT_NE(RandomK(100'000, 1000, 7, 0), chosen);
 }
 
-// Tests the published words of Philox with counter 0 and key 0, 0x6627e8d5,
-// 0xe169c58d, 0xbc57ac4c and 0x9b00dbd8: of 1000, they are 399, 880, 735, 605.
+// Tests the published words of Philox with counter 0 and key 0: 0x6627e8d5,
+// 0xe169c58d, 0xbc57ac4c and 0x9b00dbd8. Scaled to numbers below 1000, the
+// words are 399, 880, 735 and 605.
 TEST(RandomKTest, DrawsTheWordsOfPhilox) {
   Indices indices(4);
   SelectRandomK(1000, {0, 0}, 0, absl::MakeSpan(indices));

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kUnlimited = ConsistencyPolicy::kUnlimited;
 
-// Limits the processor time of a test: far more than logarithmic operations
-// need, even with a sanitizer, and less than quadratic operations need.
+// Limits the processor time of a test. Logarithmic operations need far less,
+// even with a sanitizer, and quadratic operations need more.
 constexpr double kSeconds = 5;
 
 double SecondsOfProcessor() {

@@ -276,7 +276,7 @@ TEST(CutTest, CutThatNoServersChooseIsRefused) {
 }
 
 // The synchronous table has ended the step without the worker. The asynchronous
-// table could still take its push.
+// table could still take the worker's push.
 TEST(CutTest, SlowMemberForgoesTheStepsOfACut) {
   Shard shard(2, {{0, 1}, {kUnlimited}});
   shard.Push(0, 0);

@@ -19,7 +19,7 @@ using optim::Rule;
 using tensor::Tensor;
 
 // A random run of one rule: steps, readers, snapshots, restores. A simple loop
-// computes `expected`: momentum in doubles.
+// computes `expected`, with the momentum in doubles.
 class RandomRun {
  public:
   explicit RandomRun(uint64_t seed)

@@ -78,8 +78,8 @@ TEST(DensePartTest, ReadersKeepTheVersionThatTheyHave) {
   EXPECT_EQ(part->Current().number, before.number + 1);
 }
 
-// Tests readers of many parts, so that the moment in which the parts become
-// current is long enough for a reader to interrupt.
+// Tests readers of many parts. With many parts, the moment in which the parts
+// become current is long enough for a reader to interrupt.
 TEST(DensePartTest, ReadersThatLockSeeTheStepsOfAllPartsOrOfNone) {
   constexpr uint64_t kSteps = 1000;
   absl::Mutex readers;
@@ -121,8 +121,8 @@ TEST(DensePartTest, RefusesWhatCannotBeTrained) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Tests values as large as a gradient that is refused. The values of a
-// diverging training may be as large, and their checkpoint must be readable.
+// Tests values as large as a gradient that is refused. A training that diverges
+// may have such values, and its checkpoint must be readable.
 TEST(DensePartTest, ValuesMayBeLargerThanGradients) {
   constexpr float kLarge = 1e30f;
   for (const Rule rule : {Rule::kSgd, Rule::kMomentum}) {

@@ -76,8 +76,8 @@ TEST(VersionedTensorTest, AVersionThatIsForgoneChangesNothing) {
   EXPECT_TRUE(IsWhole(variable.Current()));
 }
 
-// Tests that first values that are read-only are never written to. They come
-// from a message, or from memory that the program has wrapped.
+// Tests that read-only first values are never written to. Such values come from
+// a message, or from memory that the program has wrapped.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   const std::vector<float> first(kElements, 0);
   bool released = false;
@@ -89,9 +89,9 @@ TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   EXPECT_EQ(first, std::vector<float>(kElements, 0));
 }
 
-// Tests the memory of a message, which is read-only, so later versions cannot
-// use it. The memory is released with the first version, unless a reader has
-// it.
+// Tests the memory of a message as first values. Later versions cannot use this
+// memory, because it is read-only. The memory is released with the first
+// version, unless a reader has it.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotKept) {
   std::vector<float> first(kElements, 0);
   bool released = false;

@@ -116,7 +116,7 @@ TEST(ClientTest, AnOlderRevisionIsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(Text(status), HasSubstr("restored from a backup"));
   // Accepts older revisions with grants and renewals, which may come from a
-  // member that is behind.
+  // member of etcd that is behind the others.
   EXPECT_TRUE(client.GrantLease(kTimeout, kTimeout).ok());
 }
 

@@ -16,9 +16,10 @@
 
 namespace penstock::ps {
 
-// A bank: rows of an asynchronous table. Each push moves an amount between two
-// accounts, so that their sum stays 0, and adds 1 to the worker's counter. Each
-// worker pulls, too, and expects its counter to have all its pushes.
+// A bank: the accounts are rows of an asynchronous table. Each push moves an
+// amount between two accounts, so that the sum of all accounts stays 0, and
+// adds 1 to the worker's counter. Each worker also pulls, and expects that its
+// counter has all its pushes.
 class Bank {
  public:
   // Opens the bank at servers that have no model yet, and starts the workers.

@@ -1,12 +1,12 @@
 // Trains a value with gradients from standard input, for Python tests that know
 // the expected result.
 //
-// usage: apply_steps KEY=VALUE...
+//  usage: apply_steps KEY=VALUE...
 //
-// The keys are fields of OptimizerConfig and Schedule, "rule", "kind", and
-// "dtype" (f32 or f64), "count" and "steps". Reads `count` elements of the
-// value and of the gradient of each step. Writes the value and then each slot
-// as they begin and after each step.
+//  The keys are fields of OptimizerConfig and Schedule, "rule", "kind", "dtype"
+// (f32 or f64), "count" and "steps". Reads `count` elements of the value, and
+// of the gradient of each step. Writes the value and then each slot, before the
+// first step and after each step.
 
 #include <cstdint>
 #include <cstdio>

@@ -33,8 +33,8 @@ class Search {
     return deadline;
   }
 
-  // Lets a pull take effect that returns the present sum. No order is lost: a
-  // pull changes nothing.
+  // Lets a pull that returns the present sum take effect. This excludes no
+  // order of the other calls, because a pull changes nothing.
   bool TakeOnePull(std::vector<size_t>* taken) {
     const absl::Time deadline = Deadline();
     for (size_t at = first_; at < calls_.size(); ++at) {

@@ -34,7 +34,7 @@ struct Reply {
   uint64_t value = 0;  // for a pull: the sum of all amounts
 };
 
-// The number of ranks whose pushes make a step. 0: each push is applied by
+// The number of ranks whose pushes make a step. If 0, each push is applied by
 // itself.
 struct Step {
   uint32_t ranks = 0;

@@ -15,8 +15,8 @@
 
 namespace penstock::ps::replication {
 
-// Makes one view after another: for dead servers, for returned ones, for
-// proposals and complaints of primaries, and for no reason at all.
+// Makes one view after another: because servers have died or returned, because
+// primaries propose or complain, and for no reason at all.
 class Owner {
  public:
   struct Hooks {

@@ -246,8 +246,8 @@ TEST_F(ReplicaTest, AReplicaThatHasNotCaughtUpNeverLeads) {
   ASSERT_TRUE(c.OnView(ViewOf(3, kA, {kB}, {kC}), At(0)).ok());
   EXPECT_EQ(c.OnView(ViewOf(4, kC, {}), At(0)).code(), StatusCode::kDataLoss);
   EXPECT_EQ(c.primary(), nullptr);
-  // A replica that was complete, and missed a view as joiner, has to catch up
-  // again.
+  // A replica was complete, and missed a view in which it was a joiner. The
+  // replica has to catch up again.
   ASSERT_TRUE(b_.OnView(ViewOf(3, kA, {}), At(0)).ok());
   EXPECT_EQ(b_.OnView(ViewOf(4, kB, {}), At(0)).code(), StatusCode::kDataLoss);
 }

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kEvents = 4000;
 constexpr uint64_t kFairPushes = 3;
-// A fair schedule takes some leases, patience and snapshots. Clocks of half the
-// speed double this.
+// Limits a fair schedule, which takes a few leases, waits for patience, and
+// snapshots. All of these take twice as long if clocks run at half speed.
 constexpr absl::Duration kFairTime = absl::Seconds(200);
 
 }  // namespace

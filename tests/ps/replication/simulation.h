@@ -19,9 +19,9 @@
 
 namespace penstock::ps::replication {
 
-// Faults happen for a while: crashes, frozen processes, lost messages, cut
-// links, jumps of clocks, changes of the view. Then nothing fails any more, and
-// the shard must go on and get all its backups.
+// A random run. For a while, faults happen: crashes, frozen processes, lost
+// messages, cut links, jumps of clocks, changes of the view. Afterwards nothing
+// fails any more. The shard must then go on, and get all its backups.
 class Simulation {
  public:
   explicit Simulation(uint64_t seed);

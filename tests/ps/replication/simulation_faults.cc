@@ -59,8 +59,8 @@ void Simulation::CutLink() {
   if (world_.dice().Chance(50)) world_.Cut(to, from, time);
 }
 
-// Jumps of all clocks within one lease add up to less than its skew, unless
-// clocks are wild.
+// Limits the jumps of all clocks within one lease: their sum is less than the
+// skew that the lease allows, unless clocks are wild.
 void Simulation::JumpClock() {
   const bool is_wild = world_.has_wild_clocks();
   if (!is_wild && world_.now() < next_jump_) return;

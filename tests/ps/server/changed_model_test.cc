@@ -108,8 +108,8 @@ TEST_F(ChangedModelTest, TablesThatAreGoneAreDroppedOnlyIfThatWasSaid) {
   EXPECT_EQ(smaller.State().rows, wanted.rows);
 }
 
-// Tests a checkpoint with the rows of two servers, for all of which one server
-// has no room. 64 shards have 8 rows each.
+// Tests a checkpoint with the rows of two servers. One server has no room for
+// all of them. 64 shards have 8 rows each.
 TEST_F(ChangedModelTest, RowsThatDoNotFitAreDroppedOnlyIfThatWasSaid) {
   Model model = SmallModel();
   absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;
@@ -142,8 +142,8 @@ TEST_F(ChangedModelTest, RowsThatDoNotFitAreDroppedOnlyIfThatWasSaid) {
       log, Contains(AllOf(HasSubstr("table e: "), HasSubstr("dropped those"))));
 }
 
-// Tests a table that evicts. Such a table is full nearly always, and its rows
-// spread otherwise over the shards of another process.
+// Tests a table that evicts. Such a table is nearly always full. In another
+// process, the rows spread over the shards in another way.
 TEST_F(ChangedModelTest, ATableThatIsFullIsRestoredWithoutAFlag) {
   Model model = SmallModel();
   absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;

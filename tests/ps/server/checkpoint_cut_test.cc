@@ -156,9 +156,9 @@ TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   EXPECT_TRUE(server.StartPull(kStays, kSteps).is_there());
 }
 
-// A rank that was lost at one server joins that server again ahead of its own
-// pushes. Another server may still count the pushes between, so they are not in
-// the cut.
+// A rank that was lost at one server joins that server again, at a clock after
+// its own pushes. Another server may still count the pushes between, so the cut
+// does not have them.
 TEST_F(CheckpointTest, RankThatJoinsAheadOfACutHasTheClockOfTheCut) {
   const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
   constexpr WorkerId kStays = {0, 11};

@@ -73,8 +73,8 @@ TEST(PaceTest, OwesNothingForWhatWasDoneInHaste) {
   EXPECT_EQ(thread.slept, absl::Milliseconds(10));
 }
 
-// Tests the limit of a rest: even after a slow piece of work, a caller that
-// waits or cancels does not wait for long.
+// Tests the limit of a rest. Even after a slow piece of work, a caller that
+// waits or cancels must not wait long.
 TEST(PaceTest, ARestHasALimit) {
   FakeThread thread;
   Pace pace = thread.MakePace(0.01);

@@ -212,8 +212,8 @@ class Pushes {
     return versions;
   }
 
-  // Lets all workers go on, without a stop, unless the training was ended. If
-  // it was ended, some step must really be unable to end.
+  // Lets all workers go on without a stop, unless the training was ended.
+  // Expects of an ended training that some step could really not end.
   void PlayFair() {
     is_fair_ = true;
     std::vector<uint64_t> steps_at_end;

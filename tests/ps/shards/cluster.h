@@ -84,8 +84,9 @@ class Node {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// `servers` nodes, of which the first `shards` have a shard each. A thread
-// makes the views: it adds what joiners wish, and drops overdue replicas.
+// A cluster of `servers` nodes. The first `shards` nodes have a shard each. A
+// thread makes the views: it adds joiners that ask for it, and drops overdue
+// replicas.
 class Cluster {
  public:
   struct Options {

@@ -7,7 +7,7 @@
 namespace penstock::ps {
 namespace {
 
-// Limits how many trainings a chain has, in which each was restored from a
+// Limits the length of a chain of trainings, in which each was restored from a
 // checkpoint of the previous one. Far more than a run has.
 constexpr int kMaxDepth = 100;
 

@@ -96,10 +96,10 @@ class Ledger {
   // Returns the clock of a rank in a cut; 0 if the cut is unknown.
   uint64_t ClockIn(const CutId& cut, uint32_t rank) const;
 
-  // Each Check function returns descriptions of violations; an empty list if
+  // Each Check function returns descriptions of violations, or an empty list if
   // there are none.
   //
-  // Checks that each acknowledged push is completely in `cut` or completely
+  //  Checks that each acknowledged push is completely in `cut` or completely
   // outside. Checks that `cut` has the pushes that must be there.
   std::vector<std::string> CheckCut(const CutId& cut) const;
   // Checks that `cut` contains `pushes`.

@@ -238,8 +238,8 @@ void Simulation::AddLetters(Actions* actions) {
   }
 }
 
-// Does one event of the part without faults. Tries again if there is none,
-// because a thread on a busy machine may only seem idle.
+// Does one event of the part without faults. If there is no event, tries again:
+// on a busy machine, a thread may only seem idle.
 bool Simulation::AdvanceFairly() {
   Settle();
   ++tally_.events;

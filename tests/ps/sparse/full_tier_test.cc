@@ -76,8 +76,8 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   EXPECT_EQ(counters.dropped, 0u);
 }
 
-// Tests more rows than memory and disk have room for: each of them would need
-// the other's room on a full disk.
+// Tests more rows than memory and a full disk have room for. Each of these rows
+// could only come to a place that another one leaves.
 TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

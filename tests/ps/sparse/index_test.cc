@@ -29,8 +29,8 @@ TEST(RowIndexTest, AnEmptyOneHasNothing) {
   EXPECT_EQ(index.limit(), 0u);
 }
 
-// Tests random tags, and tags that crowd into few places: runs get long, wrap
-// around the end, and close up in all ways.
+// Tests random tags, and tags that crowd into few places. Runs of occupied
+// places get long, wrap around the end, and close up in all ways.
 TEST(RowIndexTest, RandomProgramsGiveWhatAMapGives) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";

@@ -64,9 +64,9 @@ TEST(InitialValueTest, AnElementDoesNotDependOnHowManyFollow) {
   }
 }
 
-// Tests the bits, to find a machine or compiler that computes differently. The
-// expected bits are from a few lines of Python that follow the header's
-// description.
+// Tests the exact bits, to find a machine or compiler that computes something
+// else. The expected bits come from a few lines of Python that follow the
+// header's description.
 TEST(InitialValueTest, HasTheSameBitsOnEachMachine) {
   const std::vector<float> uniform = RowOf(
       InitialValue(Uniform(-0.5f, 0.5f), 42, "golden"), 0x123456789abcdef0, 4);

@@ -51,8 +51,8 @@ TEST(TableBudgetTest, ThereIsRoomAgainWhereRowsWereRemoved) {
   EXPECT_LE(table->counters().bytes, size_t{2} << 20);
 }
 
-// Tests that a push, refused because the last shard has no room for its ids,
-// keeps no room for its only id in the first shard.
+// Tests a push that is refused because the last shard has no room for its ids.
+// The push must not keep room for its only id in the first shard.
 TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   Ids first;
@@ -232,8 +232,8 @@ TEST(TableMemoryTest, RowsThatGoGiveTheirMemoryBack) {
     if (id % 20 != 0) gone.push_back(id);
   }
   EXPECT_EQ(table->Remove(gone), gone.size());
-  // Expects little less memory before Maintain(), because the removed rows were
-  // in all slabs. Maintain() compacts the remaining rows.
+  // Expects that memory shrinks little before Maintain(), because all slabs had
+  // some of the removed rows. Maintain() compacts the remaining rows.
   EXPECT_GT(memory.held(), size_t{60} << 20);
   while (table->Maintain(At(0))) {
   }
@@ -266,8 +266,8 @@ TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
     memory.FailAfter(budget ? INT64_MAX : 0);
     uint64_t id = 20000;
     while (Push(table.get(), {id}).ok()) ++id;
-    // Expects that rows, of 4 KiB each, fill the available bytes but for
-    // 1 MiB. Memory comes in slabs of 2 MiB, of which some is lost.
+    // Expects that rows of 4 KiB fill the available bytes except for 1 MiB.
+    // Memory comes in slabs of 2 MiB, each with some unused bytes.
     const size_t room = budget ? options.budget_bytes : held;
     EXPECT_GT(table->counters().rows * 4032, room - (size_t{1} << 20));
   }

@@ -105,8 +105,8 @@ TEST(ReservationTest, AReservationHoldsUpNoSnapshot) {
   EXPECT_FALSE(*(*snapshot)->Next(10, &block));
 }
 
-// Tests an id that had a row when room was reserved, so no room was reserved
-// for it.
+// Tests an id that had a row when room was reserved. Therefore no room was
+// reserved for this id.
 TEST(ReservationTest, OnlyAnIdThatLosesItsRowMeanwhileIsDropped) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   ASSERT_TRUE(Push(table.get(), Range(0, 200)).ok());

@@ -89,8 +89,8 @@ Sums SumOf(Snapshot* snapshot, std::mt19937_64* random) {
     if (!more.ok() || !*more) return sums;
     sums.rows += block.ids.size();
     for (size_t i = 0; i < block.ids.size(); ++i) {
-      // Expects whole rows: all elements of a row are equal, and its slot is
-      // the opposite.
+      // Expects whole rows: all elements of a row are equal, and all elements
+      // of its slot are the opposite.
       for (size_t k = 0; k < kDim; ++k) {
         EXPECT_EQ(block.values[i * kDim + k], block.values[i * kDim]);
         EXPECT_EQ(block.slots[i * kDim + k], -block.values[i * kDim]);

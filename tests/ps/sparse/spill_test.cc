@@ -209,8 +209,8 @@ class InterruptedTier : public MemoryTier {
   std::function<void()> meanwhile;
 };
 
-// Tests a reservation at the begin of a snapshot. A row that moved to the tier
-// would be given twice: as a copy, and from the tier.
+// Tests a reservation at the beginning of a snapshot. If a row moved to the
+// tier, the snapshot would give it twice: as a copy, and from the tier.
 TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
   InterruptedTier tier;
   const auto table = Make(SpillOptions(&tier));

@@ -345,8 +345,8 @@ TEST_F(DiskTiersTest, ATableAtTheLimitGoesOnWithTheRowsThatItHas) {
   EXPECT_EQ(SumOf(table.get()), rows + 2 * 400 * 100);
   EXPECT_EQ(table->counters().rows, rows);
   EXPECT_LE(tiers->bytes(), options_.max_bytes);
-  // Allows for a row that has no room, because one thread may have taken the
-  // room of the other's row.
+  // Allows for one row without room, because one thread may have taken the room
+  // of the other thread's row.
   EXPECT_LE(table->counters().bytes, table->options().budget_bytes * 9 / 8);
 }
 

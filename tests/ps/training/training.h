@@ -15,9 +15,9 @@
 
 namespace penstock::ps {
 
-// The gradient of each row, divisible by each number of workers. A row gets it
-// from one push only. A row is therefore 0, or -kGradient divided by the pushes
-// of its synchronous step.
+// The gradient of each row. Any number of workers divides it. A row gets a
+// gradient from one push only. A row is therefore 0, or -kGradient divided by
+// the number of pushes of its synchronous step.
 inline constexpr float kGradient = 6;
 inline constexpr int64_t kDenseElements = 3;
 // The number of ids that a push may use. Push p uses ids from p * kIdsPerPush
@@ -30,7 +30,7 @@ struct Staleness {
 };
 
 // Returns a model with a dense and a sparse table of each staleness: "d0",
-// "r0", "d1", ... Dense values are the number of steps, negative.
+// "r0", "d1" and so on. A dense value is minus the number of steps.
 Model ModelOf(const std::vector<Staleness>& policies);
 tensor::Bundle Zeros(size_t policies);
 
