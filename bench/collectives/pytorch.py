@@ -2,15 +2,19 @@
 """Measures a backend of PyTorch in the same form as collectives.cc.
 
 Usage: pytorch.py --backend=gloo --ranks=2 --operations=all_reduce,barrier
-                  --sizes=8,1048576
+                  --sizes=8,1048576 [--two-hosts]
 Needs torch, and for --backend=penstock also penstock.torch. Prints a line of
-JSON for each operation and size.
+JSON for each operation and size. With --two-hosts, the ranks are alternately in
+two network namespaces, which needs root.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import pathlib
 import statistics
+import sys
 import tempfile
 import time
 
@@ -37,9 +41,13 @@ def call(operation, ranks, elements):
     }[operation]
 
 
-def measure(rank, options, store):
+def measure(rank, options, store, hosts):
+    if hosts is not None:
+        hosts.enter(rank % 2)
     if options.backend == "penstock":
         import penstock.torch
+        if options.pool:
+            penstock.torch.use_pool()
     dist.init_process_group(options.backend, init_method=f"file://{store}",
                             rank=rank, world_size=options.ranks)
     torch.set_num_threads(1)
@@ -48,7 +56,7 @@ def measure(rank, options, store):
             int(size) for size in options.sizes.split(",")]
         for size in sizes:
             run = call(operation, options.ranks, size // 4)
-            rounds = min(SMALL_ROUNDS,
+            rounds = min(options.rounds,
                          max(FEWEST_ROUNDS, BYTES_IN_ALL // max(size, 1)))
             times = []
             for _ in range(rounds + rounds // 10):
@@ -67,6 +75,17 @@ def measure(rank, options, store):
     dist.destroy_process_group()
 
 
+def hosts_of(options):
+    """Returns a context manager for the hosts, or for None."""
+    if not options.two_hosts:
+        return contextlib.nullcontext()
+    tests = pathlib.Path(__file__).resolve().parents[2] / "tests"
+    sys.path.append(str(tests / "frameworks" / "torch"))
+    import two_hosts
+    os.environ["GLOO_SOCKET_IFNAME"] = two_hosts.INTERFACE
+    return two_hosts.TwoHosts()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", choices=LIBRARIES, default="gloo")
@@ -75,10 +94,17 @@ def main():
                         default="all_reduce,broadcast,barrier")
     parser.add_argument("--sizes",
                         default="8,1024,65536,1048576,4194304,67108864")
+    parser.add_argument("--two-hosts", action="store_true")
+    parser.add_argument("--pool", action="store_true",
+                        help="with penstock: tensors that peers read in place")
+    parser.add_argument("--rounds", type=int, default=SMALL_ROUNDS,
+                        help="most repetitions")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(measure, (options, os.path.join(folder, "store")),
-                 nprocs=options.ranks)
+    with tempfile.TemporaryDirectory() as folder, hosts_of(options) as hosts:
+        # Forks, because a new process could not enter the namespaces.
+        mp.start_processes(
+            measure, (options, os.path.join(folder, "store"), hosts),
+            nprocs=options.ranks, start_method="fork")
 
 
 if __name__ == "__main__":
