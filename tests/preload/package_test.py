@@ -216,7 +216,7 @@ class PackageTest(unittest.TestCase):
         ended = self.run_it(PYTHON, "-c", text)
         said = re.findall(r"info penstock\[\d+\]: calls to (\S+) go over "
                           r"grpcio: .*?(\w+)\n", ended.log)
-        self.assertEqual([("localhost:1", "it"), ("unix:/x", "port"),
+        self.assertEqual([("localhost:1", "alone"), ("unix:/x", "port"),
                           ("unix:/y", "port")], said, ended)
         self.assertEqual(3, len(ended.log.splitlines()), ended)
         for level in "warning", "off":

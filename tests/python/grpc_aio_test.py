@@ -692,7 +692,7 @@ def test_a_hostile_client_ends_its_own_call_only():
             team = Team("fast", stack)
             channel = await team.start(**_STREAMS)
             async with grpc.aio.insecure_channel(team.target) as stock:
-                port, token, _, _ = penstock.grpc._wire.decode_offer(
+                port, token, *_ = penstock.grpc._wire.decode_offer(
                     await stock.unary_unary("/penstock.Rpc/Offer")(b""))
             client = penstock._rpc.Client(f"127.0.0.1:{port}", token, -1)
             for method, head in ((b"/test/\xff", b"\x01"), ("/test/echo", b""),

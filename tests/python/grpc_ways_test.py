@@ -51,13 +51,13 @@ def test_a_stock_client_is_served_over_grpcio():
     (lambda target: penstock.grpc.insecure_channel(
         target, compression=grpc.Compression.Gzip), "compresses"),
     (lambda target: penstock.grpc.secure_channel(
-        target, grpc.local_channel_credentials()), "identity"),
+        target, grpc.local_channel_credentials()), "TLS alone"),
 ])
 def test_some_channels_stay_with_grpcio(make, reason):
     with echo_server(penstock.grpc) as target:
         with make(target) as channel:
             assert reason in fast_grpc.path_of(target)
-            if "identity" not in reason:
+            if "TLS" not in reason:
                 assert channel.unary_unary("/test/echo")(b"x") == b"x"
 
 
@@ -303,7 +303,7 @@ def test_a_server_that_stops_declines_to_its_successor():
 def test_a_hostile_client_ends_its_own_call_only(method, head):
     with echo_server(penstock.grpc) as target:
         with grpc.insecure_channel(target) as stock:
-            port, token, _, _ = penstock.grpc._wire.decode_offer(
+            port, token, *_ = penstock.grpc._wire.decode_offer(
                 stock.unary_unary("/penstock.Rpc/Offer")(b""))
         client = penstock._rpc.Client(f"127.0.0.1:{port}", token, -1)
         code, _, answer, _ = client.call(method, head, b"", 20.0)
@@ -321,7 +321,7 @@ def test_a_hostile_client_ends_its_own_call_only(method, head):
 def test_a_stranger_without_the_token_is_refused():
     with echo_server(penstock.grpc) as target:
         with grpc.insecure_channel(target) as stock:
-            port, token, _, _ = penstock.grpc._wire.decode_offer(
+            port, token, *_ = penstock.grpc._wire.decode_offer(
                 stock.unary_unary("/penstock.Rpc/Offer")(b""))
         client = penstock._rpc.Client(f"127.0.0.1:{port}", token[::-1], -1)
         code, message, _, _ = client.call("/test/echo", b"\x01", b"x", 20.0)

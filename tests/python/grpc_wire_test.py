@@ -17,6 +17,7 @@ RESPONSE = (b"\x01\x00\x05\x03\x00\x00\x00why"
             b"\x03\x00\x01\x00\x00\x00x-a1"
             b"\x03\x00\x01\x00\x00\x00x-b2")
 OFFER = b"\x02\x39\x30\x03\x03\x02abc::1id"
+SECURE_OFFER = b"\x03" + OFFER[1:] + b"\x06ticket"
 
 
 def test_golden_bytes():
@@ -29,6 +30,9 @@ def test_golden_bytes():
     offer = _wire.Offer(12345, b"abc", "::1", b"id")
     assert _wire.encode_offer(offer) == OFFER
     assert _wire.decode_offer(OFFER) == offer
+    offer = offer._replace(ticket=b"ticket")
+    assert _wire.encode_offer(offer) == SECURE_OFFER
+    assert _wire.decode_offer(SECURE_OFFER) == offer
     assert _wire.decode_response(_wire.PLAIN_OK) == (0, "", (), ())
     assert _wire.decode_response(_wire.DECLINED) is None
 
@@ -53,7 +57,8 @@ def test_any_input_gives_a_value_or_value_error():
     print("seed", seed)
     chance = random.Random(seed)
     for _ in range(20000):
-        start = chance.choice((REQUEST, RESPONSE, OFFER, b"\x01"))
+        start = chance.choice((REQUEST, RESPONSE, OFFER, SECURE_OFFER,
+                               b"\x01"))
         data = bytearray(start[:chance.randrange(len(start) + 1)])
         for _ in range(chance.randrange(4)):
             data.insert(chance.randrange(len(data) + 1), chance.randrange(256))

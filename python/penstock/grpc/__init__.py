@@ -49,13 +49,14 @@ def insecure_channel(target, options=None, compression=None):
 
 
 def secure_channel(target, credentials, options=None, compression=None):
-    """Creates a channel, as grpc.secure_channel() does. All its calls go over
-    grpcio, which alone can prove the identities of its peers."""
+    """Creates a channel, as grpc.secure_channel() does."""
+    reason = _rules.untrusted(credentials)
+    if compression not in (None, _grpc.Compression.NoCompression):
+        reason = "the channel compresses"
     real = _real_secure_channel(target, credentials, options=options,
                                 compression=compression)
-    return _fast_channel.Channel(
-        target, real, options,
-        "the channel's credentials prove an identity, and only grpcio keeps it")
+    reason = reason or _rules.foreign(_real_secure_channel, real)
+    return _fast_channel.Channel(target, real, options, reason, is_secure=True)
 
 
 def server(thread_pool, handlers=None, interceptors=None, options=None,

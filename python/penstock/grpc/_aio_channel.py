@@ -23,7 +23,7 @@ class CoreChannel:
     """A cygrpc.AioChannel, and the fast way next to it. Call all functions on
     the loop's thread."""
 
-    def __init__(self, channel, target, options, reason):
+    def __init__(self, channel, target, options, reason, is_secure):
         self.real = channel._channel
         self.loop = channel._loop
         self._target = target
@@ -34,7 +34,7 @@ class CoreChannel:
         if reason is not None:
             _LOGGER.info("calls to %s go over grpcio: %s", target, reason)
         self.way = _fast_channel.Way(_asking(weakref.ref(channel)), host,
-                                     options, reason)
+                                     options, reason, is_secure)
         self.max_send_bytes = _rules.max_send_bytes(options)
         primary = _rules.option(options, "grpc.primary_user_agent", "")
         self.user_agent = _wire.user_agent(
@@ -91,14 +91,15 @@ async def _answered(method):
     return await method(b"", timeout=_fast_channel.OFFER_LIMIT)
 
 
-def attach(channel, target, options, reason):
+def attach(channel, target, options, reason, is_secure=False):
     """Gives a new channel of grpc.aio its fast way. Returns the channel."""
     if reason is None and not _is_known(channel):
         reason = "this grpcio is of a release that penstock.grpc does not know"
     if not _is_known(channel):
         _LOGGER.info("calls to %s go over grpcio: %s", target, reason)
         return channel
-    channel._channel = CoreChannel(channel, target, tuple(options or ()), reason)
+    channel._channel = CoreChannel(channel, target, tuple(options or ()), reason,
+                                   is_secure)
     return channel
 
 

@@ -51,8 +51,10 @@ class Context(grpc.aio.ServicerContext):
     """The context of a handler, and the answer of its call. Call all functions
     on the loop's thread."""
 
-    def __init__(self, received, metadata, queue, loop, max_send_bytes):
+    def __init__(self, received, metadata, queue, loop, max_send_bytes,
+                 identity=_context.NOBODY):
         self._received = received
+        self._identity = identity
         self.is_stream = isinstance(received, _rpc.ReceivedStream)
         self._metadata = metadata
         self._queue = queue
@@ -98,6 +100,14 @@ class Context(grpc.aio.ServicerContext):
                                                    self._max_send_bytes))
         self.finish(self.status_code, self._details,
                     None if self.status_code else message)
+
+    def prove(self, tickets):
+        """Answers a client that asks for the proof of a ticket."""
+        proof = None if self.is_stream else tickets.prove(
+            self._received.message())
+        if proof is None:
+            return self.finish(16, "the ticket is not known")
+        return self.finish(0, "", proof)
 
     def decline(self, head=_wire.DECLINED):
         """Asks the client to call over the real channel."""
@@ -238,13 +248,13 @@ class Context(grpc.aio.ServicerContext):
         return _context.peer_of(self._received.peer)
 
     def peer_identities(self):
-        return None
+        return self._identity.identities
 
     def peer_identity_key(self):
-        return None
+        return self._identity.identity_key
 
     def auth_context(self):
-        return dict(_context.INSECURE)
+        return dict(self._identity.auth_context)
 
     def time_remaining(self):
         return self._received.time_remaining()

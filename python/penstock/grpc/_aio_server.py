@@ -13,7 +13,8 @@ import grpc.aio
 from grpc._cython import cygrpc
 
 from .. import _rpc
-from . import _aio_context, _fast_server, _loops, _rules, _wire
+from . import (_aio_context, _context, _fast_server, _identity, _loops, _rules,
+               _wire)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -26,8 +27,7 @@ class Offers(grpc.aio.ServerInterceptor):
 
     def __init__(self, is_for_ever):
         self._is_for_ever = is_for_ever  # no data plane
-        self.offer = None  # bytes, while there is a data plane
-        self.reason = "the server has not started"
+        self.door = _identity.Door()
         self._handler = grpc.unary_unary_rpc_method_handler(self._answer)
 
     async def intercept_service(self, continuation, handler_call_details):
@@ -37,12 +37,10 @@ class Offers(grpc.aio.ServerInterceptor):
 
     async def _answer(self, request, context):
         del request
-        if not _rules.is_insecure(context):
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION,
-                                _fast_server.HAS_IDENTITY)
-        if self.offer is None:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, self.reason)
-        return self.offer
+        offer, refusal = self.door.answer(context)
+        if refusal is not None:
+            await context.abort(*refusal)
+        return offer
 
 
 class _Handlers(_fast_server.Handlers):
@@ -179,7 +177,8 @@ class _DataPlane:
     """The port of the fast way, and the tasks of its calls. Call all functions
     on the loop's thread."""
 
-    def __init__(self, port, pool, handlers, max_send_bytes, loop):
+    def __init__(self, port, door, pool, handlers, max_send_bytes, loop):
+        self._door = door
         self.pool = pool
         self.handlers = handlers
         self.loop = loop
@@ -203,9 +202,9 @@ class _DataPlane:
                 self._context_of(received, ()).finish(
                     13, "Error in service handler!")
 
-    def _context_of(self, received, metadata):
+    def _context_of(self, received, metadata, identity=_context.NOBODY):
         return _aio_context.Context(received, metadata, self._queue, self.loop,
-                                    self._max_send_bytes)
+                                    self._max_send_bytes, identity)
 
     def _accept(self, received):
         if self._is_draining:
@@ -213,9 +212,15 @@ class _DataPlane:
         try:
             method = received.method  # fails if it is not UTF-8
             metadata = _wire.decode_request(received.metadata)
-        except ValueError as error:
-            return self._context_of(received, ()).finish(13, str(error))
-        context = self._context_of(received, metadata)
+            if method == _identity.PROVE_METHOD:
+                return self._context_of(received, ()).prove(self._door.tickets)
+            metadata, identity = self._door.enter(metadata, _context.NOBODY)
+        except (PermissionError, ValueError) as error:
+            code = 13 if isinstance(error, ValueError) else 16
+            return self._context_of(received, ()).finish(code, str(error))
+        if identity is None:
+            return self._context_of(received, ()).decline(_wire.STOPPING)
+        context = self._context_of(received, metadata, identity)
         call = _Call(_fast_server.Details(method, metadata), context, self)
         # The task has the variables of the one that started the server.
         task = self._variables.run(self.loop.create_task, call.run())
@@ -299,9 +304,11 @@ class Server(grpc.aio.Server):
         if self._address is None:
             self._address, reason = _rules.address_of_server(address)
             self._reason = self._reason or reason
+            self._offers.door.has_insecure_port = True
         return port
 
     def add_secure_port(self, address, server_credentials):
+        self._offers.door.has_secure_port = True
         return self._real.add_secure_port(address, server_credentials)
 
     async def start(self):
@@ -311,28 +318,28 @@ class Server(grpc.aio.Server):
 
     def _begin_plane(self):
         if self._address is None and self._reason is None:
-            self._reason = "the server has no insecure port"
+            self._address, self._reason = self._offers.door.address()
         if self._reason is None:
             try:
                 token = _rpc.new_token()
                 port = _rpc.Server(_rules.join(self._address, 0), token,
                                    self._max_receive_bytes)
-                self._plane = _DataPlane(port, self._pool, self._handlers,
-                                         self._max_send_bytes, self._real._loop)
+                self._plane = _DataPlane(port, self._offers.door, self._pool,
+                                         self._handlers, self._max_send_bytes,
+                                         self._real._loop)
             except (NotImplementedError, RuntimeError) as error:
                 self._reason = str(error) or "the loop watches no descriptors"
         if self._reason is not None:
-            self._offers.reason = self._reason
+            self._offers.door.close(self._reason)
             _LOGGER.info("the server uses grpcio only: %s", self._reason)
             return
-        self._offers.offer = _wire.encode_offer(_wire.Offer(
-            port.port, token, self._address, _rules.host_identity()))
+        self._offers.door.open(_wire.Offer(port.port, token, self._address,
+                                           _rules.host_identity()))
 
     async def stop(self, grace):
         if self._plane is None:
             return await self._real.stop(grace)
-        self._offers.offer = None
-        self._offers.reason = "the server is stopping"
+        self._offers.door.close("the server is stopping")
         self._plane.drain()
         await asyncio.gather(self._real.stop(grace), self._plane.end(grace))
 

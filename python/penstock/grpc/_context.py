@@ -7,15 +7,16 @@ import urllib.parse
 
 import grpc
 
-from . import _reports, _wire
+from . import _identity, _reports, _wire
 
 _LOGGER = logging.getLogger(__name__)
 
 # The deadline of a call without one, as grpcio gives it to handlers.
 _NO_DEADLINE = float(2**63 - 1)
-# The properties of a connection without an identity, as gRPC gives them.
-INSECURE = {"security_level": [b"TSI_SECURITY_NONE"],
-            "transport_security_type": [b"insecure"]}
+# What gRPC says of a connection without an identity.
+NOBODY = _identity.Identity(
+    {"security_level": [b"TSI_SECURITY_NONE"],
+     "transport_security_type": [b"insecure"]}, None, None)
 
 
 def peer_of(address):
@@ -33,8 +34,9 @@ class Context(grpc.ServicerContext):
     """The context of a handler, and the answer of its unary call.
     Thread-safe."""
 
-    def __init__(self, received, metadata, queue):
+    def __init__(self, received, metadata, queue, identity=NOBODY):
         self._received = received
+        self._identity = identity
         self._queue = queue       # runs callbacks after a cancellation
         self._metadata = metadata
         self._lock = threading.Lock()
@@ -88,6 +90,13 @@ class Context(grpc.ServicerContext):
                                          self._trailing)
         except (TypeError, ValueError) as error:
             return _wire.encode_response(13, encoded(str(error)), (), ())
+
+    def prove(self, tickets):
+        """Answers a client that asks for the proof of a ticket."""
+        proof = tickets.prove(self._received.message())
+        if proof is None:
+            return self.finish(16, b"the ticket is not known")
+        return self.finish(0, b"", proof)
 
     def decline(self, head=_wire.DECLINED):
         """Asks the client to call over the real channel."""
@@ -157,13 +166,13 @@ class Context(grpc.ServicerContext):
         return peer_of(self._received.peer)
 
     def peer_identities(self):
-        return None
+        return self._identity.identities
 
     def peer_identity_key(self):
-        return None
+        return self._identity.identity_key
 
     def auth_context(self):
-        return dict(INSECURE)
+        return dict(self._identity.auth_context)
 
     def set_compression(self, compression):
         """Does nothing, because the fast way does not compress."""
@@ -220,6 +229,10 @@ class Context(grpc.ServicerContext):
 
 class StreamContext(Context):
     """The context of a handler whose call is a stream of messages."""
+
+    def prove(self, tickets):
+        del tickets
+        self.finish(12, b"Method not found!")
 
     def write(self, message):
         """Sends a response. Returns false if nobody takes responses."""

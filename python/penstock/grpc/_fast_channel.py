@@ -10,7 +10,8 @@ import weakref
 import grpc
 
 from .. import _rpc
-from . import _calls, _open_call, _reports, _rules, _stream_calls, _wire
+from . import (_calls, _identity, _open_call, _reports, _rules, _stream_calls,
+               _wire)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -33,12 +34,15 @@ class Way:
     calls take the real channel.
     """
 
-    def __init__(self, ask, host, options, reason):
+    def __init__(self, ask, host, options, reason, is_secure=False):
         """`ask` takes a function, and begins to ask the server. The outcome
         calls that function once, with a function that returns the offer or
         raises the error."""
         self.client = None  # the _rpc.Client in use
         self.reason = reason or "not asked yet"
+        self.ticket = b""  # the last entry of the heads of calls
+        self._is_secure = is_secure
+        self._proof = None  # what the candidate's server must prove
         self._is_for_ever = reason is not None
         self._host = host
         limit = _rules.option(options, "grpc.max_receive_message_length",
@@ -69,10 +73,12 @@ class Way:
                 self._try_later("the connection was lost")
             candidate = self._candidate
             if candidate is not None:
-                if candidate.is_ready():
+                if candidate.is_ready() and self._is_proved(candidate):
                     self.client, self._candidate = candidate, None
                     self.reason, self._pause = None, _FIRST_PAUSE
                     return candidate
+                if self._is_for_ever:
+                    return None
                 if not candidate.is_over():
                     return None
                 self._candidate = None
@@ -82,6 +88,18 @@ class Way:
             self._is_asking = True
         self._begin_asking()
         return None
+
+    def _is_proved(self, candidate):
+        """Returns true if the candidate's server needs no proof or has given
+        it. Stays with grpcio after a wrong one. Call it with the lock."""
+        if not self._is_secure:
+            return True
+        try:
+            return self._proof.is_given(candidate)
+        except ValueError as error:
+            _LOGGER.warning("calls to %s go over grpcio: %s", self._host, error)
+            self._leave(str(error))
+            return False
 
     def _begin_asking(self):
         try:
@@ -100,7 +118,10 @@ class Way:
         candidate, reason, is_final, is_closed = None, None, False, False
         try:
             offer = _wire.decode_offer(result())
-            address, reason = _rules.address_of_offer(offer, self._host)
+            address, reason = _rules.address_of_offer(offer, self._host,
+                                                      self._is_secure)
+            if self._is_secure and len(offer.ticket) != _identity.TICKET_BYTES:
+                address, reason = None, "the server gives no ticket"
             if address is None:
                 is_final = True
             else:
@@ -120,6 +141,9 @@ class Way:
                 reason, is_final, is_closed = self.reason, True, True
             elif reason is None:
                 self._candidate, self.reason = candidate, "connecting"
+                if self._is_secure:
+                    self._proof = _identity.Proof(offer.ticket)
+                    self.ticket = _identity.entry_of(offer.ticket)
                 return
             elif is_final:
                 self._is_for_ever, self.reason = True, reason
@@ -200,10 +224,11 @@ class _Method:
                                         timeout > 0):
             return None
         if not metadata:
-            return self._plain_head
+            return self._plain_head + self._way.ticket
         if not isinstance(metadata, (tuple, list)):
             return None
-        return _wire.encode_request(metadata, self._user_agent)
+        return _wire.encode_request(metadata,
+                                    self._user_agent + self._way.ticket)
 
     def _begin(self, timeout, metadata, credentials, compression):
         """Returns the client and the head, or None for a call over the real
@@ -431,7 +456,7 @@ class Channel(grpc.Channel):
     """A channel of grpcio's, with a fast way for the calls that it can
     carry."""
 
-    def __init__(self, target, real, options, reason):
+    def __init__(self, target, real, options, reason, is_secure=False):
         options = tuple(options or ())
         self._target = target
         self._real = real
@@ -440,7 +465,7 @@ class Channel(grpc.Channel):
             host, reason = _rules.host_of_target(target, options)
         if reason is not None:
             _LOGGER.info("calls to %s go over grpcio: %s", target, reason)
-        self._way = Way(_asking(real), host, options, reason)
+        self._way = Way(_asking(real), host, options, reason, is_secure)
         self._max_send_bytes = _rules.max_send_bytes(options)
         self._queue = _reports.Queue()
         primary = _rules.option(options, "grpc.primary_user_agent", "")

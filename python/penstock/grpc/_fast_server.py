@@ -11,15 +11,12 @@ import weakref
 import grpc
 
 from .. import _rpc
-from . import _calls, _context, _reports, _rules, _wire
+from . import _calls, _context, _identity, _reports, _rules, _wire
 
 _LOGGER = logging.getLogger(__name__)
 
 # The default of grpc.max_receive_message_length.
 _MAX_RECEIVE_BYTES = 4 * 1024 * 1024
-
-# The reason for not answering the question for the data plane.
-HAS_IDENTITY = "the connection has an identity, which only it can prove"
 
 live = weakref.WeakSet()  # the servers of the process
 _END = object()
@@ -41,8 +38,7 @@ class Offers(grpc.ServerInterceptor):
 
     def __init__(self, is_for_ever):
         self._is_for_ever = is_for_ever  # no data plane
-        self.offer = None  # bytes, while there is a data plane
-        self.reason = "the server has not started"
+        self.door = _identity.Door()
         self._handler = grpc.unary_unary_rpc_method_handler(self._answer)
 
     def intercept_service(self, continuation, handler_call_details):
@@ -52,13 +48,10 @@ class Offers(grpc.ServerInterceptor):
 
     def _answer(self, request, context):
         del request
-        if not _rules.is_insecure(context):
-            context.abort(
-                grpc.StatusCode.FAILED_PRECONDITION,
-                HAS_IDENTITY)
-        if self.offer is None:
-            context.abort(grpc.StatusCode.UNAVAILABLE, self.reason)
-        return self.offer
+        offer, refusal = self.door.answer(context)
+        if refusal is not None:
+            context.abort(*refusal)
+        return offer
 
 
 class Handlers:
@@ -97,10 +90,10 @@ class Handlers:
         return None
 
 
-def _context_of(received, metadata, queue):
-    if isinstance(received, _rpc.ReceivedStream):
-        return _context.StreamContext(received, metadata, queue)
-    return _context.Context(received, metadata, queue)
+def _context_of(received, metadata, queue, identity=_context.NOBODY):
+    kind = (_context.StreamContext if
+            isinstance(received, _rpc.ReceivedStream) else _context.Context)
+    return kind(received, metadata, queue, identity)
 
 
 class _Requests:
@@ -154,7 +147,7 @@ def _transformed(message, function):
 class _Work:
     """A received call, on its way to its handler."""
 
-    def __init__(self, received, handlers, max_send_bytes, queue):
+    def __init__(self, received, door, handlers, max_send_bytes, queue):
         self._max_send_bytes = max_send_bytes
         self.variables = contextvars.Context()
         self.handler = None
@@ -163,11 +156,16 @@ class _Work:
         try:
             method = received.method  # fails if it is not UTF-8
             metadata = _wire.decode_request(received.metadata)
-        except ValueError as error:
-            self.context = _context_of(received, (), queue)
-            self.context.finish(13, _context.encoded(str(error)))
-            return
-        self.context = _context_of(received, metadata, queue)
+            if method == _identity.PROVE_METHOD:
+                return _context_of(received, (), queue).prove(door.tickets)
+            metadata, identity = door.enter(metadata, _context.NOBODY)
+        except (PermissionError, ValueError) as error:
+            code = 13 if isinstance(error, ValueError) else 16
+            return _context_of(received, (), queue).finish(
+                code, _context.encoded(str(error)))
+        if identity is None:
+            return _context_of(received, (), queue).decline(_wire.STOPPING)
+        self.context = _context_of(received, metadata, queue, identity)
         self._is_stream = isinstance(self.context, _context.StreamContext)
         self._find(handlers, Details(method, metadata))
 
@@ -305,8 +303,9 @@ class _Work:
 class _DataPlane:
     """The port of the fast way, and the calls on it."""
 
-    def __init__(self, port, pool, handlers, max_send_bytes):
+    def __init__(self, port, door, pool, handlers, max_send_bytes):
         self._port = port
+        self._door = door
         self._max_send_bytes = max_send_bytes
         self._pool = pool
         self._handlers = handlers
@@ -337,8 +336,8 @@ class _DataPlane:
             _context_of(received, (), self._queue).decline(_wire.STOPPING)
             return None
         try:
-            work = _Work(received, self._handlers, self._max_send_bytes,
-                         self._queue)
+            work = _Work(received, self._door, self._handlers,
+                         self._max_send_bytes, self._queue)
         except Exception:  # pylint: disable=broad-except
             # One call may not end the thread that serves all.
             _LOGGER.exception("Exception servicing a call!")
@@ -451,9 +450,11 @@ class Server(grpc.Server):
         if self._address is None:
             self._address, reason = _rules.address_of_server(address)
             self._reason = self._reason or reason
+            self._offers.door.has_insecure_port = True
         return port
 
     def add_secure_port(self, address, server_credentials):
+        self._offers.door.has_secure_port = True
         return self._real.add_secure_port(address, server_credentials)
 
     def start(self):
@@ -463,7 +464,7 @@ class Server(grpc.Server):
 
     def _begin_plane(self):
         if self._address is None and self._reason is None:
-            self._reason = "the server has no insecure port"
+            self._address, self._reason = self._offers.door.address()
         if self._reason is None:
             try:
                 token = _rpc.new_token()
@@ -472,20 +473,19 @@ class Server(grpc.Server):
             except RuntimeError as error:
                 self._reason = str(error)
         if self._reason is not None:
-            self._offers.reason = self._reason
+            self._offers.door.close(self._reason)
             _LOGGER.info("the server uses grpcio only: %s", self._reason)
             return
-        self._plane = _DataPlane(port, self._pool, self._handlers,
-                                 self._max_send_bytes)
+        self._plane = _DataPlane(port, self._offers.door, self._pool,
+                                 self._handlers, self._max_send_bytes)
         self._plane.start()
-        self._offers.offer = _wire.encode_offer(_wire.Offer(
-            port.port, token, self._address, _rules.host_identity()))
+        self._offers.door.open(_wire.Offer(port.port, token, self._address,
+                                           _rules.host_identity()))
 
     def stop(self, grace):
         if self._plane is None:
             return self._real.stop(grace)
-        self._offers.offer = None
-        self._offers.reason = "the server is stopping"
+        self._offers.door.close("the server is stopping")
         plane = self._plane
         plane.drain()
         if grace is None:

@@ -11,6 +11,7 @@ import sys
 import types
 
 import grpc
+from grpc._cython import cygrpc
 
 # Options that choose among servers, repeat calls, or change messages.
 _REAL_OPTIONS = frozenset((
@@ -124,9 +125,17 @@ def address_of_server(address):
     return "127.0.0.1", None
 
 
-def address_of_offer(offer, host):
+def address_of_secure_server():
+    """Returns the host at which the fast way of a server with secure ports only
+    listens."""
+    if _uses_gevent():
+        return None, "the process uses gevent"
+    return "127.0.0.1", None
+
+
+def address_of_offer(offer, host, is_secure):
     """Returns the address to which a client connects. `host` is the host of the
-    channel's target.
+    channel's target. A secure channel stays on this host.
 
     A forwarded port leads to a server elsewhere, and the offer's port may be
     somebody else's here. Therefore the client connects to loopback addresses
@@ -139,6 +148,9 @@ def address_of_offer(offer, host):
         if address.is_unspecified:
             loopback = "127.0.0.1" if address.version == 4 else "::1"
             return join(loopback, offer.port), None
+    if is_secure:
+        return None, ("only grpcio keeps an identity between hosts and network "
+                      "namespaces")
     if not _may_leave_host():
         return None, ("the server is on another host, or in another network "
                       "namespace, and PENSTOCK_GRPC_HOSTS is not 1")
@@ -166,6 +178,23 @@ def is_insecure(context):
     kinds = context.auth_context().get("transport_security_type", ())
     return (context.peer().startswith(("ipv4:", "ipv6:")) and
             all(kind == b"insecure" for kind in kinds))
+
+
+def is_tls(context):
+    """Returns true if TLS keeps the identity of a received call."""
+    kinds = context.auth_context().get("transport_security_type", ())
+    return (context.peer().startswith(("ipv4:", "ipv6:")) and
+            list(kinds) == [b"ssl"])
+
+
+def untrusted(credentials):
+    """Returns the reason for staying with grpcio, or None for credentials of TLS
+    alone. Others prove an identity for each call, or one that TLS does not
+    have."""
+    own = getattr(credentials, "_credentials", None)
+    if type(own) is cygrpc.SSLChannelCredentials:
+        return None
+    return "the channel's credentials are not those of TLS alone"
 
 
 def changes_messages(compression):

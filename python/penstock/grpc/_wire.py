@@ -15,6 +15,7 @@ The answer to OFFER_METHOD:
 
     offer      u8 2, u16 port, u8 lengths of the token, the address and the
                identity of the host, then these three
+    over TLS   u8 3, then the same, then u8 length of the ticket, the ticket
 
 A server declines a call that only the real server can serve. No handler has
 run, so that the client calls again over the real channel.
@@ -27,8 +28,13 @@ import struct
 Metadatum = collections.namedtuple("_Metadatum", ("key", "value"))
 Outcome = collections.namedtuple("Outcome",
                                  ("code", "details", "initial", "trailing"))
-# The data plane of a server. `host` is the identity of its host.
-Offer = collections.namedtuple("Offer", ("port", "token", "address", "host"))
+# The data plane of a server. `host` is the identity of its host, and `ticket`
+# that of a client over TLS; see _identity.py.
+Offer = collections.namedtuple(
+    "Offer", ("port", "token", "address", "host", "ticket"), defaults=(b"",))
+
+# The key of the entry behind the metadata that has the ticket.
+TICKET_KEY = "penstock-ticket-bin"
 
 # The method by which a client asks for a server's data plane.
 OFFER_SERVICE = "penstock.Rpc"
@@ -197,8 +203,12 @@ def decode_response(head):
 def encode_offer(offer):
     """Returns the answer to OFFER_METHOD."""
     address = offer.address.encode("ascii")
-    return _OFFER.pack(2, offer.port, len(offer.token), len(address),
-                       len(offer.host)) + offer.token + address + offer.host
+    version, ticket = 2, b""
+    if offer.ticket:
+        version, ticket = 3, bytes((len(offer.ticket),)) + offer.ticket
+    return _OFFER.pack(version, offer.port, len(offer.token), len(address),
+                       len(offer.host)) + (offer.token + address + offer.host +
+                                           ticket)
 
 
 def decode_offer(data):
@@ -207,10 +217,15 @@ def decode_offer(data):
         version, port, *sizes = _OFFER.unpack_from(data)
     except struct.error as error:
         raise ValueError(str(error)) from error
-    if (version != 2 or not port or not 1 <= sizes[0] <= 64 or
-            len(data) != _OFFER.size + sum(sizes)):
-        raise ValueError("the server's penstock is of another release")
     middle = _OFFER.size + sizes[0]
     end = middle + sizes[1]
+    last = end + sizes[2]
+    ticket = b""
+    if version == 3:
+        ticket = data[last + 1:]
+        data = data[:last] if data[last:last + 1] == bytes((len(ticket),)) else b""
+    if (version not in (2, 3) or not port or not 1 <= sizes[0] <= 64 or
+            len(data) != last):
+        raise ValueError("the server's penstock is of another release")
     return Offer(port, data[_OFFER.size:middle],
-                 data[middle:end].decode("ascii"), data[end:])
+                 data[middle:end].decode("ascii"), data[end:], ticket)

@@ -12,7 +12,7 @@ import grpc as _grpc
 import grpc.aio as _aio
 from grpc.aio import *  # noqa: F401,F403  pylint: disable=wildcard-import,unused-wildcard-import
 
-from . import _aio_channel, _aio_server
+from . import _aio_channel, _aio_server, _rules
 
 # grpcio's own functions, which install() replaces.
 _real_insecure_channel = _aio.insecure_channel
@@ -32,12 +32,14 @@ def insecure_channel(target, options=None, compression=None, interceptors=None):
 
 def secure_channel(target, credentials, options=None, compression=None,
                    interceptors=None):
-    """Creates a channel, as grpc.aio.secure_channel() does. All its calls go
-    over grpcio, which alone can prove the identities of its peers."""
+    """Creates a channel, as grpc.aio.secure_channel() does."""
+    reason = _rules.untrusted(credentials)
+    if compression not in (None, _grpc.Compression.NoCompression):
+        reason = "the channel compresses"
     return _aio_channel.attach(
         _real_secure_channel(target, credentials, options, compression,
-                             interceptors), target, options,
-        "the channel's credentials prove an identity, and only grpcio keeps it")
+                             interceptors), target, options, reason,
+        is_secure=True)
 
 
 def server(migration_thread_pool=None, handlers=None, interceptors=None,

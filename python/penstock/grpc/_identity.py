@@ -1,0 +1,151 @@
+"""Keeps the identities of TLS for calls over the fast way.
+
+A server gives a ticket to each client that asks over TLS. A ticket is a name
+and a secret. Both stay on the host: a secure channel uses the fast way at a
+loopback address only.
+
+1. The client connects, and sends the ticket's name and a random number. The
+   server proves by the secret that it is the server that TLS has proved.
+   Somebody else may have taken the port meanwhile.
+2. Each call has the ticket in its head. The server gives the handler the
+   identity that the client had when it asked.
+"""
+
+import collections
+import hashlib
+import hmac
+import os
+import struct
+import threading
+
+import grpc
+
+from . import _rules, _wire
+
+# The method by which a client lets the server prove the secret.
+PROVE_METHOD = "/penstock.Rpc/Prove"
+_NAME_BYTES, _SECRET_BYTES, _NUMBER_BYTES = 16, 16, 32
+TICKET_BYTES = _NAME_BYTES + _SECRET_BYTES
+# Limits the tickets of a server. The oldest ones go first.
+_MAX_TICKETS = 4096
+
+# What a handler's context says of the client.
+Identity = collections.namedtuple(
+    "Identity", ("auth_context", "identities", "identity_key"))
+
+
+def entry_of(ticket):
+    """Returns the last entry of the heads of calls, as bytes."""
+    key = _wire.TICKET_KEY.encode()
+    return struct.pack("<HI", len(key), len(ticket)) + key + ticket
+
+
+def _proof(secret, number):
+    return hmac.digest(secret, b"penstock server" + number, hashlib.sha256)
+
+
+class Tickets:
+    """The tickets of a server. Thread-safe."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._given = collections.OrderedDict()  # (secret, Identity) by name
+
+    def give(self, context):
+        """Returns a ticket for the client of a call over TLS."""
+        ticket = os.urandom(TICKET_BYTES)
+        identity = Identity(dict(context.auth_context()),
+                            context.peer_identities(),
+                            context.peer_identity_key())
+        with self._lock:
+            self._given[ticket[:_NAME_BYTES]] = ticket[_NAME_BYTES:], identity
+            while len(self._given) > _MAX_TICKETS:
+                self._given.popitem(last=False)
+        return ticket
+
+    def identity_of(self, ticket):
+        """Returns the identity of a ticket, or None if there is no such one."""
+        secret, identity = self._given.get(ticket[:_NAME_BYTES], (b"", None))
+        return (identity if hmac.compare_digest(secret, ticket[_NAME_BYTES:])
+                else None)
+
+    def prove(self, message):
+        """Returns the answer to PROVE_METHOD, or None for a bad question."""
+        secret, _ = self._given.get(message[:_NAME_BYTES], (b"", None))
+        if not secret or len(message) != _NAME_BYTES + _NUMBER_BYTES:
+            return None
+        return _proof(secret, message[_NAME_BYTES:])
+
+
+class Door:
+    """Decides who may call over the fast way of a server, and as whom."""
+
+    def __init__(self):
+        self.tickets = Tickets()
+        self.has_insecure_port = False
+        self.has_secure_port = False
+        self._offer = None  # while there is a data plane
+        self.reason = "the server has not started"
+
+    def address(self):
+        """Returns the host at which the fast way of a server without insecure
+        ports listens, or None and the reason for having none."""
+        if not self.has_secure_port:
+            return None, "the server has no port"
+        return _rules.address_of_secure_server()
+
+    def open(self, offer):
+        self._offer = offer
+
+    def close(self, reason):
+        self._offer, self.reason = None, reason
+
+    def answer(self, context):
+        """Returns the answer to the question for the data plane, or None and the
+        code and the reason of a refusal."""
+        is_secure = _rules.is_tls(context)
+        if not is_secure and not _rules.is_insecure(context):
+            return None, (grpc.StatusCode.FAILED_PRECONDITION,
+                          "only grpcio can prove the connection's identity")
+        offer = self._offer
+        if offer is None:
+            return None, (grpc.StatusCode.UNAVAILABLE, self.reason)
+        if is_secure:
+            offer = offer._replace(ticket=self.tickets.give(context))
+        return _wire.encode_offer(offer), None
+
+    def enter(self, metadata, nobody):
+        """Returns the metadata without the ticket, and the identity of a call.
+        The identity is `nobody` without a ticket, and None for a ticket that is
+        not known any more. Raises PermissionError if a ticket is missing."""
+        if metadata and metadata[-1].key == _wire.TICKET_KEY:
+            return metadata[:-1], self.tickets.identity_of(metadata[-1].value)
+        if not self.has_insecure_port:
+            raise PermissionError("the call has no ticket")
+        return metadata, nobody
+
+
+class Proof:
+    """Asks the server at the other end of a client of _rpc for its proof."""
+
+    def __init__(self, ticket):
+        self._ticket = ticket
+        self._number = os.urandom(_NUMBER_BYTES)
+        self._call = None
+
+    def is_given(self, client):
+        """Returns true once the server has proved itself, and false before.
+        Raises ValueError if the server cannot. Call it again and again, after
+        the client is ready."""
+        if self._call is None:
+            name = self._ticket[:_NAME_BYTES]
+            self._call = client.start(PROVE_METHOD, _wire.encode_request(()),
+                                      name + self._number, 20.0)
+        if not self._call.is_done():
+            return False
+        code, _, _, message = self._call.outcome()
+        expected = _proof(self._ticket[_NAME_BYTES:], self._number)
+        if code or not hmac.compare_digest(message, expected):
+            raise ValueError("the server of the fast way has not proved that it "
+                             "is the channel's server")
+        return True

@@ -1,0 +1,269 @@
+#!/usr/bin/python3 -B
+"""penstock.grpc with secure channels: the fast way keeps the identities of TLS,
+and nobody else gets them."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import json
+import pathlib
+import subprocess
+
+import run_pytest
+
+import grpc
+import grpc.aio
+import pytest
+
+import fast_grpc
+import penstock.grpc
+import penstock.grpc.aio
+from fast_grpc import caught
+from penstock import _rpc
+from penstock.grpc import _identity, _rules, _wire
+
+
+def make_certificate(folder, name):
+    """Makes NAME.key and NAME.pem, a certificate that signs itself."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+         f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,DNS:" + name,
+         "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem"],
+        check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module", name="files")
+def make_files(tmp_path_factory):
+    """Returns the bytes of certificates and keys, by names."""
+    folder = tmp_path_factory.mktemp("tls")
+    for name in "localhost", "alice", "bob":
+        make_certificate(folder, name)
+    return {path.name: path.read_bytes()
+            for path in pathlib.Path(folder).iterdir()}
+
+
+def server_credentials(files):
+    roots = files["alice.pem"] + files["bob.pem"]
+    return grpc.ssl_server_credentials(
+        [(files["localhost.key"], files["localhost.pem"])], roots, True)
+
+
+def client_credentials(files, name):
+    return grpc.ssl_channel_credentials(
+        files["localhost.pem"], files[f"{name}.key"], files[f"{name}.pem"])
+
+
+def who(request, context):
+    """Answers with what the handler sees of the client."""
+    del request
+    return json.dumps([
+        {key: [str(value) for value in values]
+         for key, values in sorted(context.auth_context().items())
+         if key != "ssl_session_reused"},
+        context.peer_identity_key(),
+        [str(one) for one in context.peer_identities() or ()],
+        [key for key, _ in context.invocation_metadata()
+         if "ticket" in key]]).encode()
+
+
+async def async_who(request, context):
+    return who(request, context)
+
+
+@contextlib.contextmanager
+def serving(files, has_insecure_port=False):
+    """Runs a server with a secure port. Yields the server and the port."""
+    pool = concurrent.futures.ThreadPoolExecutor(4)
+    server = penstock.grpc.server(pool, [fast_grpc.Handlers({"who": who})])
+    port = server.add_secure_port("localhost:0", server_credentials(files))
+    if has_insecure_port:
+        server.plain_target = "127.0.0.1:%d" % server.add_insecure_port(
+            "127.0.0.1:0")
+    server.start()
+    try:
+        yield server, port
+    finally:
+        server.stop(None)
+
+
+def secure_channel(files, port, name="alice"):
+    return penstock.grpc.secure_channel(f"localhost:{port}",
+                                        client_credentials(files, name))
+
+
+def test_the_handler_sees_the_same_identity(files):
+    with serving(files) as (_, port):
+        for name in "alice", "bob":
+            with grpc.secure_channel(f"localhost:{port}",
+                                     client_credentials(files, name)) as stock:
+                expected = stock.unary_unary("/test/who")(b"")
+            assert name in expected.decode()
+            with secure_channel(files, port, name) as channel:
+                fast_grpc.until_fast(channel)
+                assert fast_grpc.path_of(f"localhost:{port}").startswith(
+                    f"to localhost:{port}: shm")
+                call = channel.unary_unary("/test/who")
+                assert call(b"") == expected
+                assert call(b"", metadata=(("key", "value"),)) == expected
+
+
+def test_asyncio(files):
+    async def scene():
+        server = penstock.grpc.aio.server(
+            handlers=[fast_grpc.Handlers({"who": async_who})])
+        port = server.add_secure_port("localhost:0", server_credentials(files))
+        await server.start()
+        credentials = client_credentials(files, "alice")
+        async with grpc.aio.secure_channel(f"localhost:{port}",
+                                           credentials) as stock:
+            expected = await stock.unary_unary("/test/who")(b"")
+        async with penstock.grpc.aio.secure_channel(
+                f"localhost:{port}", credentials) as channel:
+            await fast_grpc.until_fast_aio(channel)
+            assert await channel.unary_unary("/test/who")(b"") == expected
+        await server.stop(None)
+
+    asyncio.run(scene())
+
+
+def test_an_insecure_call_has_no_identity(files):
+    with serving(files, has_insecure_port=True) as (server, port):
+        with secure_channel(files, port) as secure:
+            fast_grpc.until_fast(secure)
+            assert b"alice" in secure.unary_unary("/test/who")(b"")
+            with penstock.grpc.insecure_channel(server.plain_target) as channel:
+                fast_grpc.until_fast(channel)
+                assert b"alice" not in channel.unary_unary("/test/who")(b"")
+
+
+def stolen_offer(files, port):
+    """Returns what a client over TLS is told."""
+    with grpc.secure_channel(f"localhost:{port}",
+                             client_credentials(files, "alice")) as channel:
+        return _wire.decode_offer(channel.unary_unary(_wire.OFFER_METHOD)(b""))
+
+
+def test_nobody_enters_without_a_ticket(files):
+    with serving(files) as (_, port):
+        offer = stolen_offer(files, port)
+        client = _rpc.Client(f"127.0.0.1:{offer.port}", offer.token, -1)
+
+        def answer(last):
+            code, _, head, message = client.call(
+                "/test/who", _wire.encode_request((), last), b"", 20.0)
+            assert code == 0 and message == b""
+            return head
+
+        assert _wire.decode_response(answer(b"")).code == 16
+        ticket = offer.ticket
+        for wrong in (b"x" * 32, ticket[:16] + b"x" * 16, ticket[:16],
+                      b"x" * 16 + ticket[16:], b""):
+            assert answer(_identity.entry_of(wrong)) == _wire.STOPPING
+        client.close()
+
+
+def test_a_forgotten_ticket_leads_back_to_grpcio(files):
+    with serving(files) as (server, port):
+        with secure_channel(files, port) as channel:
+            fast_grpc.until_fast(channel)
+            server._offers.door.tickets._given.clear()
+            assert b"alice" in channel.unary_unary("/test/who")(b"")
+            assert channel.describe()[1] == "grpcio"
+
+
+def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch):
+    """Another program listens at the port of the server's fast way, and knows
+    the token."""
+    received = []
+    decode = _wire.decode_offer
+
+    def decode_other(data):
+        offer = decode(data)
+        thief.append(_rpc.Server("127.0.0.1:0", offer.token, -1))
+        return offer._replace(port=thief[0].port)
+
+    thief = []
+    with serving(files) as (_, port):
+        monkeypatch.setattr(_wire, "decode_offer", decode_other)
+        with secure_channel(files, port) as channel:
+            while not thief:
+                assert b"alice" in channel.unary_unary("/test/who")(b"")
+            while channel.describe()[3] == "connecting":
+                for call in thief[0].take_all():
+                    received.append(call.message() + call.metadata)
+                    call.respond(_wire.PLAIN_OK, b"x" * 32)
+            assert "has not proved" in channel.describe()[3]
+            assert b"alice" in channel.unary_unary("/test/who")(b"")
+            assert len(received) == 1
+            ticket = channel._way.ticket[-_identity.TICKET_BYTES:]
+            assert ticket[:16] in received[0]
+            assert ticket[16:] not in received[0]
+        thief[0].close()
+
+
+def test_other_credentials_stay_with_grpcio(files):
+    tls = client_credentials(files, "alice")
+    token = grpc.access_token_call_credentials("secret")
+    with serving(files) as (_, port):
+        for credentials in (grpc.composite_channel_credentials(tls, token),
+                            grpc.local_channel_credentials()):
+            with penstock.grpc.secure_channel(f"localhost:{port}",
+                                              credentials) as channel:
+                assert "TLS alone" in channel.describe()[3]
+        with secure_channel(files, port) as channel:
+            fast_grpc.until_fast(channel)
+            prepared = channel.unary_unary("/test/who")._head(
+                None, None, token, None)
+            assert prepared is None
+            assert b"alice" in channel.unary_unary("/test/who")(
+                b"", credentials=token)
+
+
+def test_a_program_cannot_send_a_ticket(files):
+    with serving(files, has_insecure_port=True) as (server, port):
+        offer = stolen_offer(files, port)
+        with penstock.grpc.insecure_channel(server.plain_target) as channel:
+            fast_grpc.until_fast(channel)
+            answer = channel.unary_unary("/test/who")(
+                b"", metadata=((_wire.TICKET_KEY, offer.ticket),))
+            assert b"alice" not in answer
+
+
+def test_an_identity_does_not_leave_the_host(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_GRPC_HOSTS", "1")
+    here = _rules.host_identity()
+    offer = _wire.Offer(1, b"token", "0.0.0.0", b"another host", b"x" * 32)
+    assert _rules.address_of_offer(offer, "other", True)[0] is None
+    assert _rules.address_of_offer(offer, "other", False)[0] == "other:1"
+    offer = offer._replace(host=here, address="192.0.2.1")
+    assert _rules.address_of_offer(offer, "other", True)[0] is None
+    offer = offer._replace(address="0.0.0.0")
+    assert _rules.address_of_offer(offer, "other", True)[0] == "127.0.0.1:1"
+
+
+def test_old_tickets_go_first():
+    class Client:
+        """A context of a call over TLS."""
+
+        def auth_context(self):
+            return {}
+
+        def peer_identities(self):
+            return (b"someone",)
+
+        def peer_identity_key(self):
+            return "key"
+
+    tickets = _identity.Tickets()
+    first = tickets.give(Client())
+    assert tickets.identity_of(first).identities == (b"someone",)
+    for _ in range(_identity._MAX_TICKETS):
+        last = tickets.give(Client())
+    assert tickets.identity_of(first) is None
+    assert tickets.identity_of(last) is not None
+    assert tickets.prove(b"") is None
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)
