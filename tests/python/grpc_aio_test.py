@@ -659,6 +659,42 @@ def test_limits_of_messages(play):
     play(scene)
 
 
+def test_a_limit_counts_the_calls_over_both_ways():
+    async def scene():
+        go = asyncio.Event()
+        begun = []
+
+        async def wait(request, context):
+            del context
+            begun.append(1)
+            await go.wait()
+            return request
+
+        server = penstock.grpc.aio.server(
+            handlers=[fast_grpc.Handlers({"wait": unary(wait)})],
+            maximum_concurrent_rpcs=2)
+        target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        await server.start()
+        async with penstock.grpc.aio.insecure_channel(target) as channel, \
+                grpc.aio.insecure_channel(target) as stock:
+            await fast_grpc.until_fast_aio(channel)
+            for _ in range(2):  # the second time, the places are free again
+                go.clear(), begun.clear()
+                ways = [each.unary_unary("/test/wait")
+                        for each in (channel, stock)]
+                calls = [way(b"x") for way in ways]
+                await soon(lambda: len(begun) == 2)
+                for way in ways:
+                    error = await caught(way(b"y"))
+                    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                    assert error.details() == "Concurrent RPC limit exceeded!"
+                go.set()
+                assert await asyncio.gather(*calls) == [b"x", b"x"]
+        await server.stop(None)
+
+    asyncio.run(scene())
+
+
 def test_a_closed_channel(play):
     async def scene(team):
         channel = await team.start()

@@ -75,31 +75,65 @@ def test_an_identity_is_not_exchanged_for_a_token():
     server.stop(None)
 
 
-def test_a_limit_of_concurrent_calls_is_for_grpcio():
-    begun, go = threading.Event(), threading.Event()
+def test_a_limit_counts_the_calls_over_both_ways():
+    begun, go = threading.Semaphore(0), threading.Event()
 
     def wait(request, context):
-        begun.set()
+        begun.release()
         go.wait(20)
         return request
 
+    def stream(request, context):
+        yield wait(request, context)
+
     server = penstock.grpc.server(
-        concurrent.futures.ThreadPoolExecutor(2),
-        [fast_grpc.Handlers({"wait": wait})], maximum_concurrent_rpcs=1)
-    port = server.add_insecure_port("127.0.0.1:0")
+        concurrent.futures.ThreadPoolExecutor(8),
+        [fast_grpc.Handlers({"wait": wait, "echo": lambda request, context: request,
+                             "stream": grpc.unary_stream_rpc_method_handler(
+                                 stream)})], maximum_concurrent_rpcs=3)
+    target = "127.0.0.1:%d" % server.add_insecure_port("127.0.0.1:0")
     server.start()
-    with penstock.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        call = channel.unary_unary("/test/wait")
-        future = call.future(b"x")
-        assert begun.wait(20)
-        error = caught(call, b"y")
-        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        # The question for the data plane takes no place.
-        assert caught(grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary(
-            "/penstock.Rpc/Offer"), b"").code() is grpc.StatusCode.UNIMPLEMENTED
+    with penstock.grpc.insecure_channel(target) as channel, \
+            grpc.insecure_channel(target) as stock:
+        fast_grpc.until_fast(channel)
+        ways = (channel.unary_unary("/test/wait"), stock.unary_unary("/test/wait"))
+        calls = [way.future(b"x") for way in ways]
+        calls.append(channel.unary_stream("/test/stream")(b"x"))
+        for _ in calls:
+            assert begun.acquire(timeout=20)
+        for way in ways:
+            error = caught(way, b"y")
+            assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert error.details() == "Concurrent RPC limit exceeded!"
         go.set()
-        assert future.result() == b"x"
-        assert channel.describe()[1] == "grpcio"
+        assert [calls[0].result(), calls[1].result(), *calls[2]] == [b"x"] * 3
+        # Each call gives its place back, soon after its answer.
+        echo = channel.unary_unary("/test/echo")
+        end = time.monotonic() + 20
+        while server._real._state.active_rpc_count:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        for _ in range(20):
+            calls = [echo.future(b"%d" % number) for number in range(3)]
+            answers = [call.result() for call in calls if not call.exception()]
+            assert answers
+        assert channel.describe()[1] != "grpcio"
+    server.stop(None)
+
+
+def test_the_question_takes_no_place():
+    """A limit of no calls refuses all others."""
+    server = penstock.grpc.server(
+        concurrent.futures.ThreadPoolExecutor(2), [fast_grpc.Handlers({})],
+        maximum_concurrent_rpcs=1)
+    target = "127.0.0.1:%d" % server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with grpc.insecure_channel(target) as stock:
+        offer = stock.unary_unary("/penstock.Rpc/Offer")
+        for _ in range(20):
+            assert len([call.result() for call in
+                        [offer.future(b"") for _ in range(10)]]) == 10
+        assert server._real._state.active_rpc_count == 0
     server.stop(None)
 
 

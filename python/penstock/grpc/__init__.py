@@ -62,11 +62,7 @@ def secure_channel(target, credentials, options=None, compression=None):
 def server(thread_pool, handlers=None, interceptors=None, options=None,
            maximum_concurrent_rpcs=None, compression=None, xds=False):
     """Creates a server, as grpc.server() does."""
-    reason = None
-    if maximum_concurrent_rpcs is not None:
-        reason = "maximum_concurrent_rpcs counts the calls of grpcio only"
-    elif xds:
-        reason = "xDS chooses the server's settings"
+    reason = "xDS chooses the server's settings" if xds else None
 
     def make_real(all_interceptors):
         # Packages that wrap grpc.server look for these names.

@@ -13,27 +13,39 @@ import grpc.aio
 from grpc._cython import cygrpc
 
 from .. import _rpc
-from . import (_aio_context, _context, _fast_server, _identity, _loops, _rules,
-               _wire)
+from . import (_aio_context, _context, _fast_server, _identity, _limits, _loops,
+               _rules, _wire)
 
 _LOGGER = logging.getLogger(__name__)
 
 live = weakref.WeakSet()  # the servers of the process
 
 
+async def _refuse(requests, context):
+    del requests
+    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _limits.TEXT)
+
+
+# Refuses a call of any kind, because it reads no request.
+_REFUSES = grpc.stream_unary_rpc_method_handler(_refuse)
+
+
 class Offers(grpc.aio.ServerInterceptor):
     """Answers the clients that ask for the data plane, as _fast_server.Offers
-    does."""
+    does. Refuses calls over grpcio that are too many."""
 
-    def __init__(self, is_for_ever):
-        self._is_for_ever = is_for_ever  # no data plane
+    def __init__(self, limit):
         self.door = _identity.Door()
+        self._limit = limit
         self._handler = grpc.unary_unary_rpc_method_handler(self._answer)
 
     async def intercept_service(self, continuation, handler_call_details):
         if handler_call_details.method == _wire.OFFER_METHOD:
-            return None if self._is_for_ever else self._handler
-        return await continuation(handler_call_details)
+            return self._handler
+        handler = await continuation(handler_call_details)
+        if handler is None or self._limit.take():
+            return handler
+        return _REFUSES
 
     async def _answer(self, request, context):
         del request
@@ -118,6 +130,8 @@ class _Call:
         handler = await self._plane.handlers.find_soon(self._details)
         if handler is None:
             return context.finish(12, "Method not found!")
+        if not self._plane.limit.take():
+            return context.finish(_limits.RESOURCE_EXHAUSTED, _limits.TEXT)
         context.handler = handler
         behavior = getattr(handler, _fast_server.name_of(handler))
         is_stream = handler.request_streaming or handler.response_streaming
@@ -177,8 +191,9 @@ class _DataPlane:
     """The port of the fast way, and the tasks of its calls. Call all functions
     on the loop's thread."""
 
-    def __init__(self, port, door, pool, handlers, max_send_bytes, loop):
+    def __init__(self, port, door, pool, handlers, max_send_bytes, loop, limit):
         self._door = door
+        self.limit = limit
         self.pool = pool
         self.handlers = handlers
         self.loop = loop
@@ -275,11 +290,13 @@ class Server(grpc.aio.Server):
     """A server of grpc.aio's, with a port for the fast way."""
 
     def __init__(self, make_real, pool, handlers, interceptors, options,
-                 reason):
+                 maximum_concurrent_rpcs):
         self._plane = None
-        self._offers = Offers(is_for_ever=reason is not None)
+        self._limit = _limits.AioLimit(maximum_concurrent_rpcs)
+        self._offers = Offers(self._limit)
         interceptors = tuple(interceptors or ())
         self._real = make_real((self._offers, *interceptors))
+        reason = None
         if not hasattr(self._real, "_loop"):
             reason = "this grpcio is of a release that penstock.grpc does not know"
         self._pool = pool
@@ -326,7 +343,7 @@ class Server(grpc.aio.Server):
                                    self._max_receive_bytes)
                 self._plane = _DataPlane(port, self._offers.door, self._pool,
                                          self._handlers, self._max_send_bytes,
-                                         self._real._loop)
+                                         self._real._loop, self._limit)
             except (NotImplementedError, RuntimeError) as error:
                 self._reason = str(error) or "the loop watches no descriptors"
         if self._reason is not None:

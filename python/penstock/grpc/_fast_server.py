@@ -11,7 +11,8 @@ import weakref
 import grpc
 
 from .. import _rpc
-from . import _calls, _context, _identity, _reports, _rules, _wire
+from . import (_calls, _context, _identity, _limits, _reports, _rules,
+               _wire)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -31,15 +32,20 @@ class Details(
 
 class Offers(grpc.ServerInterceptor):
     """Answers the clients that ask for the data plane. The first interceptor of
-    the real server, so that the program's do not see the question.
-
-    A server that will never have a data plane has no such method: a handler for
-    the question would count as one of its concurrent calls."""
+    the real server, so that the program's do not see the question."""
 
     def __init__(self, is_for_ever):
         self._is_for_ever = is_for_ever  # no data plane
         self.door = _identity.Door()
-        self._handler = grpc.unary_unary_rpc_method_handler(self._answer)
+        self._handler = grpc.unary_unary_rpc_method_handler(self._behavior())
+
+    def _behavior(self):
+        def answer(request, context):
+            return self._answer(request, context)
+
+        # Such a call takes no place among the server's concurrent calls.
+        answer.experimental_thread_pool = _limits.UncountedPool(1)
+        return answer
 
     def intercept_service(self, continuation, handler_call_details):
         if handler_call_details.method == _wire.OFFER_METHOD:
@@ -303,7 +309,8 @@ class _Work:
 class _DataPlane:
     """The port of the fast way, and the calls on it."""
 
-    def __init__(self, port, door, pool, handlers, max_send_bytes):
+    def __init__(self, port, door, pool, handlers, max_send_bytes, limit):
+        self._limit = limit
         self._port = port
         self._door = door
         self._max_send_bytes = max_send_bytes
@@ -344,7 +351,13 @@ class _DataPlane:
             _context_of(received, (), self._queue).finish(
                 13, b"Error in service handler!")
             return None
-        return None if work.handler is None else work
+        if work.handler is None:
+            return None
+        if not self._limit.take():
+            work.context.finish(_limits.RESOURCE_EXHAUSTED,
+                                _context.encoded(_limits.TEXT))
+            return None
+        return work
 
     def _submit(self, work):
         work.wait_for_pool()
@@ -353,13 +366,17 @@ class _DataPlane:
         try:
             pool.submit(self._run_and_linger, work, pool)
         except RuntimeError as error:  # the pool was shut down
+            self._limit.give_back()
             work.context.finish(14, _context.encoded(str(error)))
 
     def _run_and_linger(self, work, pool):
         """Runs the work, and then the work of calls that come soon. Saves these
         calls a change of threads."""
         while work is not None:
-            work.run()
+            try:
+                work.run()
+            finally:
+                self._limit.give_back()
             work = None
             if not self._may_linger(pool):
                 return
@@ -428,6 +445,9 @@ class Server(grpc.Server):
         self._plane = None
         self._offers = Offers(is_for_ever=reason is not None)
         self._real, wrapped = make_real((self._offers, *(interceptors or ())))
+        self._limit = _limits.sync_limit_of(self._real)
+        if self._limit is None:
+            wrapped = wrapped or "this grpcio keeps no count of its calls"
         self._pool = pool
         self._handlers = Handlers(handlers, interceptors)
         self._max_receive_bytes = max_receive_bytes(options or ())
@@ -477,7 +497,8 @@ class Server(grpc.Server):
             _LOGGER.info("the server uses grpcio only: %s", self._reason)
             return
         self._plane = _DataPlane(port, self._offers.door, self._pool,
-                                 self._handlers, self._max_send_bytes)
+                                 self._handlers, self._max_send_bytes,
+                                 self._limit)
         self._plane.start()
         self._offers.door.open(_wire.Offer(port.port, token, self._address,
                                            _rules.host_identity()))

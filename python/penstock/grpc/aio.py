@@ -45,16 +45,16 @@ def secure_channel(target, credentials, options=None, compression=None,
 def server(migration_thread_pool=None, handlers=None, interceptors=None,
            options=None, maximum_concurrent_rpcs=None, compression=None):
     """Creates a server, as grpc.aio.server() does."""
-    reason = None
-    if maximum_concurrent_rpcs is not None:
-        reason = "maximum_concurrent_rpcs counts the calls of grpcio only"
+    if maximum_concurrent_rpcs is not None and maximum_concurrent_rpcs <= 0:
+        raise ValueError("maximum_concurrent_rpcs should be a positive integer")
 
     def make_real(all_interceptors):
+        # The first interceptor counts the calls over both ways.
         return _real_server(migration_thread_pool, handlers, all_interceptors,
-                            options, maximum_concurrent_rpcs, compression)
+                            options, None, compression)
 
     return _aio_server.Server(make_real, migration_thread_pool, handlers,
-                              interceptors, options, reason)
+                              interceptors, options, maximum_concurrent_rpcs)
 
 
 def install():
