@@ -13,7 +13,7 @@ _LOGGER = logging.getLogger(__name__)
 
 # The deadline of a call without one, as grpcio gives it to handlers.
 _NO_DEADLINE = float(2**63 - 1)
-# What gRPC says of a connection without an identity.
+# gRPC's properties of a connection without an identity.
 NOBODY = _identity.Identity(
     {"security_level": [b"TSI_SECURITY_NONE"],
      "transport_security_type": [b"insecure"]}, None, None)

@@ -42,7 +42,7 @@ class Way:
         self.reason = reason or "not asked yet"
         self.ticket = b""  # the last entry of the heads of calls
         self._is_secure = is_secure
-        self._proof = None  # what the candidate's server must prove
+        self._proof = None  # asked of the candidate's server
         self._is_for_ever = reason is not None
         self._host = host
         limit = _rules.option(options, "grpc.max_receive_message_length",

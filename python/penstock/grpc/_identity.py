@@ -29,7 +29,7 @@ TICKET_BYTES = _NAME_BYTES + _SECRET_BYTES
 # Limits the tickets of a server. The oldest ones go first.
 _MAX_TICKETS = 4096
 
-# What a handler's context says of the client.
+# The client of a call, as a handler's context describes it.
 Identity = collections.namedtuple(
     "Identity", ("auth_context", "identities", "identity_key"))
 
