@@ -92,7 +92,7 @@ class ReportTest(unittest.TestCase):
 
     def test_instructions_follow_from_the_clock(self):
         text = self.print(verbs_bench.Report(samples()).figures, "this")
-        # expected: 62.5 us a message at 2 ns an instruction
+        # Expects 62.5 us a message, which are 31,250 instructions of 2 ns.
         self.assertRegex(text, r"sync +125\.0 us +=\s+20\.0%, 31,250 instr")
 
     def test_commits_are_compared_where_both_have_a_figure(self):

@@ -52,8 +52,8 @@ class CallLoop {
     absl::Time deadline;  // by base::SteadyNow()
     // The memory that may receive the reply. May be null.
     std::shared_ptr<const tensor::PostedRanges> posted;
-    // The way to a shard, instead of `channel`. Must live until the callback.
-    // Null: the call goes to `channel`.
+    // The route to a shard, for a call that does not go to `channel`. Must live
+    // until the callback. May be null.
     Route* route = nullptr;
     // True to wait for a connection that is not up yet. If false, a call
     // without a connection fails.

@@ -75,7 +75,7 @@ class TableAssembly {
   }
 
   // Returns the tensor of one table, after Finish(). The tensor may be a view
-  // of its part, whose memory the tensor then shares.
+  // of the table's part, and then shares the part's memory.
   tensor::Tensor Table(size_t table) const;
   // Returns the tensors of all wanted tables, after Finish().
   tensor::Bundle Tables() const;

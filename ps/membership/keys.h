@@ -11,8 +11,9 @@
 
 namespace penstock::ps::membership {
 
-// All keys of a training begin with its prefix and a slash. The first group
-// ends with its owner's lease; the second one stays.
+// All keys of a training begin with its prefix and a slash. A key of the first
+// group is deleted when its owner's lease ends. The keys of the second group
+// stay.
 //
 //   servers/NAME   Server      a server that listens
 //   workers/RANK   Worker      a worker; rank 0 is the chief

@@ -32,9 +32,9 @@ namespace penstock::ps::replication {
 // The first matching line decides. The last three lines extend the promise to
 // the primary (see Lease). A repeated or late message changes nothing else.
 //
-// Entries that the primary does not have are dropped when its entries for the
-// same sequence numbers come. They were in no acknowledged push: otherwise the
-// primary would have them.
+// An entry that the primary does not have is dropped when the primary's entry
+// for the same sequence number comes. The dropped entry was in no acknowledged
+// push: otherwise the primary would have it.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe.
 class Backup {

@@ -116,7 +116,8 @@ class Shards final : public replication::ViewFollower {
   replication::View view_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, ShardPtr> shards_ ABSL_GUARDED_BY(mu_);
   bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
-  // Each stops shards that a view has taken away, which may take long.
+  // The threads that stop the shards which a view has taken away, because a
+  // stop may take long.
   std::vector<std::thread> stopping_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -65,7 +65,7 @@ class Snapshot {
            std::unique_ptr<Spill::Walk> spilled)
       : table_(table), plan_(plan), spilled_(std::move(spilled)) {}
 
-  // Adds rows to the block that were in the tier at the snapshot's moment.
+  // Adds to the block the rows that were in the tier at the snapshot's moment.
   void AddSpilled(size_t limit, RowBlock* block);
 
   Table* const table_;

@@ -208,8 +208,8 @@ TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   busy.ends.api->RestoreLink("client", "server");
 }
 
-// Tests the same device while all buffers are in use, so that no request can be
-// sent to probe the device.
+// Tests a device that delivers neither completions nor events while all buffers
+// are in use, so that no request can be sent to probe the device.
 TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);

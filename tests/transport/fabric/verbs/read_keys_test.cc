@@ -144,7 +144,7 @@ TEST_F(ReadKeysTest, WithoutWindowsPayloadsAreStaged) {
   EXPECT_EQ(Read(exposure.region), std::string(1000, 'x'));
   EXPECT_EQ(counts().mrs, before + 1) << "the pool's segment";
   server()->Withdraw(exposure.region);
-  // Reads late, as a device may that repeats a READ. This must not cost the
+  // Reads late: a device that repeats a READ may do so. This must not cost the
   // connection.
   (void)Read(exposure.region);
   EXPECT_TRUE(server().events.broken.empty());
