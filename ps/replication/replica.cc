@@ -1,19 +1,11 @@
 #include "ps/replication/replica.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/replication/replica_list.h"
 
 namespace penstock::ps::replication {
-namespace {
-
-bool Has(const std::vector<ReplicaId>& replicas, const ReplicaId& replica) {
-  return std::find(replicas.begin(), replicas.end(), replica) != replicas.end();
-}
-
-}  // namespace
-
 Replica::Replica(const Options& options) : options_(options) {}
 
 Replica::Replica(const Options& options, PushHistory history, bool leads)

@@ -6,23 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/replication/replica_list.h"
 
 namespace penstock::ps::replication {
 namespace {
 
 using Replicas = std::vector<ReplicaId>;
-
-bool Has(const Replicas& replicas, const ReplicaId& replica) {
-  return std::find(replicas.begin(), replicas.end(), replica) != replicas.end();
-}
-
-// Returns true if `replica` was there.
-bool Remove(const ReplicaId& replica, Replicas* replicas) {
-  const auto end = std::remove(replicas->begin(), replicas->end(), replica);
-  const bool was_there = end != replicas->end();
-  replicas->erase(end, replicas->end());
-  return was_there;
-}
 
 Replicas AllOf(const ShardReplicas& shard) {
   Replicas all = {shard.primary};

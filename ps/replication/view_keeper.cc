@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ps/replication/replica_list.h"
+
 namespace penstock::ps::replication {
 namespace {
 
 using Replicas = std::vector<ReplicaId>;
-
-bool Has(const Replicas& replicas, const ReplicaId& replica) {
-  return std::find(replicas.begin(), replicas.end(), replica) != replicas.end();
-}
-
-void Remove(const ReplicaId& replica, Replicas* replicas) {
-  replicas->erase(std::remove(replicas->begin(), replicas->end(), replica),
-                  replicas->end());
-}
 
 // A server that lives in another incarnation was restarted.
 bool IsDead(const ViewKeeper::Knowledge& known, const ReplicaId& replica) {
@@ -24,18 +17,6 @@ bool IsDead(const ViewKeeper::Knowledge& known, const ReplicaId& replica) {
                                           [&](const ReplicaId& id) {
                                             return id.server == replica.server;
                                           });
-}
-
-bool IsInShard(const ShardReplicas& shard, const ReplicaId& replica) {
-  return shard.primary == replica || Has(shard.backups, replica) ||
-         Has(shard.joiners, replica);
-}
-
-// Returns the number of shards that `replica` has a part in.
-size_t PartsOf(const View& view, const ReplicaId& replica) {
-  return static_cast<size_t>(std::count_if(
-      view.shards.begin(), view.shards.end(),
-      [&](const ShardReplicas& shard) { return IsInShard(shard, replica); }));
 }
 
 // Returns true if the view has another incarnation of the replica's server.
@@ -87,7 +68,11 @@ void ViewKeeper::DropDead(const Knowledge& known, ShardReplicas* shard) const {
 void ViewKeeper::Grant(const ViewFollower::Wish& wish, ShardReplicas* shard,
                        absl::Time now) {
   for (const Primary::Complaint& complaint : wish.overdue) {
-    if (complaint.replica == shard->primary) continue;
+    if (complaint.replica == shard->primary) {
+      if (shard->backups.empty()) continue;
+      shard->primary = shard->backups.front();
+      shard->backups.erase(shard->backups.begin());
+    }
     Remove(complaint.replica, &shard->backups);
     Remove(complaint.replica, &shard->joiners);
     may_rejoin_[{wish.shard, complaint.replica}] = now + options_.rejoin_after;
@@ -111,6 +96,7 @@ void ViewKeeper::AddJoiner(const Knowledge& known, uint32_t shard,
   for (size_t i = 0; i < known.live.size(); ++i) {
     const ReplicaId& server = known.live[(shard + 1 + i) % known.live.size()];
     if (IsInShard(replicas, server) || HasOtherIncarnation(*next, server) ||
+        Has(known.moves.leaving, server) ||
         may_rejoin_.count({shard, server}) > 0) {
       continue;
     }
@@ -119,6 +105,35 @@ void ViewKeeper::AddJoiner(const Knowledge& known, uint32_t shard,
     }
   }
   if (best != nullptr) replicas.joiners.push_back(*best);
+}
+
+void ViewKeeper::DropLeavingJoiners(const Knowledge& known, View* next) const {
+  for (ShardReplicas& shard : next->shards) {
+    if (shard.primary != options_.self) continue;
+    for (const ReplicaId& leaves : known.moves.leaving) {
+      Remove(leaves, &shard.joiners);
+    }
+  }
+}
+
+// Waits while something else is under way: each view makes joiners begin anew.
+void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
+  for (const ShardReplicas& shard : next->shards) {
+    const bool rests =
+        shard.joiners.empty() && Has(known.live, shard.primary) &&
+        std::all_of(shard.backups.begin(), shard.backups.end(),
+                    [&](const ReplicaId& id) { return Has(known.live, id); });
+    if (!rests) return;
+  }
+  const auto move =
+      NextMove(*next, known.live, known.moves, options_.backups + 1);
+  if (!move || next->shards[move->shard].primary != options_.self) return;
+  const auto must_wait = [&](const ReplicaId& joiner) {
+    return may_rejoin_.count({move->shard, joiner}) > 0;
+  };
+  const Replicas& joiners = move->after.joiners;
+  if (std::any_of(joiners.begin(), joiners.end(), must_wait)) return;
+  next->shards[move->shard] = move->after;
 }
 
 absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
@@ -139,10 +154,12 @@ absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
                             view.shards[wish.shard].primary == options_.self;
     if (is_current) Grant(wish, &next.shards[wish.shard], now);
   }
+  DropLeavingJoiners(known, &next);
   for (uint32_t shard = 0; shard < next.shards.size(); ++shard) {
     if (next.shards[shard].primary != options_.self) continue;
     AddJoiner(known, shard, &next);
   }
+  if (next == view) MoveOn(known, &next);
   if (next == view) return absl::nullopt;
   ++next.number;
   if (!CheckSuccessor(view, next).ok()) return absl::nullopt;

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "ps/replication/moves.h"
 #include "ps/replication/view.h"
 #include "ps/replication/view_follower.h"
 
@@ -28,9 +29,12 @@ namespace penstock::ps::replication {
 //   a primary is dead, a backup lives         anybody      has that primary
 //   a primary is dead, and all backups        nobody       the shard is lost
 //   the primary says that a joiner has all    the primary  has that backup
-//   the primary complains of a replica        the primary  is without it
+//   the primary complains of a replica, or    the primary  is without it
+//   has failed itself, and a backup lives
 //   a shard has too few copies, and a server  the primary  has one more joiner
 //   lives that has none
+//   none of these, and people want shards     the primary  is one step nearer:
+//   to move                                                NextMove()
 //
 // A replica that its primary has complained of joins that shard again after
 // `rejoin_after`.
@@ -56,6 +60,7 @@ class ViewKeeper {
     bool sees_deaths = false;
     absl::optional<uint64_t> run;  // of this process: ViewFollower::run()
     std::vector<ViewFollower::Wish> wishes;
+    MoveWishes moves;
   };
 
   explicit ViewKeeper(const Options& options) : options_(options) {}
@@ -73,6 +78,8 @@ class ViewKeeper {
   void Grant(const ViewFollower::Wish& wish, ShardReplicas* shard,
              absl::Time now);
   void AddJoiner(const Knowledge& known, uint32_t shard, View* next) const;
+  void DropLeavingJoiners(const Knowledge& known, View* next) const;
+  void MoveOn(const Knowledge& known, View* next) const;
 
   const Options options_;
   std::map<Place, absl::Time> may_rejoin_;

@@ -1,10 +1,12 @@
 // Checks the views that the keepers of several servers make together:
 // - each is a successor of the view before;
-// - only dead replicas, and those that were complained of, lose their place;
+// - only dead replicas, those that were complained of, and those that people
+//   want elsewhere, lose their place;
+// - a move that people want never leaves a shard with fewer copies;
 // - a joiner becomes a backup only if the primary of the view before says so;
 // - no shard is lost while a primary or backup of it lives;
-// - once nothing fails any more, each shard gets all its backups, and then the
-//   views come to rest.
+// - once nothing fails any more, each shard gets all its backups, moves are
+//   done, and then the views come to rest.
 //
 // view_keeper_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 
@@ -21,6 +23,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "ps/replication/replica_list.h"
 #include "tests/ps/seeds.h"
 #include "tests/ps/simulation/dice.h"
 
@@ -30,10 +33,6 @@ namespace {
 using Replicas = std::vector<ReplicaId>;
 
 constexpr uint64_t kRun = 7;
-
-bool Has(const Replicas& replicas, const ReplicaId& replica) {
-  return std::find(replicas.begin(), replicas.end(), replica) != replicas.end();
-}
 
 // Servers with their keepers, a store of the views, and a list of the servers
 // that live, which the keepers read late.
@@ -46,6 +45,7 @@ class World {
     for (size_t i = 0; i < count; ++i) {
       servers_[i].id.server = absl::StrCat("ps", i, ":1");
       Start(&servers_[i]);
+      moves_.own_servers.push_back(servers_[i].id.server);
     }
     lists_.push_back(Listed());
   }
@@ -58,13 +58,15 @@ class World {
       server.is_away = false;
       if (!server.is_up) Start(&server);
     }
-    for (int i = 0; i < 400 && error_.empty(); ++i) Step();
+    Wish();
+    for (int i = 0; i < 1200 && error_.empty(); ++i) Step();
     if (!error_.empty()) return;
     CheckRest();
   }
 
   const std::string& error() const { return error_; }
   uint64_t failovers() const { return failovers_; }
+  uint64_t handovers() const { return handovers_; }
   uint64_t views() const { return view_ ? view_->number : 0; }
 
  private:
@@ -122,10 +124,24 @@ class World {
     });
   }
 
+  // Wishes for something else than before.
+  void Wish() {
+    moves_.leaving.clear();
+    moves_.to_own_servers = dice_.Chance(30);
+    for (const Server& server : servers_) {
+      const bool is_needed =
+          moves_.leaving.size() + backups_ + 1 >= servers_.size();
+      if (!is_needed && server.is_up && dice_.Chance(25)) {
+        moves_.leaving.push_back(server.id);
+      }
+    }
+  }
+
   void Step() {
     now_ += absl::Milliseconds(20);
     Server& server = servers_[dice_.Below(servers_.size())];
     if (!is_fair_ && dice_.Chance(10)) Disturb(&server);
+    if (!is_fair_ && dice_.Chance(2)) Wish();
     lists_.push_back(Listed());
     if (lists_.size() > 4) lists_.pop_front();
     if (server.is_up && !server.is_away) Act(&server);
@@ -154,6 +170,9 @@ class World {
       }
       Replicas others = shard.backups;
       others.insert(others.end(), shard.joiners.begin(), shard.joiners.end());
+      if (!is_fair_ && dice_.Chance(1)) {
+        wish.overdue.push_back({server.id, "its disk is full"});
+      }
       for (const ReplicaId& other : others) {
         if (is_fair_ || !dice_.Chance(2)) continue;
         wish.overdue.push_back({other, "slow"});
@@ -172,6 +191,7 @@ class World {
     known.sees_deaths = is_fair_ || !dice_.Chance(20);
     known.run = kRun;
     known.wishes = WishesOf(*server);
+    known.moves = moves_;
     auto next = server->keeper->Next(known, now_);
     if (!next) return;
     quiet_since_ = now_;
@@ -206,14 +226,28 @@ class World {
                             }));
       };
       if (after.primary != before.primary) {
-        ++failovers_;
-        if (!is_dead(before.primary)) Fail("a live primary was deposed");
+        const bool is_handover = Has(after.backups, before.primary);
+        const bool has_failed = overdue.count({i, before.primary}) > 0;
+        ++(is_handover ? handovers_ : failovers_);
+        if (is_handover && !MayHandOver(i, before.primary, after.primary)) {
+          Fail("a primary was deposed that nobody wants elsewhere");
+        }
+        if (!is_handover && !has_failed && !is_dead(before.primary)) {
+          Fail("a live primary was deposed");
+        }
         if (is_dead(after.primary)) Fail("a dead backup was made primary");
       }
       for (const ReplicaId& id : before.backups) {
         const bool stays = Has(after.backups, id) || after.primary == id;
-        if (!stays && !is_dead(id) && overdue.count({i, id}) == 0) {
+        const bool is_spare = after.backups.size() >= backups_;
+        if (!stays && !is_dead(id) && overdue.count({i, id}) == 0 &&
+            !is_spare) {
           Fail("a good backup was dropped");
+        }
+      }
+      for (const ReplicaId& id : after.joiners) {
+        if (Has(moves_.leaving, id) && !Has(before.joiners, id)) {
+          Fail("a server that leaves joins");
         }
       }
       for (const ReplicaId& id : after.backups) {
@@ -222,6 +256,13 @@ class World {
         }
       }
     }
+  }
+
+  bool MayHandOver(size_t shard, const ReplicaId& from,
+                   const ReplicaId& to) const {
+    if (Has(moves_.leaving, to)) return false;
+    return Has(moves_.leaving, from) ||
+           (moves_.to_own_servers && moves_.own_servers[shard] == to.server);
   }
 
   void CheckRest() {
@@ -236,6 +277,16 @@ class World {
       for (const ReplicaId& id : shard.backups) {
         if (!IsUp(id)) Fail("a dead backup is left");
       }
+      for (const ReplicaId& id : moves_.leaving) {
+        if (IsInShard(shard, id)) Fail("a server that leaves has a replica");
+      }
+    }
+    for (size_t i = 0; moves_.to_own_servers && i < servers_.size(); ++i) {
+      const ReplicaId& own = servers_[i].id;
+      const bool is_there = view_->shards[i].primary == own;
+      if (!is_there && !Has(moves_.leaving, own)) {
+        Fail("a shard is not at its own server");
+      }
     }
   }
 
@@ -246,6 +297,8 @@ class World {
   absl::optional<View> view_;
   uint64_t incarnations_ = 100;
   uint64_t failovers_ = 0;
+  uint64_t handovers_ = 0;
+  MoveWishes moves_;
   bool is_fair_ = false;
   absl::Time now_ = absl::UnixEpoch();
   absl::Time quiet_since_ = absl::UnixEpoch();
@@ -255,17 +308,20 @@ class World {
 TEST(ViewKeeperSimulation, MakesGoodViews) {
   Seeds& seeds = ChosenSeeds();
   uint64_t failovers = 0;
+  uint64_t handovers = 0;
   uint64_t views = 0;
   for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
     World world(seed);
     world.Run();
     ASSERT_EQ(world.error(), "") << RepeatWith(seed);
     failovers += world.failovers();
+    handovers += world.handovers();
     views += world.views();
   }
   seeds.Print();
   if (seeds.ran() < 100) return;
   EXPECT_GT(failovers, seeds.ran() / 10);
+  EXPECT_GT(handovers, seeds.ran() / 10);
   EXPECT_GT(views, seeds.ran() * 5);
 }
 
@@ -388,6 +444,42 @@ TEST(ViewKeeperTest, WishesOfAnotherViewOrServerAreIgnored) {
   const auto next = KeeperOf(0).Next(known, kNow);
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->shards[0].backups, Replicas({Server(1)}));
+}
+
+TEST(ViewKeeperTest, AFailedPrimaryLeavesItsShardToABackup) {
+  ViewKeeper::Knowledge known = ThreeServers();
+  known.view = View{kRun,
+                    3,
+                    {{Server(0), {Server(1)}, {}},
+                     {Server(1), {Server(0)}, {}},
+                     {Server(2), {Server(0)}, {}}}};
+  known.wishes = {{0, 3, {}, {{Server(0), "its disk is full"}}}};
+  const auto next = KeeperOf(0).Next(known, kNow);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->shards[0], (ShardReplicas{Server(1), {}, {}}));
+  known.view->shards[0].backups.clear();
+  known.live = {Server(0)};
+  known.sees_deaths = false;
+  EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
+}
+
+TEST(ViewKeeperTest, AMoveWaitsWhileAnotherReplicaJoins) {
+  ViewKeeper::Knowledge known = ThreeServers();
+  known.moves.own_servers = {"ps0:1", "ps1:1", "ps2:1"};
+  known.moves.leaving = {Server(2)};
+  known.view = View{kRun,
+                    3,
+                    {{Server(0), {Server(2)}, {}},
+                     {Server(1), {}, {Server(0)}},
+                     {Server(2), {Server(0)}, {}}}};
+  EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
+  known.view->shards[1] = {Server(1), {Server(0)}, {}};
+  // The primary of the shard proposes the step.
+  EXPECT_EQ(KeeperOf(1).Next(known, kNow), absl::nullopt);
+  const auto next = KeeperOf(0).Next(known, kNow);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->shards[0],
+            (ShardReplicas{Server(0), {Server(2)}, {Server(1)}}));
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+// Decides which replica moves next when people ask for it.
+
+#ifndef PENSTOCK_PS_REPLICATION_MOVES_H_
+#define PENSTOCK_PS_REPLICATION_MOVES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "ps/replication/view.h"
+
+namespace penstock::ps::replication {
+
+// What people ask for.
+struct MoveWishes {
+  // Servers that should hold nothing.
+  std::vector<ReplicaId> leaving;
+  // Shards return to their own servers.
+  bool to_own_servers = false;
+  // The address of each shard's own server.
+  std::vector<std::string> own_servers;
+};
+
+// The next view of one shard.
+struct Move {
+  uint32_t shard = 0;
+  ShardReplicas after;
+};
+
+// Returns the next move, or nullopt if the view is as wished, or as near to it
+// as the live servers permit. Shards move one after another, and each in these
+// steps:
+//
+//   1. A server that should have a replica joins. Wait until it is a backup.
+//   2. The backup that should lead becomes the primary. The former primary
+//      becomes a backup, so nobody waits for a lease to end.
+//   3. A backup on a server that should have none leaves.
+//
+// A shard has `copies` replicas or more before step 3, and after it. A shard
+// keeps a leaving server if too few others live.
+//
+// Requires a view without joiners, whose replicas all live: `live` has them.
+// Every process that knows the same gets the same move.
+absl::optional<Move> NextMove(const View& view,
+                              const std::vector<ReplicaId>& live,
+                              const MoveWishes& wishes, size_t copies);
+
+}  // namespace penstock::ps::replication
+
+#endif  // PENSTOCK_PS_REPLICATION_MOVES_H_
