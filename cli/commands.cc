@@ -22,6 +22,9 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeBench());
   commands.push_back(MakePsServe());
   commands.push_back(MakePsStatus());
+  commands.push_back(MakePsDrain());
+  commands.push_back(MakePsRebalance());
+  commands.push_back(MakePsAdd());
   commands.push_back(MakePsCheckpoint());
   commands.push_back(MakePsInspect());
   commands.push_back(MakePsVerify());

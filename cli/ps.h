@@ -11,6 +11,9 @@ namespace penstock::cli {
 
 std::unique_ptr<Command> MakePsServe();
 std::unique_ptr<Command> MakePsStatus();
+std::unique_ptr<Command> MakePsDrain();
+std::unique_ptr<Command> MakePsRebalance();
+std::unique_ptr<Command> MakePsAdd();
 std::unique_ptr<Command> MakePsCheckpoint();
 std::unique_ptr<Command> MakePsInspect();
 std::unique_ptr<Command> MakePsVerify();

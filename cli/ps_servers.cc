@@ -126,12 +126,29 @@ void PsServers::Declare(CLI::App* app) {
                   "etcd://HOST:PORT/PREFIX, where they are registered")
       ->type_name("SERVER...")
       ->required();
+  DeclareOptions(app);
+}
+
+void PsServers::DeclareTraining(CLI::App* app) {
+  app->add_option("training", training_,
+                  "etcd://HOST:PORT/PREFIX, where the servers are registered")
+      ->type_name("TRAINING")
+      ->required();
+  DeclareOptions(app);
+}
+
+void PsServers::DeclareOptions(CLI::App* app) {
   client_.Declare(app);
   app->add_option("--secret", secret_file_, "the file with the servers' secret")
       ->type_name("FILE");
 }
 
 absl::Status PsServers::Check() {
+  if (!training_.empty()) {
+    absl::Status status = ps::membership::ParseTarget(training_).status();
+    if (!status.ok()) return status;
+    names_ = {training_};
+  }
   for (const std::string& name : names_) {
     absl::Status status = ps::membership::IsTarget(name)
                               ? ps::membership::ParseTarget(name).status()

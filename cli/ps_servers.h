@@ -24,6 +24,8 @@ class PsServers {
   // Adds SERVER..., --timeout, --secret and the TLS options. SERVER may be one
   // etcd://HOST:PORT/PREFIX, where the servers are registered.
   void Declare(CLI::App* app);
+  // Adds TRAINING, which must be such an etcd://, and the same options.
+  void DeclareTraining(CLI::App* app);
   // Returns INVALID_ARGUMENT for invalid arguments, such as a server without a
   // port.
   absl::Status Check();
@@ -39,9 +41,14 @@ class PsServers {
   std::vector<ServerStatus> Describe(const Channels& channels) const;
 
   absl::Duration timeout() const { return client_.timeout(); }
+  // Returns TRAINING.
+  const std::string& training() const { return training_; }
 
  private:
+  void DeclareOptions(CLI::App* app);
+
   std::vector<std::string> names_;
+  std::string training_;  // empty: servers were named
   ClientOptions client_;
   std::string secret_file_;
 };

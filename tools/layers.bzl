@@ -501,6 +501,7 @@ LAYERS = {
         "ps/checkpoint",
         "ps/access",
         "ps/membership",
+        "ps/views",
         "ps/wire",
         "ps/client",
         "ps/pem.h",

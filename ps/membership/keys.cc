@@ -31,6 +31,10 @@ std::string ServerKey(absl::string_view name) {
 
 std::string WorkerKey(uint32_t rank) { return absl::StrCat(kWorkers, rank); }
 
+std::string LeavingKey(absl::string_view name) {
+  return absl::StrCat(kLeaving, name);
+}
+
 absl::Status CheckServerName(absl::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes) {
     return Bad("server name", name,

@@ -17,6 +17,9 @@ namespace penstock::ps::membership {
 //
 //   servers/NAME   Server      a server that listens
 //   workers/RANK   Worker      a worker; rank 0 is the chief
+//   leaving/NAME   Server      a server that should hold nothing. Ends with the
+//                              lease of servers/NAME
+//   move           Move        a command that moves shards
 //
 //   identity       16 bytes    drawn at random by whoever comes first
 //   model          any bytes   as the chief has chosen it
@@ -24,6 +27,8 @@ namespace penstock::ps::membership {
 //   cut            Cut         the newest good checkpoint
 constexpr char kServers[] = "servers/";
 constexpr char kWorkers[] = "workers/";
+constexpr char kLeaving[] = "leaving/";
+constexpr char kMove[] = "move";
 constexpr char kIdentity[] = "identity";
 constexpr char kModel[] = "model";
 constexpr char kView[] = "view";
@@ -34,6 +39,7 @@ constexpr size_t kMaxNameBytes = 253;  // a host's name
 
 std::string ServerKey(absl::string_view name);
 std::string WorkerKey(uint32_t rank);
+std::string LeavingKey(absl::string_view name);
 
 // Returns INVALID_ARGUMENT if `name` is not the name of a server: empty, too
 // long, or with other characters than letters, digits and "-_.:[]".

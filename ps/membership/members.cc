@@ -163,32 +163,33 @@ absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
 }
 
 // Returns the servers of the newest view, in order, or nothing if there is no
-// view, or if a server is registered that the view lacks. Servers with replicas
-// serve without those that are gone, which have only an address here.
+// view of the servers that are registered now. Servers with replicas serve
+// without those that are gone, which have only an address here. A server that
+// the view lacks is a spare one.
 absl::optional<std::vector<v1::Server>> ServersOfView(
     const etcd::Values& values, const std::string& prefix) {
   const auto registered = RegisteredServers(values, prefix);
   const auto found = values.find(prefix + kView);
   v1::View view;
-  if (!registered.ok() || registered->empty() || found == values.end() ||
-      !CheckAgreement(*registered).ok() ||
+  if (!registered.ok() || found == values.end() ||
       !view.ParseFromString(found->second.value()) ||
-      static_cast<uint32_t>(view.servers().size()) !=
-          registered->front().servers()) {
+      view.incarnations().size() != view.servers().size()) {
     return absl::nullopt;
   }
-  std::map<std::string, v1::Server> by_address;
-  for (const v1::Server& server : *registered) {
-    by_address[server.address()] = server;
-  }
-  size_t known = 0;
+  bool is_of_these = false;
   std::vector<v1::Server> servers;
-  for (const std::string& address : view.servers()) {
-    known += by_address.count(address);
-    servers.push_back(by_address[address]);
-    servers.back().set_address(address);
+  for (int i = 0; i < view.servers().size(); ++i) {
+    v1::Server server;
+    server.set_address(view.servers(i));
+    for (const v1::Server& each : *registered) {
+      if (each.address() != server.address()) continue;
+      server = each;
+      is_of_these |= view.incarnations(i) != 0 &&
+                     each.incarnation() == view.incarnations(i);
+    }
+    servers.push_back(std::move(server));
   }
-  if (known != registered->size()) return absl::nullopt;
+  if (!is_of_these) return absl::nullopt;
   return servers;
 }
 
@@ -267,9 +268,9 @@ absl::StatusOr<std::vector<v1::Server>> AwaitServers(
   etcd::Mirror mirror(registry->client(), prefix);
   absl::optional<std::vector<v1::Server>> servers;
   const auto are_complete = [&](const etcd::Values& values) {
+    servers = ServersOfView(values, prefix);
     auto complete = CompleteServers(values, prefix);
-    if (complete.ok()) servers = *std::move(complete);
-    if (!servers) servers = ServersOfView(values, prefix);
+    if (!servers && complete.ok()) servers = *std::move(complete);
     return servers.has_value();
   };
   do {

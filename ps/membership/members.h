@@ -48,10 +48,9 @@ absl::Status CheckAgreement(const std::vector<v1::Server>& servers);
 absl::StatusOr<absl::optional<std::vector<v1::Server>>> CompleteServers(
     const etcd::Values& values, const std::string& prefix);
 
-// Waits until all servers are registered, or, once there is a view, until one
+// Waits until all servers are registered, or, once they have a view, until one
 // is. Returns all servers in order. Servers that are gone have only an address.
-// Calls
-// `interrupted`, unless it is empty, about every 100 ms, and returns CANCELLED
+// Calls `interrupted`, unless it is empty, about every 100 ms, and returns CANCELLED
 // once it returns true. Errors name the remedy:
 //
 //   DEADLINE_EXCEEDED    servers are missing

@@ -1,12 +1,13 @@
 #include "ps/views/keeping.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ps/membership/agreements.h"
 #include "ps/membership/registration.h"
 #include "ps/replication/view_wire.h"
+#include "ps/views/view_text.h"
 
 namespace penstock::ps::views {
 namespace {
@@ -16,31 +17,21 @@ using replication::ShardReplicas;
 using replication::View;
 using replication::ViewKeeper;
 
-std::string Listed(absl::string_view role,
-                   const std::vector<ReplicaId>& replicas) {
-  if (replicas.empty()) return "";
-  return absl::StrCat(
-      ", ", role, " ",
-      absl::StrJoin(replicas, " ", [](std::string* out, const ReplicaId& id) {
-        absl::StrAppend(out, id.server);
-      }));
+// Names the runs of the servers that have a part in the view.
+void AddIncarnations(const View& view, membership::v1::View* proposal) {
+  std::map<std::string, uint64_t> incarnations;
+  for (const ShardReplicas& shard : view.shards) {
+    incarnations[shard.primary.server] = shard.primary.incarnation;
+    for (const auto* all : {&shard.backups, &shard.joiners}) {
+      for (const ReplicaId& id : *all) incarnations[id.server] = id.incarnation;
+    }
+  }
+  for (const std::string& server : proposal->servers()) {
+    proposal->add_incarnations(incarnations[server]);
+  }
 }
 
 }  // namespace
-
-std::string TextOf(const View& view, size_t shards) {
-  std::string text = absl::StrCat("view ", view.number, ":");
-  for (size_t i = 0; i < view.shards.size() && i < shards; ++i) {
-    const ShardReplicas& shard = view.shards[i];
-    absl::StrAppend(&text, i == 0 ? " " : "; ", "shard ", i, " at ",
-                    shard.primary.server, Listed("backup", shard.backups),
-                    Listed("joins", shard.joiners));
-  }
-  if (view.shards.size() > shards) {
-    absl::StrAppend(&text, "; ", view.shards.size() - shards, " more shards");
-  }
-  return text;
-}
 
 Keeping::Keeping(const Options& options)
     : options_(options),
@@ -92,43 +83,42 @@ void Keeping::Round() {
   const bool is_connected = mirror_->status().ok();
   Follow(values);
   MoveReplicas();
-  const auto registered =
-      ReadRegistered(values, options_.member->registry()->prefix());
+  const std::string& prefix = options_.member->registry()->prefix();
+  const auto registered = ReadRegistered(values, prefix, Places());
   if (!registered.ok()) return Warn("views", registered.status());
+  NameStrangers(registered->strangers);
+  const auto moves = ReadMoveWishes(values, prefix, newest_.servers());
+  if (!moves.ok()) Warn("views", moves.status());
   const absl::Time now = base::SteadyNow();
   ViewKeeper::Knowledge knowledge;
   knowledge.view = newest_.view();
-  knowledge.live = KnownTo(registered->live);
+  knowledge.live = registered->live;
   knowledge.are_all_live = registered->are_all;
   knowledge.sees_deaths = is_connected && SeesDeaths(registered->live, now);
   knowledge.run = options_.follower->run();
   knowledge.wishes = options_.follower->Wishes();
+  if (moves.ok()) knowledge.moves = *moves;
   Publish(knowledge);
   if (!is_connected || !options_.member->registration()->status().ok()) return;
   const auto next = keeper_.Next(knowledge, now);
   if (next) Propose(*next, knowledge.live);
 }
 
-// Clients know the servers of the first view only. Leaves out a server at
-// another address, unless a new run is about to begin.
-std::vector<ReplicaId> Keeping::KnownTo(const std::vector<ReplicaId>& live) {
+std::vector<std::string> Keeping::Places() const {
   const auto& view = newest_.view();
   const auto run = options_.follower->run();
-  if (!view || (run && *run != view->run)) return live;
-  std::vector<ReplicaId> known;
-  for (const ReplicaId& server : live) {
-    const auto& servers = newest_.servers();
-    if (std::find(servers.begin(), servers.end(), server.server) !=
-        servers.end()) {
-      known.push_back(server);
-      continue;
-    }
+  if (!view || (run && *run != view->run)) return {};
+  return newest_.servers();
+}
+
+void Keeping::NameStrangers(const std::vector<ReplicaId>& strangers) {
+  for (const ReplicaId& server : strangers) {
     Warn(TextOf(server),
          absl::FailedPreconditionError(
-             "is at another address than the servers with which the training "
-             "began, and gets no shard: start it at its former address"));
+             "is at another address than the servers of this training, and "
+             "gets no shard: start it at its former address, or let it take "
+             "the place of a server that is gone, by penstock ps add"));
   }
-  return known;
 }
 
 void Keeping::Follow(const etcd::Values& values) {
@@ -169,6 +159,7 @@ void Keeping::Propose(const View& next, const std::vector<ReplicaId>& live) {
     proposal.mutable_servers()->Assign(newest_.servers().begin(),
                                        newest_.servers().end());
   }
+  AddIncarnations(next, &proposal);
   const absl::Status status =
       membership::AdvanceView(options_.member->registry(), proposal,
                               options_.member->registration()->guard());

@@ -73,8 +73,10 @@ class Keeping {
   // Follows etcd, and proposes a view if one is due.
   void Round();
   void Follow(const etcd::Values& values);
-  std::vector<replication::ReplicaId> KnownTo(
-      const std::vector<replication::ReplicaId>& live);
+  // Returns the servers that have a place in the training; none if a new run is
+  // about to begin.
+  std::vector<std::string> Places() const;
+  void NameStrangers(const std::vector<replication::ReplicaId>& strangers);
   void MoveReplicas();
   // Returns true once this server was registered for long enough to know who is
   // dead.
@@ -99,10 +101,6 @@ class Keeping {
   std::unique_ptr<etcd::Mirror> mirror_;
   std::thread thread_;  // starts last
 };
-
-// Returns a text for the log: "view 7: shard 0 at ps0:1, backup ps1:1; ...".
-// Names at most `shards` shards.
-std::string TextOf(const replication::View& view, size_t shards = 8);
 
 }  // namespace penstock::ps::views
 

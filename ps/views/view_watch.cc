@@ -1,8 +1,11 @@
 #include "ps/views/view_watch.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "ps/membership/keys.h"
 #include "ps/membership/members.h"
+#include "ps/membership/moves.h"
 #include "ps/replication/view_wire.h"
 
 namespace penstock::ps::views {
@@ -17,19 +20,40 @@ absl::Status NoView(const std::string& key) {
 
 }  // namespace
 
-absl::StatusOr<Registered> ReadRegistered(const etcd::Values& values,
-                                          const std::string& prefix) {
-  const auto servers = membership::RegisteredServers(values, prefix);
-  if (!servers.ok()) return servers.status();
-  absl::Status agreement = membership::CheckAgreement(*servers);
-  if (!agreement.ok()) return agreement;
+absl::StatusOr<Registered> ReadRegistered(
+    const etcd::Values& values, const std::string& prefix,
+    const std::vector<std::string>& known) {
+  const auto all = membership::RegisteredServers(values, prefix);
+  if (!all.ok()) return all.status();
   Registered registered;
-  for (const membership::v1::Server& server : *servers) {
-    registered.live.push_back({server.address(), server.incarnation()});
+  std::vector<membership::v1::Server> servers;
+  for (const membership::v1::Server& server : *all) {
+    const bool is_known =
+        known.empty() ||
+        std::find(known.begin(), known.end(), server.address()) != known.end();
+    if (is_known) servers.push_back(server);
+    (is_known ? registered.live : registered.strangers)
+        .push_back({server.address(), server.incarnation()});
   }
+  absl::Status agreement = membership::CheckAgreement(servers);
+  if (!agreement.ok()) return agreement;
   registered.are_all =
-      !servers->empty() && servers->size() == servers->front().servers();
+      !servers.empty() && servers.size() == servers.front().servers();
   return registered;
+}
+
+absl::StatusOr<replication::MoveWishes> ReadMoveWishes(
+    const etcd::Values& values, const std::string& prefix,
+    const std::vector<std::string>& servers) {
+  const auto wanted = membership::ReadWanted(values, prefix);
+  if (!wanted.ok()) return wanted.status();
+  replication::MoveWishes wishes;
+  wishes.own_servers = servers;
+  wishes.to_own_servers = wanted->to_own_servers;
+  for (const membership::v1::Server& server : wanted->leaving) {
+    wishes.leaving.push_back({server.address(), server.incarnation()});
+  }
+  return wishes;
 }
 
 absl::Status NewestView::Take(const etcd::Values& values,

@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "ps/etcd/copy.h"
 #include "ps/membership/agreements.h"
+#include "ps/replication/moves.h"
 #include "ps/replication/view.h"
 
 namespace penstock::ps::views {
@@ -19,13 +20,22 @@ namespace penstock::ps::views {
 // The servers that are registered, in order.
 struct Registered {
   std::vector<replication::ReplicaId> live;
+  std::vector<replication::ReplicaId> strangers;
   bool are_all = false;  // no server of the training is missing
 };
 
-// Returns the registered servers. Returns FAILED_PRECONDITION, which names the
-// remedy, if the servers disagree on a flag, or a key is of no server.
-absl::StatusOr<Registered> ReadRegistered(const etcd::Values& values,
-                                          const std::string& prefix);
+// Returns the registered servers. `known`, unless empty, are the addresses of
+// the servers of the training; others go into Registered::strangers. Returns
+// FAILED_PRECONDITION, which names the remedy, if the servers disagree on a
+// flag, or a key is of no server.
+absl::StatusOr<Registered> ReadRegistered(
+    const etcd::Values& values, const std::string& prefix,
+    const std::vector<std::string>& known = {});
+
+// Returns what people want to move.
+absl::StatusOr<replication::MoveWishes> ReadMoveWishes(
+    const etcd::Values& values, const std::string& prefix,
+    const std::vector<std::string>& servers);
 
 // The newest view of a training. Not thread-safe.
 class NewestView {

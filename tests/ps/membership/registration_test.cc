@@ -321,20 +321,28 @@ TEST_F(MembershipTest, ServersOfAViewAreFoundWithoutThoseThatAreGone) {
   server.set_address("b:1");
   server.set_servers(2);
   server.set_replicas(1);
+  server.set_incarnation(7);
   etcd_.Put("t/servers/b", server.SerializeAsString());
+  v1::Server spare = server;
+  spare.set_name("d");
+  spare.set_address("d:1");
+  etcd_.Put("t/servers/d", spare.SerializeAsString());
   v1::View view;
   view.set_number(1);
-  view.add_servers("a:1");
   view.add_servers("b:1");
+  view.add_servers("a:1");
+  view.add_incarnations(7);
+  view.add_incarnations(8);
   etcd_.Put("t/view", view.SerializeAsString());
   const auto servers = AwaitServers(registry_.get(), absl::Seconds(20));
   ASSERT_TRUE(servers.ok()) << servers.status();
   ASSERT_EQ(servers->size(), 2u);
-  EXPECT_EQ((*servers)[0].address(), "a:1");
-  EXPECT_EQ((*servers)[1].name(), "b");
-  // A view of other addresses is of a training that is over.
-  view.set_servers(1, "c:1");
+  EXPECT_EQ((*servers)[0].name(), "b");
+  EXPECT_EQ((*servers)[1].address(), "a:1");
+  // A view of other runs of the servers is of a training that is over.
+  view.set_incarnations(0, 6);
   etcd_.Put("t/view", view.SerializeAsString());
+  etcd_.Delete("t/servers/d");
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       AwaitServers(registry_.get(), absl::Milliseconds(200)).status()));
 }

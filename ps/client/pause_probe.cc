@@ -1,0 +1,60 @@
+#include "ps/client/pause_probe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ps/client/reader.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+// The pause between two pulls: short compared with the pauses that are looked
+// for.
+constexpr absl::Duration kEvery = absl::Milliseconds(5);
+
+}  // namespace
+
+PauseProbe::PauseProbe(std::shared_ptr<const TrainingConnection> connection,
+                       absl::Duration timeout)
+    : connection_(std::move(connection)),
+      timeout_(timeout),
+      thread_([this] { ThreadLoop(); }) {}
+
+PauseProbe::~PauseProbe() {
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+  }
+  thread_.join();
+}
+
+PauseProbe::Pauses PauseProbe::pauses() const {
+  absl::MutexLock lock(&mu_);
+  Pauses pauses = pauses_;
+  pauses.longest = std::max(pauses.longest, base::SteadyNow() - begun_);
+  return pauses;
+}
+
+void PauseProbe::ThreadLoop() {
+  PullSpec nothing;
+  nothing.all_dense = false;
+  Reader reader(connection_);
+  while (true) {
+    const absl::Time begun = base::SteadyNow();
+    {
+      absl::MutexLock lock(&mu_);
+      begun_ = begun;
+    }
+    const absl::Status pulled = reader.Pull(0, nothing, timeout_).status();
+    absl::MutexLock lock(&mu_);
+    begun_ = absl::InfiniteFuture();
+    pauses_.longest = std::max(pauses_.longest, base::SteadyNow() - begun);
+    ++pauses_.pulls;
+    pauses_.failure = pulled;
+    if (!pulled.ok()) return;
+    if (mu_.AwaitWithTimeout(absl::Condition(&stop_), kEvery)) return;
+  }
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,53 @@
+// Measures for how long a training does not answer.
+
+#ifndef PENSTOCK_PS_CLIENT_PAUSE_PROBE_H_
+#define PENSTOCK_PS_CLIENT_PAUSE_PROBE_H_
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "ps/client/training_connection.h"
+
+namespace penstock::ps {
+
+// Pulls nothing from all shards, again and again, as workers pull: each call
+// waits for the shard's primary, and goes to a new one when the shard moves.
+// Thread-safe, except for the destructor.
+class PauseProbe {
+ public:
+  struct Pauses {
+    absl::Duration longest;
+    uint64_t pulls = 0;
+    absl::Status failure;  // of the pulls, which then have ended
+  };
+
+  // Begins. Limits each pull by `timeout`.
+  PauseProbe(std::shared_ptr<const TrainingConnection> connection,
+             absl::Duration timeout);
+  ~PauseProbe();
+  PauseProbe(const PauseProbe&) = delete;
+  PauseProbe& operator=(const PauseProbe&) = delete;
+
+  // Returns the pauses until now, with that of the present pull.
+  Pauses pauses() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void ThreadLoop();
+
+  const std::shared_ptr<const TrainingConnection> connection_;
+  const absl::Duration timeout_;
+  mutable absl::Mutex mu_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time begun_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  Pauses pauses_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;  // starts last
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CLIENT_PAUSE_PROBE_H_

@@ -1,0 +1,130 @@
+#include "ps/membership/moves.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <random>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ps/membership/keys.h"
+#include "transport/base/printable.h"
+
+namespace penstock::ps::membership {
+namespace {
+
+// How long the right to move outlives a command that was killed.
+constexpr absl::Duration kTimeToLive = absl::Seconds(10);
+
+absl::Status Foreign(const std::string& key) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      base::Printable(key, kMaxNameBytes),
+      " in etcd is not of this release of Penstock: delete that key"));
+}
+
+std::string ThisProcess() {
+  char host[HOST_NAME_MAX + 1] = {};
+  gethostname(host, sizeof(host) - 1);
+  return absl::StrCat("process ", getpid(), " on ", host);
+}
+
+std::string TextOf(const std::string& value) {
+  v1::Move move;
+  move.ParseFromString(value);
+  const char* const what = move.kind() == v1::Move::DRAIN       ? "drain"
+                           : move.kind() == v1::Move::REBALANCE ? "rebalance"
+                           : move.kind() == v1::Move::ADD       ? "add"
+                                                                : "command";
+  return absl::StrCat("a ", what, " by ",
+                      base::Printable(move.by(), kMaxNameBytes));
+}
+
+}  // namespace
+
+absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
+                                  const std::string& prefix) {
+  Wanted wanted;
+  const auto move = values.find(prefix + kMove);
+  if (move != values.end()) {
+    v1::Move is_moving;
+    if (!is_moving.ParseFromString(move->second.value())) {
+      return Foreign(move->first);
+    }
+    wanted.to_own_servers = is_moving.kind() == v1::Move::REBALANCE;
+  }
+  for (const auto& [key, value] : values) {
+    if (!absl::StartsWith(key, prefix + kLeaving)) continue;
+    if (value.value().empty()) continue;  // the mark was removed
+    v1::Server server;
+    if (!server.ParseFromString(value.value())) return Foreign(key);
+    wanted.leaving.push_back(std::move(server));
+  }
+  return wanted;
+}
+
+absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(Registry* registry,
+                                                        v1::Move::Kind kind) {
+  std::random_device device;
+  v1::Move move;
+  move.set_kind(kind);
+  move.set_by(ThisProcess());
+  move.set_id(static_cast<uint64_t>(device()) << 32 | device());
+  Registration::Options options;
+  options.registry = registry;
+  options.key = kMove;
+  options.value = move.SerializeAsString();
+  options.name = "the right to move shards";
+  options.describe = TextOf;
+  options.time_to_live = kTimeToLive;
+  options.patience = absl::ZeroDuration();
+  auto claimed = Registration::Register(std::move(options));
+  if (!absl::IsAlreadyExists(claimed.status())) return claimed;
+  const auto found = registry->Read(kMove);
+  if (!found.ok()) return found.status();
+  return absl::FailedPreconditionError(absl::StrCat(
+      found->has_value() ? TextOf((*found)->bytes) : "another command",
+      " moves shards: wait for its end. If it was killed, its right ends after ",
+      absl::FormatDuration(kTimeToLive)));
+}
+
+namespace {
+
+// Writes the mark of a registered server, with the lease of its registration.
+absl::Status WriteMark(Registry* registry, const std::string& name,
+                       bool is_leaving) {
+  const std::string key = ServerKey(name);
+  const auto server = registry->Read(key);
+  if (!server.ok()) return server.status();
+  if (!server->has_value()) {
+    return absl::AbortedError(absl::StrCat(
+        "server ", name, " is not registered in etcd any more"));
+  }
+  const std::string mark = LeavingKey(name);
+  const auto present = registry->Read(mark);
+  if (!present.ok()) return present.status();
+  const int64_t lease = (*server)->lease;
+  const std::string value = is_leaving ? (*server)->bytes : "";
+  const auto written =
+      registry->Write(mark, value, *present ? (*present)->revision : 0, lease,
+                      Registry::Guard{key, lease});
+  if (!written.ok()) return written.status();
+  if (written->is_done || (written->found && written->found->bytes == value)) {
+    return absl::OkStatus();
+  }
+  return absl::AbortedError(
+      absl::StrCat(mark, " in etcd was written by another process"));
+}
+
+}  // namespace
+
+absl::Status MarkLeaving(Registry* registry, const std::string& name) {
+  return WriteMark(registry, name, true);
+}
+
+absl::Status UnmarkLeaving(Registry* registry, const std::string& name) {
+  return WriteMark(registry, name, false);
+}
+
+}  // namespace penstock::ps::membership

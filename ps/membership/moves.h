@@ -1,0 +1,43 @@
+// What people want of the servers, in etcd.
+
+#ifndef PENSTOCK_PS_MEMBERSHIP_MOVES_H_
+#define PENSTOCK_PS_MEMBERSHIP_MOVES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/etcd/copy.h"
+#include "ps/membership/membership.pb.h"
+#include "ps/membership/registration.h"
+#include "ps/membership/registry.h"
+
+namespace penstock::ps::membership {
+
+// What people want now.
+struct Wanted {
+  std::vector<v1::Server> leaving;  // servers that should hold nothing
+  bool to_own_servers = false;      // shards should return to their own servers
+};
+
+// Returns what people want. Returns FAILED_PRECONDITION, which names the key,
+// if a key is of another release.
+absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
+                                  const std::string& prefix);
+
+// Claims the right to move shards, which ends with the returned object. Returns
+// FAILED_PRECONDITION, which names the command that has the right.
+absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(
+    Registry* registry, v1::Move::Kind kind);
+
+// Mark a registered server as one that should hold nothing, or remove the mark.
+// The mark ends with the server's registration. Return ABORTED if the server is
+// not registered, or another process has just written the mark: try again.
+absl::Status MarkLeaving(Registry* registry, const std::string& name);
+absl::Status UnmarkLeaving(Registry* registry, const std::string& name);
+
+}  // namespace penstock::ps::membership
+
+#endif  // PENSTOCK_PS_MEMBERSHIP_MOVES_H_

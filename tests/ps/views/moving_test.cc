@@ -1,0 +1,178 @@
+// Tests the commands that move shards, with keepers and one etcd, in this
+// process.
+
+#include "ps/views/moving.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ps/membership/members.h"
+#include "ps/membership/moves.h"
+#include "ps/replication/replica_list.h"
+#include "tests/ps/views/nodes.h"
+
+namespace penstock::ps::views {
+namespace {
+
+using replication::PartsOf;
+using replication::View;
+using testing::HasSubstr;
+
+class MovingTest : public NodesTest {
+ protected:
+  MovingTest() {
+    auto member = membership::Membership::Open(
+        absl::StrCat("etcd://", etcd_.address(), "/t"));
+    EXPECT_TRUE(member.ok()) << member.status();
+    member_ = *std::move(member);
+    options_.member = member_.get();
+    options_.timeout = kTimeout;
+    options_.progress = [this](const std::string& line) {
+      said_.push_back(line);
+    };
+  }
+
+  size_t PartsOfServer(int number) const {
+    const Node& node = *nodes_[static_cast<size_t>(number)];
+    return PartsOf(nodes_[0]->replicas.view(), node.replicas.self());
+  }
+
+  std::string said() const { return absl::StrJoin(said_, "\n"); }
+
+  std::unique_ptr<membership::Membership> member_;
+  MovingOptions options_;
+  std::vector<std::string> said_;
+};
+
+TEST_F(MovingTest, ADrainedServerHoldsNothingUntilItIsAddedAgain) {
+  Begin();
+  const absl::Status drained = DrainServer(options_, "ps1");
+  ASSERT_TRUE(drained.ok()) << drained;
+  EXPECT_THAT(said(), HasSubstr("shard 1 at ps2:1"));
+  ASSERT_TRUE(Await([&](const View& view) {
+    return IsComplete(view) &&
+           PartsOf(view, nodes_[1]->replicas.self()) == 0;
+  })) << nodes_[0]->log();
+  // Rebalance leaves it alone, and says so.
+  said_.clear();
+  ASSERT_TRUE(Rebalance(options_).ok());
+  EXPECT_THAT(said(), HasSubstr("its own server, ps1:1, is gone or leaves"));
+  EXPECT_EQ(PartsOfServer(1), 0u);
+  const absl::Status added = AddServer(options_, "ps1:1", "");
+  ASSERT_TRUE(added.ok()) << added;
+  ASSERT_TRUE(Rebalance(options_).ok());
+  EXPECT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view) == kAllAtHome && IsComplete(view);
+  })) << nodes_[0]->log();
+}
+
+TEST_F(MovingTest, RebalanceAfterAFailover) {
+  Begin();
+  nodes_[1] = nullptr;
+  ASSERT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view)[1] == "ps2:1" && IsComplete(view);
+  }));
+  Start(1, 901);
+  nodes_[1]->replicas.SetRun(kRun);
+  const absl::Status balanced = Rebalance(options_);
+  ASSERT_TRUE(balanced.ok()) << balanced << "\n" << said();
+  EXPECT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view) == kAllAtHome && IsComplete(view);
+  })) << nodes_[0]->log();
+}
+
+TEST_F(MovingTest, ANewServerTakesThePlaceOfOneThatIsGone) {
+  Begin();
+  Start(3, 103);
+  EXPECT_THAT(AddServer(options_, "ps3", "").ToString(),
+              HasSubstr("no server is gone"));
+  // The others look after each other while a spare server is there.
+  nodes_[1] = nullptr;
+  ASSERT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view)[1] == "ps2:1" && IsComplete(view);
+  })) << nodes_[0]->log();
+  EXPECT_THAT(nodes_[0]->log(), HasSubstr("by penstock ps add"));
+  EXPECT_THAT(AddServer(options_, "ps3", "ps0:1").ToString(),
+              HasSubstr("drain and stop it first; gone are: ps1:1"));
+  const absl::Status added = AddServer(options_, "ps3", "");
+  ASSERT_TRUE(added.ok()) << added;
+  ASSERT_TRUE(Rebalance(options_).ok());
+  EXPECT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view) ==
+               std::vector<std::string>({"ps0:1", "ps3:1", "ps2:1"}) &&
+           IsComplete(view);
+  })) << nodes_[0]->log();
+  // Workers find the servers that the view has.
+  const auto found = member_->AwaitServers(kTimeout, nullptr);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, std::vector<std::string>({"ps0:1", "ps3:1", "ps2:1"}));
+}
+
+TEST_F(MovingTest, WrongRequestsNameTheRemedy) {
+  EXPECT_THAT(Rebalance(options_).ToString(), HasSubstr("no shards yet"));
+  EXPECT_TRUE(DrainServer(options_, "ps1").ok());  // holds nothing yet
+  EXPECT_TRUE(AddServer(options_, "ps1", "").ok());
+  Begin();
+  EXPECT_THAT(DrainServer(options_, "ps7").ToString(),
+              HasSubstr("ps0 (ps0:1), ps1 (ps1:1), ps2 (ps2:1)"));
+  {
+    const auto claim = membership::ClaimMove(member_->registry(),
+                                             membership::v1::Move::REBALANCE);
+    ASSERT_TRUE(claim.ok()) << claim.status();
+    EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
+                HasSubstr("a rebalance by process "));
+  }
+  ASSERT_TRUE(DrainServer(options_, "ps1").ok());
+  EXPECT_THAT(DrainServer(options_, "ps2").ToString(),
+              HasSubstr("1 servers would be left for the 2 copies"));
+  etcd_.SetAway(true);
+  const absl::Time begin = base::SteadyNow();
+  EXPECT_FALSE(Rebalance(options_).ok());
+  EXPECT_LT(base::SteadyNow() - begin, absl::Seconds(15));
+}
+
+TEST_F(MovingTest, AMoveThatDoesNotEndIsTakenBack) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  options_.timeout = absl::Seconds(1);
+  EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
+              HasSubstr("shard 0: ps2:1 catches up"));
+  options_.timeout = kTimeout;
+  options_.interrupted = [] { return true; };
+  EXPECT_TRUE(absl::IsCancelled(DrainServer(options_, "ps1")));
+  for (const auto& node : nodes_) node->replicas.SetCompletes(true);
+  // The copy that is one too many goes.
+  EXPECT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view) == kAllAtHome && IsComplete(view);
+  })) << nodes_[0]->log();
+  EXPECT_EQ(PartsOfServer(1), 2u);
+}
+
+TEST_F(MovingTest, AServerThatEndsInMidDrainIsReplaced) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  std::thread killer([this] {
+    while (nodes_[0]->replicas.view().shards[0].joiners.empty()) {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    nodes_[1] = nullptr;
+  });
+  EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
+              HasSubstr("ps1 (ps1:1) has ended"));
+  killer.join();
+  nodes_[0]->replicas.SetCompletes(true);
+  nodes_[2]->replicas.SetCompletes(true);
+  EXPECT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view)[1] == "ps2:1" && IsComplete(view);
+  })) << nodes_[0]->log();
+}
+
+}  // namespace
+}  // namespace penstock::ps::views
