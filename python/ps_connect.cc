@@ -59,8 +59,7 @@ PsServers PsServersOf(const py::dict& arguments) {
   return servers;
 }
 
-absl::StatusOr<ps::TrainingConnection::Channels> Connect(
-    const PsServers& servers) {
+absl::StatusOr<ps::Router::Connect> Connector(const PsServers& servers) {
   absl::StatusOr<std::string> secret = ps::ReadSecretToSend(servers.secret);
   if (!secret.ok()) return secret.status();
   auto security = ps::ClientSecurity(servers.tls);
@@ -71,13 +70,24 @@ absl::StatusOr<ps::TrainingConnection::Channels> Connect(
   } else {
     UsePool();
   }
+  return [options, security = *security,
+          secret = *secret](const std::string& address) {
+    auto channel = grpc::experimental::CreateCustomChannelWithInterceptors(
+        address, Credentials(security, options), tensor::UnlimitedMessages(),
+        ps::SendSecret(secret));
+    Remember(channel);
+    return channel;
+  };
+}
+
+absl::StatusOr<ps::TrainingConnection::Channels> Connect(
+    const PsServers& servers) {
+  const auto connect = Connector(servers);
+  if (!connect.ok()) return connect.status();
   ps::TrainingConnection::Channels channels;
   channels.reserve(servers.addresses.size());
   for (const std::string& address : servers.addresses) {
-    channels.push_back(grpc::experimental::CreateCustomChannelWithInterceptors(
-        address, Credentials(*security, options), tensor::UnlimitedMessages(),
-        ps::SendSecret(*secret)));
-    Remember(channels.back());
+    channels.push_back((*connect)(address));
   }
   return channels;
 }

@@ -33,6 +33,10 @@ PsServers PsServersOf(const pybind11::dict& arguments);
 absl::StatusOr<ps::TrainingConnection::Channels> Connect(
     const PsServers& servers);
 
+// Returns a function that makes such a channel to any server later, with the
+// present TLS files and secret.
+absl::StatusOr<ps::Router::Connect> Connector(const PsServers& servers);
+
 // Makes a connection's servers write a checkpoint. Returns (step,
 // is_incremental, bytes, removed steps), or throws. Ctrl-C ends the wait.
 pybind11::tuple TakeCheckpoint(

@@ -92,15 +92,17 @@ std::shared_ptr<PsReader> Open(const py::dict& arguments) {
   CheckGrpc("reader of " + absl::StrJoin(servers.addresses, ","));
   const absl::Duration timeout = SecondsOf(arguments["timeout"], "timeout");
   const bool wait = FlagOf(arguments["wait_for_values"], "wait_for_values");
-  auto viewer = ValueOf(RunInterruptibly([servers, timeout, wait]()
-                                             -> absl::StatusOr<
-                                                 std::unique_ptr<Viewer>> {
-    auto channels = Connect(servers);
-    if (!channels.ok()) return channels.status();
-    auto connection = ps::TrainingConnection::Open({*channels, timeout, wait});
-    if (!connection.ok()) return connection.status();
-    return std::make_unique<Viewer>(*std::move(connection));
-  }));
+  auto viewer = ValueOf(RunInterruptibly(
+      [servers, timeout, wait]() -> absl::StatusOr<std::unique_ptr<Viewer>> {
+        auto channels = Connect(servers);
+        if (!channels.ok()) return channels.status();
+        auto connect = Connector(servers);
+        if (!connect.ok()) return connect.status();
+        auto connection = ps::TrainingConnection::Open(
+            {*channels, timeout, wait, *std::move(connect)});
+        if (!connection.ok()) return connection.status();
+        return std::make_unique<Viewer>(*std::move(connection));
+      }));
   auto reader = std::make_shared<PsReader>(
       "reader of " + absl::StrJoin(servers.addresses, ","), std::move(viewer));
   CloseAtExit(reader);

@@ -82,11 +82,14 @@ Start StartOf(const py::dict& arguments) {
 absl::StatusOr<ps::Defined> Connected(const Start& start) {
   auto channels = Connect(start.servers);
   if (!channels.ok()) return channels.status();
+  auto connect = Connector(start.servers);
+  if (!connect.ok()) return connect.status();
   if (start.model) {
-    return ps::Define(
-        {*channels, start.servers.addresses, *start.model, start.timeout});
+    return ps::Define({*channels, start.servers.addresses, *start.model,
+                       start.timeout, absl::nullopt, *std::move(connect)});
   }
-  auto connection = ps::TrainingConnection::Open({*channels, start.timeout});
+  auto connection = ps::TrainingConnection::Open(
+      {*channels, start.timeout, true, *std::move(connect)});
   if (!connection.ok()) return connection.status();
   ps::Defined defined;
   defined.connection = *std::move(connection);

@@ -73,6 +73,7 @@ struct Part {
   unsigned workers = 1;
   bool evaluator = false;
   std::vector<std::shared_ptr<grpc::Channel>> channels;  // to the servers
+  ps::Router::Connect connect;  // to servers that come later
   // Holds this worker's place, if the servers are found by etcd. Else null.
   std::unique_ptr<ps::membership::Membership> membership;
 };
@@ -231,13 +232,20 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(const Flags& flags,
   ps::Worker::Options options;
   options.rank = part.rank;
   if (part.rank != 0) {
-    auto connection = ps::TrainingConnection::Open({part.channels});
+    ps::TrainingConnection::Options open;
+    open.servers = part.channels;
+    open.connect = part.connect;
+    auto connection = ps::TrainingConnection::Open(open);
     if (!connection.ok()) return connection.status();
     options.connection = *connection;
     return ps::Worker::Join(std::move(options));
   }
-  auto defined = ps::Define(
-      {part.channels, part.servers, ModelOf(flags.hidden, flags.training)});
+  ps::Definition definition;
+  definition.servers = part.channels;
+  definition.addresses = part.servers;
+  definition.model = ModelOf(flags.hidden, flags.training);
+  definition.connect = part.connect;
+  auto defined = ps::Define(definition);
   if (!defined.ok()) return defined.status();
   options.connection = defined->connection;
   auto worker = ps::Worker::Join(std::move(options));
@@ -332,6 +340,10 @@ absl::Status Run(const Flags& flags) {
   }
   part->channels =
       examples::Connect(part->servers, *security, *secret, flags.stock);
+  part->connect = [security = *security, secret = *secret,
+                   stock = flags.stock](const std::string& address) {
+    return examples::Connect({address}, security, secret, stock).front();
+  };
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
   if (!digits.ok()) return digits.status();
   // Allocate gradients in the pool, so that they are sent in place.

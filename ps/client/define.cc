@@ -291,7 +291,8 @@ absl::StatusOr<Replies> FindModels(const Definition& definition,
                                    absl::Time limit,
                                    std::shared_ptr<Router>* router) {
   while (true) {
-    auto found = ReachServers(definition.servers, Until(limit));
+    auto found =
+        ReachServers(definition.servers, Until(limit), definition.connect);
     if (!found.ok()) return found.status();
     *router = *std::move(found);
     const absl::Time soon =

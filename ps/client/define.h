@@ -29,6 +29,8 @@ struct Definition {
   // The training that the servers must continue; see Reattach(). If unset, they
   // continue the training that they have, or begin a new one.
   absl::optional<RunAndCut> continues = absl::nullopt;
+  // See TrainingConnection::Options.
+  Router::Connect connect = nullptr;
 };
 
 struct Defined {

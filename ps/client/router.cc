@@ -53,11 +53,12 @@ absl::optional<std::vector<size_t>> PrimariesOf(const replication::View& view,
 
 }  // namespace
 
-Router::Router(Channels servers, const v1::GetViewReply& first)
-    : servers_(std::move(servers)),
-      routes_(OwnRoutes(servers_)),
-      last_(RandomId() % servers_.size()),
-      is_silent_(servers_.size()) {
+Router::Router(Channels servers, const v1::GetViewReply& first, Connect connect)
+    : connect_(std::move(connect)),
+      routes_(OwnRoutes(servers)),
+      servers_(std::move(servers)),
+      last_(RandomId() % routes_.size()),
+      is_silent_(routes_.size()) {
   Take(first);
   Ask();
 }
@@ -76,16 +77,31 @@ void Router::Take(const v1::GetViewReply& reply) {
   if (!reply.has_view()) return;
   const auto view = replication::FromMessage(reply.view());
   if (!view.ok()) return;
-  const auto primaries = PrimariesOf(*view, reply, servers_.size());
+  const auto primaries = PrimariesOf(*view, reply, routes_.size());
   if (!primaries) return;
   absl::MutexLock lock(&mu_);
   if (view->number <= view_ || (run_ && view->run != *run_)) return;
   // A view without live replicas is of a training that is over.
   if (view_ == 0 && !reply.lost_shards().empty()) return;
+  if (!MeetLocked(reply)) return;
   view_ = view->number;
   for (size_t shard = 0; shard < routes_.size(); ++shard) {
     routes_[shard]->MoveTo(servers_[(*primaries)[shard]]);
   }
+}
+
+bool Router::MeetLocked(const v1::GetViewReply& reply) {
+  if (names_.empty()) names_.assign(routes_.size(), "");
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const std::string& name = reply.servers(static_cast<int>(i));
+    if (names_[i] == name) continue;
+    if (!names_[i].empty()) {
+      if (connect_ == nullptr) return false;
+      servers_[i] = connect_(name);
+    }
+    names_[i] = name;
+  }
+  return true;
 }
 
 size_t Router::Next() {
@@ -102,10 +118,14 @@ size_t Router::Next() {
 
 void Router::Ask() {
   const size_t server = Next();
-  loop_.Call(Question(servers_[server]),
-             [this, server](const CallLoop::Reply& answer) {
-               OnAnswer(server, answer);
-             });
+  std::shared_ptr<grpc::Channel> channel;
+  {
+    absl::MutexLock lock(&mu_);
+    channel = servers_[server];
+  }
+  loop_.Call(Question(channel), [this, server](const CallLoop::Reply& answer) {
+    OnAnswer(server, answer);
+  });
 }
 
 void Router::OnAnswer(size_t server, const CallLoop::Reply& answer) {

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -28,6 +30,9 @@ namespace penstock::ps {
 class Router {
  public:
   using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
+  // Makes a channel to the server at an address. Must be thread-safe.
+  using Connect =
+      std::function<std::shared_ptr<grpc::Channel>(const std::string&)>;
 
   // Four small calls a second. A worker thus learns of a new primary within
   // the time that the primary needs to begin.
@@ -36,8 +41,10 @@ class Router {
   static constexpr absl::Duration kPatience = absl::Seconds(1);
 
   // Begins with `first`, an answer of any server. servers[i] is the server that
-  // shard i has at first.
-  Router(Channels servers, const v1::GetViewReply& first);
+  // shard i has at first. `connect` makes the channels to servers that take the
+  // place of others later. Without it, views with such servers are ignored.
+  Router(Channels servers, const v1::GetViewReply& first,
+         Connect connect = nullptr);
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
@@ -50,14 +57,20 @@ class Router {
 
  private:
   void Take(const v1::GetViewReply& reply) ABSL_LOCKS_EXCLUDED(mu_);
+  // Connects to the servers that are new. Returns false if it cannot.
+  bool MeetLocked(const v1::GetViewReply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns the next server to ask.
   size_t Next() ABSL_LOCKS_EXCLUDED(mu_);
   void Ask();
   void OnAnswer(size_t server, const CallLoop::Reply& answer);
 
-  const Channels servers_;
+  const Connect connect_;
   const std::vector<std::unique_ptr<Route>> routes_;
   mutable absl::Mutex mu_;
+  Channels servers_ ABSL_GUARDED_BY(mu_);
+  // The servers' addresses; empty before the first view.
+  std::vector<std::string> names_ ABSL_GUARDED_BY(mu_);
   uint64_t view_ ABSL_GUARDED_BY(mu_) = 0;  // number
   absl::optional<uint64_t> run_ ABSL_GUARDED_BY(mu_);
   size_t last_ ABSL_GUARDED_BY(mu_);  // the server that was asked last

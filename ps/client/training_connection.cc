@@ -137,7 +137,7 @@ TrainingConnection::TrainingConnection(Channels channels, RunAndCut begun,
 absl::StatusOr<std::shared_ptr<const TrainingConnection>>
 TrainingConnection::Open(const Options& options) {
   const absl::Time limit = base::SteadyNow() + options.timeout;
-  auto router = ReachServers(options.servers, options.timeout);
+  auto router = ReachServers(options.servers, options.timeout, options.connect);
   if (!router.ok()) return router.status();
   auto replies = GetModels(options.servers, router->get(),
                            options.wait_for_values, limit - base::SteadyNow());
@@ -225,12 +225,13 @@ absl::Status TrainingConnection::Explain(absl::string_view what, size_t server,
 }
 
 absl::StatusOr<std::shared_ptr<Router>> ReachServers(
-    const TrainingConnection::Channels& servers, absl::Duration timeout) {
+    const TrainingConnection::Channels& servers, absl::Duration timeout,
+    const Router::Connect& connect) {
   v1::GetViewReply view;
   absl::Status reached = AwaitServers(servers, timeout, &view);
   if (!reached.ok()) return reached;
-  return view.replicas() == 0 ? nullptr
-                              : std::make_shared<Router>(servers, view);
+  if (view.replicas() == 0) return nullptr;
+  return std::make_shared<Router>(servers, view, connect);
 }
 
 absl::StatusOr<std::vector<v1::GetModelReply>> GetModels(

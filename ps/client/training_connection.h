@@ -41,6 +41,9 @@ class TrainingConnection {
     // True to wait for a chief that defines the model and its values. If false,
     // returns immediately with the present model.
     bool wait_for_values = true;
+    // Makes a channel to a server that takes the place of another one while the
+    // connection exists; see Router. May be empty.
+    Router::Connect connect = nullptr;
   };
 
   // Waits for servers that are not up yet, and asks for their models. Errors
@@ -115,9 +118,11 @@ class TrainingConnection {
 
 // Waits until all servers answer, or, if they replicate their shards, until a
 // server names the shards' primaries. Returns the router, or null if shards are
-// not replicated. Returns the errors of AwaitServers().
+// not replicated. `connect` is for Router. Returns the errors of
+// AwaitServers().
 absl::StatusOr<std::shared_ptr<Router>> ReachServers(
-    const TrainingConnection::Channels& servers, absl::Duration timeout);
+    const TrainingConnection::Channels& servers, absl::Duration timeout,
+    const Router::Connect& connect = nullptr);
 
 // Returns all servers' replies to GetModel(). Limits the wait by the timeout.
 // With a router, asks the shards' primaries, and repeats questions that do not

@@ -284,6 +284,28 @@ TEST_F(RouterTest, WrongViewsAreIgnored) {
   }
 }
 
+TEST_F(RouterTest, AServerThatTakesThePlaceOfAnotherIsReached) {
+  Announce(Reply(5, 0, 1));
+  FakeServer added;
+  std::vector<std::string> met;
+  const auto router =
+      *ReachServers(Channels(), kTimeout, [&](const std::string& address) {
+        met.push_back(address);
+        return added.Channel();
+      });
+  v1::GetViewReply reply = Reply(6, 0, 1);
+  reply.set_servers(1, "ps9:1");
+  reply.mutable_view()->mutable_shards(1)->mutable_primary()->set_server(
+      "ps9:1");
+  added.SetView(reply);
+  Announce(reply);
+  while (*PortOf(router->route(1)) != added.port()) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(met, std::vector<std::string>({"ps9:1"}));
+  EXPECT_EQ(*PortOf(router->route(0)), servers_[0].port());
+}
+
 TEST_F(RouterTest, AViewOfALostTrainingIsNotUsed) {
   v1::GetViewReply lost = Reply(9, 1, 0);
   lost.add_lost_shards(0);
