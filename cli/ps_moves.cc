@@ -105,15 +105,14 @@ class PsMove : public Command {
     const auto pauses = PausesOf(probe);
     return absl::StrCat(
         Result(), "\n",
-        pauses.ok()
-            ? absl::StrCat("longest pause of a pull: ",
-                           absl::FormatDuration(absl::Trunc(
-                               pauses->longest, absl::Milliseconds(1))),
-                           ", of ", pauses->pulls, " pulls\n")
-            : absl::StrCat("pauses of pulls were not measured: ",
-                           base::Printable(pauses.status().message(),
-                                           kMaxTextBytes),
-                           "\n"));
+        pauses.ok() ? absl::StrCat("longest pause of a pull: ",
+                                   absl::FormatDuration(absl::Trunc(
+                                       pauses->longest, absl::Milliseconds(1))),
+                                   ", of ", pauses->pulls, " pulls\n")
+                    : absl::StrCat("pauses of pulls were not measured: ",
+                                   base::Printable(pauses.status().message(),
+                                                   kMaxTextBytes),
+                                   "\n"));
   }
 
   std::string Json(const Probe& probe) const {

@@ -50,8 +50,8 @@ absl::StatusOr<absl::optional<std::vector<v1::Server>>> CompleteServers(
 
 // Waits until all servers are registered, or, once they have a view, until one
 // is. Returns all servers in order. Servers that are gone have only an address.
-// Calls `interrupted`, unless it is empty, about every 100 ms, and returns CANCELLED
-// once it returns true. Errors name the remedy:
+// Calls `interrupted`, unless it is empty, about every 100 ms, and returns
+// CANCELLED once it returns true. Errors name the remedy:
 //
 //   DEADLINE_EXCEEDED    servers are missing
 //   FAILED_PRECONDITION  CompleteServers()'s error, until the timeout

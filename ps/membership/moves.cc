@@ -85,7 +85,8 @@ absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(Registry* registry,
   if (!found.ok()) return found.status();
   return absl::FailedPreconditionError(absl::StrCat(
       found->has_value() ? TextOf((*found)->bytes) : "another command",
-      " moves shards: wait for its end. If it was killed, its right ends after ",
+      " moves shards: wait for its end. If it was killed, its right ends "
+      "after ",
       absl::FormatDuration(kTimeToLive)));
 }
 
@@ -98,8 +99,8 @@ absl::Status WriteMark(Registry* registry, const std::string& name,
   const auto server = registry->Read(key);
   if (!server.ok()) return server.status();
   if (!server->has_value()) {
-    return absl::AbortedError(absl::StrCat(
-        "server ", name, " is not registered in etcd any more"));
+    return absl::AbortedError(
+        absl::StrCat("server ", name, " is not registered in etcd any more"));
   }
   const std::string mark = LeavingKey(name);
   const auto present = registry->Read(mark);

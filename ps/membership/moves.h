@@ -29,8 +29,8 @@ absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
 
 // Claims the right to move shards, which ends with the returned object. Returns
 // FAILED_PRECONDITION, which names the command that has the right.
-absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(
-    Registry* registry, v1::Move::Kind kind);
+absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(Registry* registry,
+                                                        v1::Move::Kind kind);
 
 // Mark a registered server as one that should hold nothing, or remove the mark.
 // The mark ends with the server's registration. Return ABORTED if the server is

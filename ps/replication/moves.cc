@@ -18,9 +18,8 @@ struct Goal {
 
 size_t LedBy(const View& view, const ReplicaId& replica) {
   return static_cast<size_t>(std::count_if(
-      view.shards.begin(), view.shards.end(), [&](const ShardReplicas& shard) {
-        return shard.primary == replica;
-      }));
+      view.shards.begin(), view.shards.end(),
+      [&](const ShardReplicas& shard) { return shard.primary == replica; }));
 }
 
 Replicas MembersOf(const ShardReplicas& shard) {
@@ -29,17 +28,17 @@ Replicas MembersOf(const ShardReplicas& shard) {
   return members;
 }
 
-// Returns the live servers that may hold replicas: first the shard's own server,
-// if it may, and then the others in the order of the shards.
+// Returns the live servers that may hold replicas: first the shard's own
+// server, if it may, and then the others in the order of the shards.
 Replicas UsableFor(size_t shard, const Replicas& live,
                    const MoveWishes& wishes) {
   Replicas usable;
   const auto& own = wishes.own_servers;
   for (size_t i = 0; i < own.size(); ++i) {
     const std::string& address = own[(shard + i) % own.size()];
-    const auto found = std::find_if(
-        live.begin(), live.end(),
-        [&](const ReplicaId& id) { return id.server == address; });
+    const auto found =
+        std::find_if(live.begin(), live.end(),
+                     [&](const ReplicaId& id) { return id.server == address; });
     if (found == live.end() || Has(wishes.leaving, *found)) continue;
     usable.push_back(*found);
   }
@@ -112,10 +111,10 @@ absl::optional<Move> NextMove(const View& view, const Replicas& live,
     const bool goes_home = wishes.to_own_servers && !usable.empty() &&
                            i < wishes.own_servers.size() &&
                            usable.front().server == wishes.own_servers[i];
-    const Goal goal =
-        goes_home ? GoalAtOwnServer(std::move(usable), copies)
-                  : GoalWithoutLeaving(view, now, std::move(usable),
-                                       wishes.leaving, copies);
+    const Goal goal = goes_home
+                          ? GoalAtOwnServer(std::move(usable), copies)
+                          : GoalWithoutLeaving(view, now, std::move(usable),
+                                               wishes.leaving, copies);
     auto after = StepTo(goal, copies, now);
     if (after) return Move{i, *std::move(after)};
   }

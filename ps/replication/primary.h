@@ -83,6 +83,8 @@ class Primary {
   // immediately before each answer to a worker, also before a refusal: a
   // deposed primary has not heard of the latest joins and pushes.
   bool MayAnswer(absl::Time now);
+  // Returns true once no promise to another primary binds this replica.
+  bool has_begun() const { return has_begun_; }
   // Returns the last entry whose pushes may be acknowledged, if MayAnswer().
   uint64_t committed() const { return holdings_.committed; }
   // Returns true if the values include each push that any primary has

@@ -21,6 +21,9 @@ class ViewFollower {
     uint32_t shard = 0;
     // The view in which the primary wishes this.
     uint64_t view = 0;
+    // The primary has begun. Until then, it may wait for the answer of its
+    // predecessor, which must not be dropped.
+    bool has_begun = false;
     // Joiners that may become backups.
     std::vector<ReplicaId> complete;
     // Replicas to be dropped.

@@ -131,6 +131,15 @@ void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
   const auto must_wait = [&](const ReplicaId& joiner) {
     return may_rejoin_.count({move->shard, joiner}) > 0;
   };
+  // Otherwise, the primary would wait for the lease of a predecessor that has
+  // left to end.
+  const bool has_begun = std::any_of(known.wishes.begin(), known.wishes.end(),
+                                     [&](const ViewFollower::Wish& wish) {
+                                       return wish.shard == move->shard &&
+                                              wish.has_begun &&
+                                              wish.view == known.view->number;
+                                     });
+  if (!has_begun) return;
   const Replicas& joiners = move->after.joiners;
   if (std::any_of(joiners.begin(), joiners.end(), must_wait)) return;
   next->shards[move->shard] = move->after;

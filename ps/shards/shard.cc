@@ -84,6 +84,7 @@ absl::optional<replication::ViewFollower::Wish> Shard::Wishes() {
   replication::ViewFollower::Wish wish;
   wish.shard = state_->group.shard;
   wish.view = state_->view.number;
+  wish.has_begun = leads->has_begun();
   wish.complete = leads->Complete();
   wish.overdue = leads->Overdue(BootNow());
   if (state_->LeavesToBackup()) {

@@ -30,6 +30,11 @@ using replication::ShardReplicas;
 using replication::View;
 
 constexpr absl::Duration kRound = absl::Milliseconds(50);
+// How long a drain goes on without the server, or with too few others. Servers
+// that are started again, or that etcd forgot under load, are back sooner.
+constexpr absl::Duration kGiveUp = absl::Seconds(10);
+// Longer than the lease of a server in etcd.
+constexpr absl::Duration kLease = absl::Seconds(4);
 // How long the keepers may need for the next step, so that a rest is an end.
 constexpr absl::Duration kRest = absl::Milliseconds(500);
 // Limits the attempts to write what servers write, too.
@@ -132,8 +137,7 @@ class Command {
     return absl::NotFoundError(absl::StrCat(
         "no server ", name, " is registered under ",
         options_.member->registry()->prefix(), " in etcd: ",
-        now_.registered.empty() ? "there is none"
-                                : NamesOf(now_.registered)));
+        now_.registered.empty() ? "there is none" : NamesOf(now_.registered)));
   }
 
   absl::Status CheckReplicated() const {
@@ -290,9 +294,22 @@ absl::StatusOr<std::string> PlaceFor(const Situation& now, const Server& server,
       gone.empty()
           ? absl::StrCat("no server is gone whose place ", NameOf(server),
                          " could take. A training keeps its number of servers")
-          : absl::StrCat("several servers are gone: ",
-                         absl::StrJoin(gone, ", "),
-                         ". Say which place is meant"));
+          : absl::StrCat(
+                "several servers are gone: ", absl::StrJoin(gone, ", "),
+                ". Say which place is meant"));
+}
+
+// Waits for the place: a server that was killed has a lease for some seconds.
+absl::StatusOr<std::string> AwaitPlace(Command* command, const Server& server,
+                                       const std::string& instead_of) {
+  const absl::Time limit = base::SteadyNow() + kLease;
+  absl::StatusOr<std::string> place;
+  absl::Status status = command->Await([&]() -> absl::StatusOr<bool> {
+    place = PlaceFor(command->now(), server, instead_of);
+    return place.ok() || base::SteadyNow() >= limit;
+  });
+  if (!status.ok()) return status;
+  return place;
 }
 
 // Makes a view in which `server` has the place.
@@ -339,19 +356,22 @@ absl::Status DrainServer(const MovingOptions& options,
   };
   status = Insist(mark);
   if (!status.ok()) return status;
+  absl::Time last_good = base::SteadyNow();
   status = command.Await([&]() -> absl::StatusOr<bool> {
+    if (holds_nothing()) return true;
+    absl::Status flaw = CheckEnoughStay(command.now(), *leaves);
     const Server* const now = Find(command.now().registered, leaves->name());
     if (now == nullptr || IdOf(*now) != id) {
-      return absl::AbortedError(absl::StrCat(
+      flaw = absl::AbortedError(absl::StrCat(
           NameOf(*leaves),
           " has ended, or lost etcd, before it held nothing: backups take "
           "over. Look at penstock ps status"));
+    } else if (!replication::Has(command.now().wishes.leaving, id)) {
+      mark().IgnoreError();  // the server has registered anew
     }
-    // The server may have registered anew.
-    if (!replication::Has(command.now().wishes.leaving, id)) {
-      mark().IgnoreError();
-    }
-    return holds_nothing();
+    if (flaw.ok()) last_good = base::SteadyNow();
+    if (base::SteadyNow() - last_good > kGiveUp) return flaw;
+    return false;
   });
   if (!status.ok()) {
     membership::UnmarkLeaving(command.registry(), leaves->name()).IgnoreError();
@@ -396,7 +416,7 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
       return membership::UnmarkLeaving(command.registry(), added->name());
     });
   } else {
-    const auto place = PlaceFor(command.now(), *added, instead_of);
+    const auto place = AwaitPlace(&command, *added, instead_of);
     if (!place.ok()) return place.status();
     command.Say(absl::StrCat(NameOf(*added), " takes the place of ", *place));
     status = TakePlace(&command, *place, *added);

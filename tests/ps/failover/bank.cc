@@ -56,8 +56,9 @@ PullSpec RowsOf(std::vector<uint64_t> ids) {
 }  // namespace
 
 Bank::Bank(const TrainingConnection::Channels& servers,
-           const std::vector<std::string>& addresses, uint32_t workers)
-    : servers_(servers), acknowledged_(workers) {
+           const std::vector<std::string>& addresses, uint32_t workers,
+           Router::Connect connect)
+    : servers_(servers), connect_(std::move(connect)), acknowledged_(workers) {
   Definition definition;
   definition.servers = servers_;
   definition.addresses = addresses;
@@ -93,6 +94,7 @@ absl::Duration Bank::TakeLongestPause() {
 void Bank::Work(uint32_t rank) {
   TrainingConnection::Options options;
   options.servers = servers_;
+  options.connect = connect_;
   options.timeout = kTimeout;
   const auto connection = TrainingConnection::Open(options);
   if (!connection.ok()) return Fail(connection.status().ToString());

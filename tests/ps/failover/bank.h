@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -24,7 +25,8 @@ class Bank {
  public:
   // Opens the bank at servers that have no model yet, and starts the workers.
   Bank(const TrainingConnection::Channels& servers,
-       const std::vector<std::string>& addresses, uint32_t workers);
+       const std::vector<std::string>& addresses, uint32_t workers,
+       Router::Connect connect = nullptr);
   // Stops the workers.
   ~Bank();
 
@@ -34,6 +36,10 @@ class Bank {
   // Returns the longest time that a push or pull has taken since the last call.
   absl::Duration TakeLongestPause() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Uses other channels from now on. Workers that run keep theirs.
+  void SetServers(TrainingConnection::Channels servers) {
+    servers_ = std::move(servers);
+  }
   // Stops the workers. Returns what is wrong with the accounts; empty: nothing.
   std::string Close();
 
@@ -42,7 +48,8 @@ class Bank {
   void Fail(const std::string& what) ABSL_LOCKS_EXCLUDED(mu_);
   void Note(absl::Duration pause) ABSL_LOCKS_EXCLUDED(mu_);
 
-  const TrainingConnection::Channels servers_;
+  TrainingConnection::Channels servers_;
+  const Router::Connect connect_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> transfers_{0};
   absl::Mutex mu_;

@@ -5,14 +5,17 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -65,6 +68,7 @@ ReplicatedServers::ReplicatedServers(size_t servers, unsigned replicas,
       log_(open((folder_ + "/log").c_str(),
                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
   for (size_t i = 0; i < servers; ++i) {
+    names_.push_back(absl::StrCat("ps-", i));
     EXPECT_TRUE(etcd_ != nullptr && Start(i)) << Logs();
   }
 }
@@ -77,19 +81,59 @@ bool ReplicatedServers::Start(size_t server) {
       {"ps/ps_server", "--listen=" + addresses_[server],
        absl::StrCat("--workers=", workers_), "--etcd=" + etcd_->address(),
        "--etcd-prefix=t", absl::StrCat("--servers=", servers_.size()),
-       absl::StrCat("--name=ps-", server),
-       absl::StrCat("--replicas=", replicas_)},
+       "--name=" + names_[server], absl::StrCat("--replicas=", replicas_)},
       {}, log_);
   return servers_[server] != nullptr &&
          servers_[server]->Find("port ").has_value();
 }
 
+bool ReplicatedServers::StartElsewhere(size_t server, const std::string& name) {
+  addresses_[server] = FreeAddresses(1).front();
+  names_[server] = name;
+  return Start(server);
+}
+
+std::pair<int, std::string> ReplicatedServers::RunPs(
+    const std::string& command,
+    const std::vector<std::string>& arguments) const {
+  const std::string line =
+      absl::StrCat("timeout 60 cli/penstock ps ", command, " ", target(), " ",
+                   absl::StrJoin(arguments, " "), " 2>&1");
+  FILE* const output = popen(line.c_str(), "r");
+  if (output == nullptr) return {-1, "was not started"};
+  std::string said;
+  char some[4096];
+  while (const size_t bytes = fread(some, 1, sizeof(some), output)) {
+    said.append(some, bytes);
+  }
+  return {WEXITSTATUS(pclose(output)), said};
+}
+
+int ReplicatedServers::PartsOf(size_t server) const {
+  int parts = 0;
+  const auto is_it = [&](const v1::Replica& replica) {
+    return replica.server() == addresses_[server];
+  };
+  const v1::GetViewReply reply = View();
+  for (const v1::ShardReplicas& shard : reply.view().shards()) {
+    parts += is_it(shard.primary()) ? 1 : 0;
+    for (const v1::Replica& backup : shard.backups()) parts += is_it(backup);
+    for (const v1::Replica& joiner : shard.joiners()) parts += is_it(joiner);
+  }
+  return parts;
+}
+
+std::shared_ptr<grpc::Channel> ReplicatedServers::ChannelTo(
+    const std::string& address) {
+  grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
 TrainingConnection::Channels ReplicatedServers::Channels() const {
   TrainingConnection::Channels channels;
   for (const std::string& address : addresses_) {
-    grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
-    channels.push_back(grpc::CreateCustomChannel(
-        address, grpc::InsecureChannelCredentials(), arguments));
+    channels.push_back(ChannelTo(address));
   }
   return channels;
 }

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "grpcpp/channel.h"
 #include "ps/client/training_connection.h"
 #include "ps/wire/ps.pb.h"
 #include "tests/process/child.h"
@@ -25,12 +28,27 @@ class ReplicatedServers {
 
   // Starts a server, or starts it anew. Returns false on failure.
   bool Start(size_t server);
+  // Starts a server with this name at another address, in the place of one that
+  // was killed.
+  bool StartElsewhere(size_t server, const std::string& name);
   void Kill(size_t server) { servers_[server] = nullptr; }
   process::Child* process(size_t server) { return servers_[server].get(); }
   process::Child* etcd() { return etcd_->process(); }
 
   const std::vector<std::string>& addresses() const { return addresses_; }
-  // Returns a new channel to each server.
+  // Returns the training's etcd://.
+  std::string target() const {
+    return absl::StrCat("etcd://", etcd_->address(), "/t");
+  }
+  // Runs `penstock ps COMMAND target() ARGUMENTS...`. Returns the exit code and
+  // the output.
+  std::pair<int, std::string> RunPs(
+      const std::string& command,
+      const std::vector<std::string>& arguments) const;
+  // Returns how many shards a server has a part in.
+  int PartsOf(size_t server) const;
+  // Returns a new channel to a server, and to each server.
+  static std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address);
   TrainingConnection::Channels Channels() const;
   // Returns the newest view that any server knows.
   v1::GetViewReply View() const;
@@ -48,6 +66,7 @@ class ReplicatedServers {
   const std::string folder_;
   std::unique_ptr<etcd::RealEtcd> etcd_;
   std::vector<std::string> addresses_;
+  std::vector<std::string> names_;
   std::vector<std::unique_ptr<process::Child>> servers_;
   int log_ = -1;
 };

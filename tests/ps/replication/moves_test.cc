@@ -56,8 +56,7 @@ TEST_F(MovesTest, ALeavingPrimaryIsReplacedBeforeItLeaves) {
   auto move = NextMove(view_, live_, wishes_, copies_);
   ASSERT_TRUE(move.has_value());
   EXPECT_EQ(move->shard, 0u);
-  EXPECT_EQ(move->after,
-            (ShardReplicas{Server(0), {Server(1)}, {Server(2)}}));
+  EXPECT_EQ(move->after, (ShardReplicas{Server(0), {Server(1)}, {Server(2)}}));
   ASSERT_TRUE(Move());
   ASSERT_TRUE(Move());
   EXPECT_EQ(view_.shards[0],

@@ -164,7 +164,7 @@ class World {
     for (uint32_t i = 0; view_ && i < view_->shards.size(); ++i) {
       const ShardReplicas& shard = view_->shards[i];
       if (shard.primary != server.id) continue;
-      ViewFollower::Wish wish{i, view_->number, {}, {}};
+      ViewFollower::Wish wish{i, view_->number, dice_.Chance(50), {}, {}};
       for (const ReplicaId& joiner : shard.joiners) {
         if (IsUp(joiner) && dice_.Chance(50)) wish.complete.push_back(joiner);
       }
@@ -208,7 +208,9 @@ class World {
     const absl::Status wrong = CheckSuccessor(*view_, next);
     if (!wrong.ok()) return Fail(std::string(wrong.message()));
     std::set<std::pair<size_t, ReplicaId>> complete, overdue;
+    std::set<size_t> begun;
     for (const auto& wish : known.wishes) {
+      if (wish.has_begun) begun.insert(wish.shard);
       for (const auto& id : wish.complete) complete.insert({wish.shard, id});
       for (const auto& id : wish.overdue) {
         overdue.insert({wish.shard, id.replica});
@@ -243,6 +245,10 @@ class World {
         if (!stays && !is_dead(id) && overdue.count({i, id}) == 0 &&
             !is_spare) {
           Fail("a good backup was dropped");
+        }
+        if (!stays && !is_dead(id) && overdue.count({i, id}) == 0 &&
+            begun.count(i) == 0) {
+          Fail("a predecessor was dropped before its successor has begun");
         }
       }
       for (const ReplicaId& id : after.joiners) {
@@ -418,7 +424,7 @@ TEST(ViewKeeperTest, AReplicaThatWasComplainedOfRejoinsLater) {
   known.view = View{
       kRun, 3, {{Server(0), {Server(1)}, {}}, {Server(1), {Server(0)}, {}}}};
   ViewKeeper keeper = KeeperOf(0);
-  known.wishes = {{0, 3, {}, {{Server(1), "slow"}}}};
+  known.wishes = {{0, 3, true, {}, {{Server(1), "slow"}}}};
   const auto next = keeper.Next(known, kNow);
   ASSERT_TRUE(next.has_value());
   EXPECT_TRUE(next->shards[0].backups.empty());
@@ -436,11 +442,11 @@ TEST(ViewKeeperTest, WishesOfAnotherViewOrServerAreIgnored) {
   known.live = {Server(0), Server(1)};
   known.view = View{
       kRun, 3, {{Server(0), {}, {Server(1)}}, {Server(1), {Server(0)}, {}}}};
-  known.wishes = {{0, 2, {Server(1)}, {}},
-                  {1, 3, {}, {{Server(0), "slow"}}},
-                  {9, 3, {Server(1)}, {}}};
+  known.wishes = {{0, 2, true, {Server(1)}, {}},
+                  {1, 3, true, {}, {{Server(0), "slow"}}},
+                  {9, 3, true, {Server(1)}, {}}};
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
-  known.wishes = {{0, 3, {Server(1)}, {}}};
+  known.wishes = {{0, 3, true, {Server(1)}, {}}};
   const auto next = KeeperOf(0).Next(known, kNow);
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->shards[0].backups, Replicas({Server(1)}));
@@ -453,7 +459,7 @@ TEST(ViewKeeperTest, AFailedPrimaryLeavesItsShardToABackup) {
                     {{Server(0), {Server(1)}, {}},
                      {Server(1), {Server(0)}, {}},
                      {Server(2), {Server(0)}, {}}}};
-  known.wishes = {{0, 3, {}, {{Server(0), "its disk is full"}}}};
+  known.wishes = {{0, 3, true, {}, {{Server(0), "its disk is full"}}}};
   const auto next = KeeperOf(0).Next(known, kNow);
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->shards[0], (ShardReplicas{Server(1), {}, {}}));
@@ -474,7 +480,9 @@ TEST(ViewKeeperTest, AMoveWaitsWhileAnotherReplicaJoins) {
                      {Server(2), {Server(0)}, {}}}};
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
   known.view->shards[1] = {Server(1), {Server(0)}, {}};
-  // The primary of the shard proposes the step.
+  // The primary of the shard proposes the step, once it has begun.
+  EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
+  known.wishes = {{0, 3, true, {}, {}}};
   EXPECT_EQ(KeeperOf(1).Next(known, kNow), absl::nullopt);
   const auto next = KeeperOf(0).Next(known, kNow);
   ASSERT_TRUE(next.has_value());

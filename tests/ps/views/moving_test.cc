@@ -57,8 +57,7 @@ TEST_F(MovingTest, ADrainedServerHoldsNothingUntilItIsAddedAgain) {
   ASSERT_TRUE(drained.ok()) << drained;
   EXPECT_THAT(said(), HasSubstr("shard 1 at ps2:1"));
   ASSERT_TRUE(Await([&](const View& view) {
-    return IsComplete(view) &&
-           PartsOf(view, nodes_[1]->replicas.self()) == 0;
+    return IsComplete(view) && PartsOf(view, nodes_[1]->replicas.self()) == 0;
   })) << nodes_[0]->log();
   // Rebalance leaves it alone, and says so.
   said_.clear();
@@ -164,8 +163,7 @@ TEST_F(MovingTest, AServerThatEndsInMidDrainIsReplaced) {
     }
     nodes_[1] = nullptr;
   });
-  EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
-              HasSubstr("ps1 (ps1:1) has ended"));
+  EXPECT_TRUE(DrainServer(options_, "ps1").ok());
   killer.join();
   nodes_[0]->replicas.SetCompletes(true);
   nodes_[2]->replicas.SetCompletes(true);

@@ -53,7 +53,7 @@ class Replicas final : public replication::ViewFollower {
     std::vector<Wish> wishes;
     for (uint32_t i = 0; i < view_.shards.size(); ++i) {
       if (view_.shards[i].primary != self_) continue;
-      Wish wish{i, view_.number, {}, overdue_};
+      Wish wish{i, view_.number, true, {}, overdue_};
       if (completes_) wish.complete = view_.shards[i].joiners;
       wishes.push_back(wish);
     }
@@ -162,9 +162,9 @@ class NodesTest : public testing::Test {
       for (const auto& node : nodes_) {
         if (node != nullptr) views.push_back(node->replicas.view());
       }
-      const bool is_one =
-          std::all_of(views.begin(), views.end(),
-                      [&](const replication::View& view) { return view == views[0]; });
+      const bool is_one = std::all_of(
+          views.begin(), views.end(),
+          [&](const replication::View& view) { return view == views[0]; });
       if (is_one && is_wanted(views[0])) return true;
       absl::SleepFor(absl::Milliseconds(10));
     }
