@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
+import string
 import subprocess
 import sys
 import tempfile
@@ -17,9 +19,10 @@ import pytest
 DEPLOY = pathlib.Path("deploy")
 SLURM = sorted(DEPLOY.glob("slurm/*.sbatch"))
 MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
-ETCD, SERVERS, TENSORFLOW = (
+ETCD, SERVERS, REPLICATED, TENSORFLOW = (
     DEPLOY / "kubernetes" / f"{name}.yaml"
-    for name in ("etcd", "parameter-server", "tensorflow"))
+    for name in ("etcd", "parameter-server", "replicated-servers",
+                 "tensorflow"))
 TRAININGS = (SERVERS, TENSORFLOW)
 # Installed by tools/setup --deploy.
 LINTERS = pathlib.Path(os.environ.get("XDG_CACHE_HOME")
@@ -104,9 +107,15 @@ def callers_of(port, labels, every):
 
 
 def commands(container):
-    """Returns the words of each command of a container: its own command, and
-    its probes."""
+    """Returns the words of each command of a container: its own command, its
+    probes, and its hooks, with the container's variables."""
     yield container["command"] + container.get("args", [])
+    for hook in container.get("lifecycle", {}).values():
+        shell, option, line = hook["exec"]["command"]
+        assert (shell, option) == ("sh", "-c")
+        variables = {each["name"]: each.get("value", "x")
+                     for each in container["env"]}
+        yield shlex.split(string.Template(line).substitute(variables))
     for key, probe in container.items():
         if key.endswith("Probe") and "exec" in probe:
             yield probe["exec"]["command"]
@@ -116,6 +125,8 @@ def unknown_flags(command):
     """Returns the flags of a command that its program does not know."""
     program = PROGRAMS[command[0]]
     verb = command[1:2] if command[0] == "penstock" else []
+    if verb == ["ps"]:
+        verb = command[1:3]
     known = set(re.findall(r"--[a-z-]+", run(program, *verb, "--help").stdout))
     used = {word.partition("=")[0] for word in command
             if word.startswith("--")}
@@ -156,7 +167,7 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_the_manifests_are_valid(self):
-        self.assertEqual(MANIFESTS, [ETCD, *TRAININGS])
+        self.assertEqual(MANIFESTS, [ETCD, SERVERS, REPLICATED, TENSORFLOW])
         for path in MANIFESTS:
             self.check(path.read_text())
 
@@ -176,7 +187,7 @@ class KubernetesTest(unittest.TestCase):
                 self.check(text.replace(before, after, 1))
 
     def test_metrics_are_open_to_prometheus_only(self):
-        for path in TRAININGS:
+        for path in (*TRAININGS, REPLICATED):
             text = path.read_text()
             metrics = [each for each in objects(text)
                        if "PENSTOCK_METRICS" in json.dumps(each)]
@@ -234,6 +245,29 @@ class KubernetesTest(unittest.TestCase):
         everything = objects(ETCD.read_text())
         self.assertNotIn(EVERYBODY, callers_of(2379, {"app": "etcd"}, everything))
         self.assertNotIn(EVERYBODY, callers_of(2380, {"app": "etcd"}, everything))
+
+    def test_servers_with_backups_may_be_drained_one_after_another(self):
+        everything = {each["kind"]: each
+                      for each in objects(REPLICATED.read_text())}
+        servers = everything["StatefulSet"]["spec"]
+        pod = servers["template"]["spec"]
+        container = pod["containers"][0]
+        budget = everything["PodDisruptionBudget"]["spec"]
+        self.assertIn(f"--servers={servers['replicas']}", container["args"])
+        self.assertIn(f"--replicas={budget['maxUnavailable']}",
+                      container["args"])
+        self.assertEqual(budget["selector"], servers["selector"])
+        self.assertEqual(servers["podManagementPolicy"], "OrderedReady")
+        _, drain = commands({**container, "livenessProbe": {},
+                             "readinessProbe": {}, "startupProbe": {}})
+        self.assertEqual(drain[:3], ["penstock", "ps", "drain"])
+        within = next(word.partition("=")[2] for word in drain
+                      if word.startswith("--within="))
+        self.assertLess(int(within.rstrip("s")),
+                        pod["terminationGracePeriodSeconds"])
+        flags = dict(word.split("=", 1) for word in container["args"])
+        self.assertEqual(
+            drain[3], f"etcd://{flags['--etcd']}/{flags['--etcd-prefix']}")
 
     def test_each_pod_of_tensorflow_is_another_task_of_the_cluster(self):
         job = objects(TENSORFLOW.read_text())[-1]
