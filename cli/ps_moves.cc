@@ -28,7 +28,7 @@ absl::Status Shortened(const absl::Status& status) {
   return {status.code(), base::Printable(status.message(), kMaxTextBytes)};
 }
 
-// What the three commands share.
+// The common part of the three commands.
 class PsMove : public Command {
  public:
   void Declare(CLI::App* app) override {

@@ -24,6 +24,14 @@ std::vector<std::shared_ptr<grpc::Channel>> Connect(
   return channels;
 }
 
+std::function<std::shared_ptr<grpc::Channel>(const std::string&)> Connector(
+    const std::shared_ptr<grpc::ChannelCredentials>& security,
+    const std::string& secret, bool stock) {
+  return [security, secret, stock](const std::string& address) {
+    return Connect({address}, security, secret, stock).front();
+  };
+}
+
 std::string DescribePath(grpc::Channel& channel) {
   std::vector<PathReport> paths = DescribePaths(channel);
   if (paths.empty()) return "http2";

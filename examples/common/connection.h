@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_EXAMPLES_COMMON_CONNECTION_H_
 #define PENSTOCK_EXAMPLES_COMMON_CONNECTION_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,11 @@ namespace penstock::examples {
 // `stock`. Calls carry the secret, unless it is empty.
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers,
+    const std::shared_ptr<grpc::ChannelCredentials>& security,
+    const std::string& secret, bool stock);
+
+// Returns a function that makes such a channel to an address later.
+std::function<std::shared_ptr<grpc::Channel>(const std::string&)> Connector(
     const std::shared_ptr<grpc::ChannelCredentials>& security,
     const std::string& secret, bool stock);
 

@@ -229,26 +229,17 @@ absl::Status TrainAll(const Flags& flags, const Part& part, const Images& train,
 // definition.
 absl::StatusOr<std::unique_ptr<ps::Worker>> Join(const Flags& flags,
                                                  const Part& part) {
-  ps::Worker::Options options;
-  options.rank = part.rank;
   if (part.rank != 0) {
-    ps::TrainingConnection::Options open;
-    open.servers = part.channels;
-    open.connect = part.connect;
-    auto connection = ps::TrainingConnection::Open(open);
+    auto connection = ps::TrainingConnection::Open(
+        {part.channels, absl::Minutes(1), true, part.connect});
     if (!connection.ok()) return connection.status();
-    options.connection = *connection;
-    return ps::Worker::Join(std::move(options));
+    return ps::Worker::Join({*connection, part.rank});
   }
-  ps::Definition definition;
-  definition.servers = part.channels;
-  definition.addresses = part.servers;
-  definition.model = ModelOf(flags.hidden, flags.training);
-  definition.connect = part.connect;
-  auto defined = ps::Define(definition);
+  auto defined = ps::Define({part.channels, part.servers,
+                             ModelOf(flags.hidden, flags.training),
+                             absl::Minutes(10), absl::nullopt, part.connect});
   if (!defined.ok()) return defined.status();
-  options.connection = defined->connection;
-  auto worker = ps::Worker::Join(std::move(options));
+  auto worker = ps::Worker::Join({defined->connection, part.rank});
   if (!worker.ok() || !defined->wants_values) return worker;
   auto values = InitialValues(flags.hidden, flags.seed);
   if (!values.ok()) return values.status();
@@ -340,10 +331,7 @@ absl::Status Run(const Flags& flags) {
   }
   part->channels =
       examples::Connect(part->servers, *security, *secret, flags.stock);
-  part->connect = [security = *security, secret = *secret,
-                   stock = flags.stock](const std::string& address) {
-    return examples::Connect({address}, security, secret, stock).front();
-  };
+  part->connect = examples::Connector(*security, *secret, flags.stock);
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
   if (!digits.ok()) return digits.status();
   // Allocate gradients in the pool, so that they are sent in place.

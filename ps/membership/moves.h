@@ -1,4 +1,4 @@
-// What people want of the servers, in etcd.
+// The wishes of people about the servers, in etcd.
 
 #ifndef PENSTOCK_PS_MEMBERSHIP_MOVES_H_
 #define PENSTOCK_PS_MEMBERSHIP_MOVES_H_
@@ -16,7 +16,7 @@
 
 namespace penstock::ps::membership {
 
-// What people want now.
+// The present wishes of people.
 struct Wanted {
   std::vector<v1::Server> leaving;  // servers that should hold nothing
   bool to_own_servers = false;      // shards should return to their own servers

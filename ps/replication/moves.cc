@@ -52,7 +52,8 @@ Goal GoalAtOwnServer(Replicas usable, size_t copies) {
   return {std::move(usable), own};
 }
 
-// Those that need not leave stay. The servers with the fewest parts follow.
+// Keeps the members that need not leave, and adds the servers with the fewest
+// parts.
 Goal GoalWithoutLeaving(const View& view, const ShardReplicas& now,
                         Replicas usable, const Replicas& leaving,
                         size_t copies) {

@@ -13,7 +13,7 @@
 
 namespace penstock::ps::replication {
 
-// What people ask for.
+// Requests of people.
 struct MoveWishes {
   // Servers that should hold nothing.
   std::vector<ReplicaId> leaving;

@@ -1,0 +1,94 @@
+// A command that moves shards, and what it sees in etcd.
+
+#ifndef PENSTOCK_PS_VIEWS_MOVE_COMMAND_H_
+#define PENSTOCK_PS_VIEWS_MOVE_COMMAND_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/etcd/mirror.h"
+#include "ps/membership/membership.pb.h"
+#include "ps/membership/registration.h"
+#include "ps/replication/moves.h"
+#include "ps/replication/view.h"
+#include "ps/views/moving.h"
+#include "ps/views/view_watch.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps::views {
+
+replication::ReplicaId IdOf(const membership::v1::Server& server);
+// Returns "ps-0 (10.0.0.1:2222)".
+std::string NameOf(const membership::v1::Server& server);
+// Returns the server of a name or an address, or null.
+const membership::v1::Server* Find(
+    const std::vector<membership::v1::Server>& servers,
+    const std::string& name);
+bool HasAddress(const std::vector<std::string>& addresses,
+                const std::string& address);
+
+// The state of etcd at one moment.
+struct Situation {
+  std::vector<membership::v1::Server> registered;
+  absl::optional<replication::View> view;
+  std::vector<std::string> places;  // the addresses of the shards' own servers
+  std::vector<replication::ReplicaId> live;  // servers with a place
+  replication::MoveWishes wishes;
+  size_t copies = 1;  // wanted of each shard
+};
+
+// A command that moves shards. Has the right to do so while it exists. Not
+// thread-safe.
+class MoveCommand {
+ public:
+  explicit MoveCommand(const MovingOptions& options);
+
+  // Waits for etcd, and takes the right to move shards.
+  absl::Status Begin(membership::v1::Move::Kind kind);
+
+  const Situation& now() const { return now_; }
+  membership::Registry* registry() { return options_.member->registry(); }
+  // Returns the registered server of a name or an address.
+  absl::StatusOr<membership::v1::Server> Registered(
+      const std::string& name) const;
+  // Returns FAILED_PRECONDITION if shards have one copy.
+  absl::Status CheckReplicated() const;
+  // Waits until `is_done` returns true. Calls it in each round, after now() has
+  // changed. Returns its error, or CANCELLED or DEADLINE_EXCEEDED.
+  absl::Status Await(const std::function<absl::StatusOr<bool>()>& is_done);
+  // Returns true if nothing has moved for a while, and nothing is to move.
+  bool Rests();
+  void Say(const std::string& line) const;
+
+ private:
+  absl::Status Read();
+  bool IsLive(const replication::ReplicaId& id) const;
+  // Returns true if a shard lacks copies, or moves.
+  bool IsBusy() const;
+  // Returns how many copies the usable servers permit.
+  size_t CopiesNow() const;
+  // Says which shards have changed.
+  void Report();
+  // Returns a text that says what the servers still have to do.
+  std::string Waits() const;
+
+  const MovingOptions options_;
+  const absl::Time limit_;
+  etcd::Mirror mirror_;
+  NewestView newest_;
+  Situation now_;
+  absl::optional<replication::View> reported_;
+  absl::Time last_busy_ = base::SteadyNow();
+  std::unique_ptr<membership::Registration> claim_;
+};
+
+}  // namespace penstock::ps::views
+
+#endif  // PENSTOCK_PS_VIEWS_MOVE_COMMAND_H_
