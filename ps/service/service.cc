@@ -195,11 +195,16 @@ class ServiceImpl final : public Base {
         });
   }
 
+  // Does not check the view early: a server that drains still commits. The work
+  // checks the run.
   ServerUnaryReactor* CommitCheckpoint(
       CallbackServerContext* context,
       const v1::CommitCheckpointRequest* request,
       v1::CommitCheckpointReply* reply) override {
-    return StartCheckpointCall(context, request->view(), [=](Cancellation*) {
+    absl::Status status = Check(*context, Permission::kAdminister);
+    if (status.ok()) status = routes_.CheckHasOwnShard();
+    if (!status.ok()) return Finish(context, status);
+    return checkpoint_calls_.Start([=](Cancellation*) {
       return ps::CommitCheckpoint(options_.checkpoints, *request, reply);
     });
   }

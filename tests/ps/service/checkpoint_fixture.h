@@ -156,16 +156,20 @@ class CheckpointServiceTest : public testing::Test {
     if (shard == nullptr) shard = &unused;
     return Stub(server)->WriteShard(&context, request, shard);
   }
-  // Writes and commits a checkpoint that has been begun.
-  void Commit(const v1::CheckpointAttempt& attempt, uint64_t version) {
+  // Writes all shards of a checkpoint, and returns the request that commits it.
+  v1::CommitCheckpointRequest WriteShards(const v1::CheckpointAttempt& attempt,
+                                          uint64_t version) {
     v1::CommitCheckpointRequest request;
     *request.mutable_view() = view();
     *request.mutable_attempt() = attempt;
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      ASSERT_TRUE(WriteShard(i, attempt, version, absl::Minutes(1),
-                             request.add_shards())
-                      .ok());
+      const auto status = WriteShard(i, attempt, version, absl::Minutes(1),
+                                     request.add_shards());
+      EXPECT_TRUE(status.ok()) << status.error_message();
     }
+    return request;
+  }
+  void Commit(const v1::CommitCheckpointRequest& request) {
     grpc::ClientContext context;
     v1::CommitCheckpointReply reply;
     const auto status = Stub(0)->CommitCheckpoint(&context, request, &reply);

@@ -21,6 +21,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "ps/access/access.h"
 #include "ps/access/policy.h"
+#include "ps/checkpoint/chain.h"
 #include "ps/client/periodic_checkpoints.h"
 #include "ps/consistency/membership.h"
 #include "ps/service/service.h"
@@ -191,6 +192,37 @@ TEST_F(CheckpointServiceTest, DrainEndsTheWaitForAVersion) {
   });
   nodes_[0]->core().Drain();
   caller.join();
+}
+
+// Tests a commit that arrives during a drain, after all shards were written.
+TEST_F(CheckpointServiceTest, DrainingServerCommitsWhatIsWritten) {
+  Start(2, WithFolder());
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  const v1::CheckpointAttempt attempt = Begin();
+  const v1::CommitCheckpointRequest written = WriteShards(attempt, 1);
+  for (const auto& node : nodes_) node->core().Drain();
+  Commit(written);
+  const auto steps = checkpoint::ListSteps(files_.get());
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  EXPECT_THAT(*steps, testing::ElementsAre(1u));
+  EXPECT_EQ(WriteShard(0, attempt, 1, absl::Minutes(1)).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+// Tests that a commit of another run changes nothing.
+TEST_F(CheckpointServiceTest, CommitOfAnotherRunIsRefused) {
+  Start(1, WithFolder());
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  v1::CommitCheckpointRequest request = WriteShards(Begin(), 1);
+  request.mutable_view()->set_run(view().run() + 1);
+  grpc::ClientContext context;
+  v1::CommitCheckpointReply reply;
+  EXPECT_EQ(Stub(0)->CommitCheckpoint(&context, request, &reply).error_code(),
+            grpc::StatusCode::ABORTED);
+  request.mutable_view()->set_run(view().run());
+  Commit(request);
 }
 
 // Tests a server that has written so many shards since the base that it has

@@ -27,7 +27,8 @@ TEST_F(CheckpointServiceTest, SecondCallerJoinsTheRunningCheckpoint) {
   const v1::CheckpointAttempt first = Begin();
   CheckpointOptions second;
   second.progress = [&](absl::string_view line) {
-    if (absl::StrContains(line, "waits for step 1")) Commit(first, 1);
+    if (absl::StrContains(line, "waits for step 1"))
+      Commit(WriteShards(first, 1));
   };
   const auto joined = TakeCheckpoint(*defined_.connection, second);
   ASSERT_TRUE(joined.ok()) << joined.status();
