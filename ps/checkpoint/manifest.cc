@@ -43,6 +43,7 @@ v1::Manifest ToProto(const Manifest& manifest) {
   for (const TableDefinition& table : manifest.model.tables) {
     ToProto(table, out.add_tables());
   }
+  for (const uint64_t each : manifest.placements) out.add_placements(each);
   out.set_run(manifest.run);
   for (const uint64_t run : manifest.earlier_runs) out.add_earlier_runs(run);
   for (const std::string& server : manifest.servers) out.add_servers(server);
@@ -120,6 +121,12 @@ absl::StatusOr<Manifest> FromProto(v1::Manifest* from) {
   manifest.placement_epoch = from->placement_epoch();
   manifest.created_unix_seconds = from->created_unix_seconds();
   manifest.model = *std::move(model);
+  const auto& placements = from->placements();
+  if (!placements.empty() &&
+      static_cast<size_t>(placements.size()) != manifest.model.tables.size()) {
+    return Damaged("number of placements");
+  }
+  manifest.placements.assign(placements.begin(), placements.end());
   manifest.run = from->run();
   const auto& earlier = from->earlier_runs();
   if (static_cast<size_t>(earlier.size()) > kMaxEarlierRuns) {

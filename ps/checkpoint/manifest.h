@@ -52,6 +52,10 @@ struct Manifest {
   uint64_t placement_epoch = 0;
   int64_t created_unix_seconds = 0;
   Model model;
+  // By table: a digest of the placement of a sparse table's ids, 0 for a dense
+  // table. Shard i has the rows of server i of that placement. Empty: by an
+  // earlier release.
+  std::vector<uint64_t> placements;
   CutRecord cut;
   std::vector<ShardInfo> shards;  // by index
   absl::optional<Attempt> base;   // of an incremental checkpoint

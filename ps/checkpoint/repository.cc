@@ -180,6 +180,7 @@ absl::StatusOr<Attempt> Repository::Begin(NewCheckpoint checkpoint) {
   current_->earlier_runs = std::move(checkpoint.earlier_runs);
   current_->servers = std::move(checkpoint.servers);
   current_->placement_epoch = checkpoint.placement_epoch;
+  current_->placements = std::move(checkpoint.placements);
   current_->created_unix_seconds = checkpoint.created_unix_seconds;
   current_->model = std::move(checkpoint.model);
   current_->shards.resize(checkpoint.shards);
@@ -297,8 +298,7 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   const std::string folder = StepFolder(step);
   absl::Status status =
       Unless(absl::IsNotFound, files_->Remove(ManifestPath(step)));
-  // Make the removal of the manifest durable first. Even after a power loss, a
-  // checkpoint with a manifest then has its shards.
+  // Make this removal durable first: whatever has a manifest has its shards.
   if (status.ok())
     status = Unless(absl::IsNotFound, files_->SyncFolder(folder));
   if (!status.ok()) return status;

@@ -26,6 +26,7 @@ struct NewCheckpoint {
   std::vector<uint64_t> earlier_runs;  // as in the manifest
   std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
+  std::vector<uint64_t> placements;  // as in the manifest
   size_t shards = 0;
   // The time at which the checkpoint was made. Shown to people, and otherwise
   // unused.

@@ -67,11 +67,13 @@ class Restorer {
     if (!plan.ok()) return plan.status();
     plan_ = *std::move(plan);
     CountBytes();
+    absl::Status status = TakeSparseSteps();
+    if (!status.ok()) return status;
     // Read the oldest checkpoint first, because later sparse rows replace
     // earlier ones.
     for (size_t i = chain_.links.size(); i-- > 0;) {
       for (size_t shard = 0; shard < chain_.links[i].footers.size(); ++shard) {
-        absl::Status status = ReadShard(i, shard);
+        status = ReadShard(i, shard);
         if (!status.ok()) return status;
       }
     }
@@ -80,10 +82,37 @@ class Restorer {
 
  private:
   bool IsRead(const PartKey& key, const Part& part) const {
-    if (part.kind == TableKind::kSparse) {
-      return wanted_.holds != nullptr && ours_[part.table] != kNone;
+    if (part.kind == TableKind::kDense) return plan_.count(key) > 0;
+    const auto& [link, shard, index] = key;
+    return IsWantedSparse(part) &&
+           (shard == wanted_.shard || !IsPlacedAlike(link, part.table));
+  }
+
+  bool IsWantedSparse(const Part& part) const {
+    return part.kind == TableKind::kSparse && wanted_.holds != nullptr &&
+           ours_[part.table] != kNone;
+  }
+
+  // Returns true if the ids of a sparse table were at the same servers when the
+  // checkpoint was written.
+  bool IsPlacedAlike(size_t link, size_t table) const {
+    const auto& placements = chain_.links[link].manifest.placements;
+    return !placements.empty() && !wanted_.placements.empty() &&
+           placements[table] == wanted_.placements[ours_[table]];
+  }
+
+  absl::Status TakeSparseSteps() {
+    for (const Link& link : chain_.links) {
+      for (const Footer& footer : link.footers) {
+        for (const Part& part : footer.parts) {
+          if (!IsWantedSparse(part)) continue;
+          absl::Status status =
+              sink_->TakeSparseStep(ours_[part.table], part.step);
+          if (!status.ok()) return status;
+        }
+      }
     }
-    return plan_.count(key) > 0;
+    return absl::OkStatus();
   }
 
   void CountBytes() {
@@ -166,7 +195,7 @@ class Restorer {
   }
 
   absl::Status ReadSparse(PartCursor* cursor, const Part& part) {
-    absl::Status status = sink_->TakeSparseStep(ours_[part.table], part.step);
+    absl::Status status;
     while (status.ok() && !cursor->AtEnd()) {
       const auto header = cursor->Next();
       if (!header.ok()) return header.status();

@@ -31,6 +31,11 @@ struct Wanted {
   // A function that returns true if this server holds the sparse row of an id.
   // Null if the server holds no sparse row.
   std::function<bool(size_t table, uint64_t id)> holds;
+  // By table: the digest of its placement, as in Manifest::placements. Empty if
+  // unknown. Where a checkpoint has the same digest, only its shard `shard` has
+  // rows that this server holds, so the others are not read.
+  std::vector<uint64_t> placements;
+  size_t shard = 0;
   // If true, ignores tables of the checkpoint that the model lacks.
   bool may_drop_tables = false;
 };
@@ -54,7 +59,8 @@ class Sink {
   // during the call.
   virtual absl::Status TakeDense(const DenseElements& elements) = 0;
   // Takes a sparse table's step in one shard. The table's step is the highest
-  // of all shards. Called for each table of the checkpoint, before its rows.
+  // of all shards. Called for each table and shard of the checkpoint, before
+  // any row, also for shards that are not read.
   virtual absl::Status TakeSparseStep(size_t table, uint64_t step) = 0;
   // Take or drop a row. Later calls for an id replace earlier calls: rows come
   // from the full checkpoint first, then from each incremental checkpoint.

@@ -308,6 +308,7 @@ absl::StatusOr<checkpoint::NewCheckpoint> CheckpointCommits::Describe(
   wanted.earlier_runs = EarlierRuns(training.cut);
   wanted.servers = tables.placement().servers();
   wanted.placement_epoch = tables.placement().epoch();
+  wanted.placements = DigestsOf(tables.placement(), tables.model().model());
   wanted.shards = tables.placement().servers().size();
   wanted.created_unix_seconds = absl::ToUnixSeconds(absl::Now());
   wanted.max_depth = options_.max_depth;

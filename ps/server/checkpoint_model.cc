@@ -5,6 +5,7 @@
 
 #include "ps/optim/dense.h"
 #include "ps/optim/optimizer.h"
+#include "ps/placement/hash.h"
 
 namespace penstock::ps {
 namespace {
@@ -55,6 +56,21 @@ absl::StatusOr<checkpoint::Model> CheckpointModelOf(const Model& model) {
   absl::Status status = checkpoint::CheckModel(described);
   if (!status.ok()) return status;
   return described;
+}
+
+std::vector<uint64_t> DigestsOf(const PlacementMap& placement,
+                                const Model& model) {
+  std::vector<uint64_t> digests;
+  digests.reserve(model.tables.size());
+  for (const TableSpec& table : model.tables) {
+    uint64_t digest = 0;
+    const PlacedTable* const placed = placement.Find(table.name);
+    for (const uint32_t server : placed->shard_servers) {
+      digest = Fmix64(digest + server + 1);
+    }
+    digests.push_back(digest);
+  }
+  return digests;
 }
 
 }  // namespace penstock::ps

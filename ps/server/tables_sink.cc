@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/server/checkpoint_model.h"
 
 namespace penstock::ps {
 namespace {
@@ -52,6 +53,8 @@ checkpoint::Wanted TablesSink::Wanted() const {
         {range.table, range.first_row,
          range.shape.empty() ? 1 : static_cast<uint64_t>(range.shape[0])});
   }
+  wanted.placements = DigestsOf(tables_->placement(), tables_->model().model());
+  wanted.shard = tables_->server();
   std::vector<const PlacedTable*> placed;
   for (const TableSpec& table : tables_->model().model().tables) {
     placed.push_back(tables_->placement().Find(table.name));

@@ -3,11 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ps/checkpoint/files.h"
+#include "tests/ps/checkpoint/memory_files.h"
 #include "tests/ps/server/checkpoint_fixture.h"
 #include "tests/ps/server/small_server.h"
 #include "tests/ps/server/small_training.h"
@@ -20,6 +27,76 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 using ChangedModelTest = CheckpointTest;
+
+// Files that count the bytes that are read.
+class CountingFiles final : public checkpoint::MemoryFiles {
+ public:
+  absl::StatusOr<std::unique_ptr<checkpoint::ReadableFile>> Open(
+      absl::string_view path) override {
+    auto file = MemoryFiles::Open(path);
+    if (!file.ok()) return file;
+    return {std::make_unique<File>(*std::move(file), &read_)};
+  }
+  uint64_t read() const { return read_; }
+
+ private:
+  class File final : public checkpoint::ReadableFile {
+   public:
+    File(std::unique_ptr<checkpoint::ReadableFile> file, uint64_t* read)
+        : file_(std::move(file)), read_(read) {}
+    uint64_t size() const override { return file_->size(); }
+    absl::StatusOr<size_t> Read(uint64_t offset, char* buffer,
+                                size_t size) override {
+      const auto got = file_->Read(offset, buffer, size);
+      if (got.ok()) *read_ += *got;
+      return got;
+    }
+
+   private:
+    const std::unique_ptr<checkpoint::ReadableFile> file_;
+    uint64_t* const read_;
+  };
+
+  uint64_t read_ = 0;
+};
+
+// Tests which shards a restore reads. A new table moves the ids of the other,
+// because their shards are dealt to servers in a row.
+TEST_F(ChangedModelTest, ServersReadOnlyTheirOwnRowsIfNoIdHasMoved) {
+  constexpr size_t kServers = 3;
+  constexpr size_t kDim = 100;
+  CountingFiles files;
+  TrainingState before;
+  Model model;
+  model.tables = {SparseTable("e", kDim)};
+  uint64_t bytes = 0;
+  {
+    SmallTraining training(model, &files, Of(kServers));
+    Start(&training);
+    TableValues gradients;
+    for (uint64_t id = 0; id < 300; ++id) {
+      gradients.rows["e"][id].assign(kDim, static_cast<float>(id));
+    }
+    ASSERT_TRUE(training.Push(0, gradients).ok());
+    ASSERT_TRUE(training.Settle().ok());
+    ASSERT_TRUE(training.Checkpoint().ok());
+    before = training.State();
+    for (const auto& [name, content] : files.Contents()) {
+      bytes += content.size();
+    }
+  }
+  const auto bytes_read = [&](const Model& restored, size_t servers) {
+    const uint64_t until_now = files.read();
+    SmallTraining training(restored, &files, Of(servers, true));
+    EXPECT_TRUE(training.Define().ok());
+    EXPECT_EQ(training.State().rows["e"], before.rows["e"]);
+    return files.read() - until_now;
+  };
+  EXPECT_LT(bytes_read(model, kServers), 2 * bytes);
+  EXPECT_GT(bytes_read(model, kServers - 1), (kServers - 1) * bytes);
+  model.tables.push_back(SparseTable("d", 1));
+  EXPECT_GT(bytes_read(model, kServers), kServers * bytes * 9 / 10);
+}
 
 // Tests new tables, one of which shares a pack with restored tables. Each new
 // table begins with its own first values.
