@@ -5,10 +5,34 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "ps/server/parts.h"
 #include "ps/server/refusals.h"
+#include "tensor_service/tensor.h"
 
 namespace penstock::ps {
 namespace {
+
+// The rate in bytes a second at which a push arrives at least: a quarter of
+// what a link of 1 Gbit/s carries, or a share of an overloaded machine.
+constexpr double kSlowestPush = 32 << 20;
+
+// Returns the bytes of a gradient of all dense values.
+size_t DenseBytesOf(const Tables& tables) {
+  size_t bytes = 0;
+  for (const Part& part : tables.parts()) {
+    bytes += ElementsOf(part) * tensor::ElementSize(part.dtype);
+  }
+  return bytes;
+}
+
+// Returns the lease of a worker that pushes `tables`. Longer than `base` by the
+// time of a push of all dense values. Heartbeats go through the same
+// connection, and may wait behind the push.
+absl::Duration LeaseFor(const Tables& tables, absl::Duration base) {
+  const double seconds =
+      static_cast<double>(DenseBytesOf(tables)) / kSlowestPush;
+  return base + absl::Trunc(absl::Seconds(seconds), absl::Milliseconds(1));
+}
 
 bool HasSynchronousTable(const Model& model) {
   return std::any_of(
@@ -46,8 +70,11 @@ using base::SteadyNow;
 using Verdict = Coordinator::Verdict;
 
 absl::StatusOr<std::shared_ptr<Exchange>> Exchange::Create(
-    const Options& options, std::shared_ptr<const Training> training,
+    const Options& given, std::shared_ptr<const Training> training,
     const RestoredModel& restored, const RowClock* clock, Steps* steps) {
+  Options options = given;
+  options.membership.lease =
+      LeaseFor(*training->tables, given.membership.lease);
   Coordinator::Options calls = CoordinatorOptionsOf(*training, restored);
   const Membership::Options from_checkpoint = calls.membership;
   calls.membership = options.membership;

@@ -92,8 +92,8 @@ class Exchange final : public StepSource {
   using PushCallback = std::function<void(absl::StatusOr<PushVerdict>)>;
   using PullCallback = std::function<void(absl::StatusOr<Pulled>)>;
 
-  // Returns INVALID_ARGUMENT for invalid options. `clock` and `steps` outlive
-  // the Exchange.
+  // Returns INVALID_ARGUMENT for invalid options. Adds the time of a push of
+  // all dense values to the lease. `clock` and `steps` outlive the Exchange.
   static absl::StatusOr<std::shared_ptr<Exchange>> Create(
       const Options& options, std::shared_ptr<const Training> training,
       const RestoredModel& restored, const RowClock* clock, Steps* steps);

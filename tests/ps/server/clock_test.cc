@@ -1,7 +1,9 @@
 // Tests a system clock that is set while a training runs.
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
@@ -76,6 +78,22 @@ TEST_F(ClockTest, SetBackKeepsNoDeadWorker) {
   ASSERT_TRUE(server->Join(kView, kFirst).ok());
   EXPECT_TRUE(lost_.WaitForNotificationWithTimeout(absl::Seconds(30)));
   EXPECT_EQ(server->report().live_workers, 0u);
+}
+
+TEST(LeaseTest, LargeModelsHaveTheTimeOfAPush) {
+  constexpr int64_t kFourSeconds = 32 << 20;  // f32, at 32 MiB/s
+  for (const auto& [elements, lease] :
+       {std::pair<int64_t, absl::Duration>{1, absl::Seconds(10)},
+        {kFourSeconds, absl::Seconds(14)}}) {
+    Server::Options options;
+    options.membership.lease = absl::Seconds(10);
+    Server server(options);
+    const Model model = {{DenseTable("w", {elements})}};
+    ASSERT_TRUE(server.Define(SmallServer::Definition(model)).ok());
+    const auto joined = server.Join(kView, kFirst);
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_EQ(joined->lease, lease) << elements;
+  }
 }
 
 }  // namespace
