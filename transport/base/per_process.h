@@ -23,9 +23,7 @@ class PerProcess {
   static T* Get() {
     T* object = current_.load(std::memory_order_acquire);
     if (object != nullptr) return object;
-    static const int registered =
-        pthread_atfork(nullptr, nullptr, &ForgetInChild);
-    (void)registered;  // fails only if there is no memory
+    (void)&registered_;  // makes the variable exist
     T* const made = new T;
     if (current_.compare_exchange_strong(object, made)) return made;
     delete made;
@@ -36,10 +34,18 @@ class PerProcess {
   static void ForgetInChild() { current_.store(nullptr); }
 
   static std::atomic<T*> current_;
+  // Registers before main(), or while the library is loaded. If the first Get()
+  // did this instead, a child that is forked meanwhile would wait forever for
+  // the thread that registers. Fails only if there is no memory.
+  static const int registered_;
 };
 
 template <typename T>
 std::atomic<T*> PerProcess<T>::current_{nullptr};
+
+template <typename T>
+const int PerProcess<T>::registered_ =
+    pthread_atfork(nullptr, nullptr, &PerProcess<T>::ForgetInChild);
 
 }  // namespace base
 }  // namespace penstock

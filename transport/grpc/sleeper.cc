@@ -16,12 +16,12 @@ std::atomic<int> g_sleepers{0};
 // sleeping threads.
 void ForgetInChild() { g_sleepers.store(0, std::memory_order_relaxed); }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
+
 }  // namespace
 
 Sleeper::Sleeper() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  static_cast<void>(registered);
   GRPC_CLOSURE_INIT(&on_wake_up_, &Sleeper::OnWakeUp, this, nullptr);
   g_sleepers.fetch_add(1, std::memory_order_relaxed);
   grpc_core::ExecCtx::Run(DEBUG_LOCATION, &on_wake_up_, absl::OkStatus());

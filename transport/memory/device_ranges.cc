@@ -67,6 +67,8 @@ class DeviceRange::Registry {
   }
 
  private:
+  static const bool is_made_;
+
   static void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { Get()->mu_.Lock(); }
   static void AfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Get()->mu_.Unlock();
@@ -79,6 +81,9 @@ class DeviceRange::Registry {
   size_t longest_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<size_t> count_{0};
 };
+
+// Registers before main(): see base::PerProcess.
+const bool DeviceRange::Registry::is_made_ = Get() != nullptr;
 
 DeviceRange::DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access,
                          Poll poll)

@@ -69,6 +69,9 @@ LargeBlocks* LargeBlocks::Get() {
   return process->get();
 }
 
+// Registers before main(): see base::PerProcess.
+const bool is_made = LargeBlocks::Get() != nullptr;
+
 LargeBlocks::~LargeBlocks() {
   for (const Kept& kept : kept_) Free(kept.data, kept.size);
 }

@@ -20,14 +20,14 @@ std::atomic<void (*)()> at_first_source{nullptr};
 // have held the lock of the parent's registry.
 void ForgetInChild() { current.store(nullptr); }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
+
 }  // namespace
 
 Registry* Registry::Get() {
   Registry* registry = current.load(std::memory_order_acquire);
   if (registry != nullptr) return registry;
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  (void)registered;  // fails only if there is no memory
   auto made = std::make_unique<Registry>();
   if (current.compare_exchange_strong(registry, made.get())) {
     return made.release();

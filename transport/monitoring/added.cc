@@ -88,10 +88,10 @@ std::atomic<Functions*> current{nullptr};
 
 void ForgetInChild() { current.store(nullptr); }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
+
 Functions* Current() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  (void)registered;  // fails only if there is no memory
   Functions* functions = current.load();
   if (functions != nullptr) return functions;
   auto* const made = new Functions;

@@ -25,11 +25,12 @@ void CloseAll() {
   }
 }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &CloseAll);
+
 }  // namespace
 
 void CloseInChild(int fd) {
-  static const int registered = pthread_atfork(nullptr, nullptr, &CloseAll);
-  (void)registered;  // fails only if there is no memory
   const size_t place = taken.fetch_add(1);
   if (place < kPlaces) descriptors[place] = fd;
 }

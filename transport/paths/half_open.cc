@@ -18,12 +18,12 @@ void ForgetInChild() {
   of_token_holders.store(nullptr);
 }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
+
 HalfOpen* GetOrMake(std::atomic<HalfOpen*>* shared) {
   HalfOpen* half_open = shared->load(std::memory_order_acquire);
   if (half_open != nullptr) return half_open;
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  (void)registered;  // fails only if memory runs out
   auto made = std::make_unique<HalfOpen>(kLimit);
   if (shared->compare_exchange_strong(half_open, made.get())) {
     return made.release();

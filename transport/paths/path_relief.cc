@@ -30,14 +30,14 @@ int64_t ExcessIfDue() {
 // belong to the child, and a thread of the parent may hold the lock.
 void ForgetInChild() { current.store(nullptr); }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
+
 }  // namespace
 
 PathRelief* PathRelief::Get() {
   PathRelief* relief = current.load(std::memory_order_acquire);
   if (relief != nullptr) return relief;
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  (void)registered;  // fails only if memory runs out
   auto made = std::make_unique<PathRelief>();
   if (current.compare_exchange_strong(relief, made.get())) {
     return made.release();

@@ -48,13 +48,13 @@ void ForgetQueuesInChild() {
   for (std::atomic<Queue*>& queue : queues) queue.store(nullptr);
 }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetQueuesInChild);
+
 Queue* Get(Aside kind) {
   std::atomic<Queue*>& shared = queues[static_cast<size_t>(kind)];
   Queue* queue = shared.load(std::memory_order_acquire);
   if (queue != nullptr) return queue;
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetQueuesInChild);
-  (void)registered;
   auto* const made = new Queue;
   if (shared.compare_exchange_strong(queue, made)) return made;
   delete made;

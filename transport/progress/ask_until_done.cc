@@ -41,12 +41,12 @@ std::atomic<Questions*> current{nullptr};
 // parent, and may have held the lock.
 void ForgetInChild() { current.store(nullptr); }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
+
 Questions* TheQuestions() {
   Questions* questions = current.load(std::memory_order_acquire);
   if (questions != nullptr) return questions;
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  (void)registered;
   auto* const made = new Questions;
   if (current.compare_exchange_strong(questions, made)) return made;
   delete made;

@@ -41,6 +41,9 @@ void ForgetLoopsInChild() {
   new (create_mu()) base::Mutex;
 }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetLoopsInChild);
+
 }  // namespace
 
 absl::StatusOr<EventLoop*> EventLoop::Get() {
@@ -59,9 +62,6 @@ absl::StatusOr<EventLoop*> EventLoop::GetOrCreate(Kind kind, PollingMode mode) {
   std::atomic<EventLoop*>& made = loops[static_cast<size_t>(kind)];
   EventLoop* loop = made.load(std::memory_order_acquire);
   if (loop != nullptr) return loop;
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetLoopsInChild);
-  (void)registered;
   base::MutexLock lock(create_mu());
   loop = made.load(std::memory_order_acquire);
   if (loop != nullptr) return loop;

@@ -12,13 +12,12 @@ std::atomic<uint32_t> fork_count{0};
 
 void CountFork() { fork_count.fetch_add(1, std::memory_order_relaxed); }
 
+// Registers before main(): see base::PerProcess.
+const int registered = pthread_atfork(nullptr, nullptr, &CountFork);
+
 }  // namespace
 
-uint32_t ForkCount() {
-  static const int registered = pthread_atfork(nullptr, nullptr, &CountFork);
-  (void)registered;  // fails only if there is no memory
-  return fork_count.load(std::memory_order_relaxed);
-}
+uint32_t ForkCount() { return fork_count.load(std::memory_order_relaxed); }
 
 }  // namespace progress
 }  // namespace penstock

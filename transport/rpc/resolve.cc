@@ -73,12 +73,13 @@ std::atomic<Questions*> current{nullptr};
 
 void ForgetQuestionsInChild() { current.store(nullptr); }
 
+// Registers before main(): see base::PerProcess.
+const int registered =
+    pthread_atfork(nullptr, nullptr, &ForgetQuestionsInChild);
+
 Questions* Questions::Get() {
   Questions* questions = current.load();
   if (questions != nullptr) return questions;
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetQuestionsInChild);
-  (void)registered;  // fails only if memory runs out
   auto* const made = new Questions;
   if (current.compare_exchange_strong(questions, made)) return made;
   delete made;

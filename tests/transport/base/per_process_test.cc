@@ -3,9 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -49,6 +52,42 @@ TEST(PerProcess, ChildHasAnotherThatNobodyHasLocked) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(PerProcess<Counter>::Get(), counter);
+}
+
+template <size_t kIndex>
+struct Numbered {};
+
+template <size_t... kIndexes>
+std::vector<void (*)()> GettersOf(std::index_sequence<kIndexes...>) {
+  return {[] { (void)PerProcess<Numbered<kIndexes>>::Get(); }...};
+}
+
+// A thread gets an object for the first time while the process is forked.
+TEST(PerProcess, ChildWaitsForNoFirstUseInItsParent) {
+  const std::vector<void (*)()> getters =
+      GettersOf(std::make_index_sequence<100>());
+  std::atomic<size_t> begun{0};
+  std::thread other([&] {
+    for (size_t i = 0; i < getters.size(); ++i) {
+      while (begun.load() <= i) {
+      }
+      getters[i]();
+    }
+  });
+  int status = 0;
+  for (size_t i = 0; i < getters.size() && status == 0; ++i) {
+    begun.store(i + 1);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      getters[i]();
+      _exit(0);
+    }
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+  }
+  begun.store(getters.size());
+  other.join();
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -52,6 +52,8 @@ class PrivateInChild::Registry {
     Get()->mu_.Unlock();
   }
 
+  static const bool is_made_;
+
   void TakeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     while (first_ != nullptr) {
       PrivateInChild* const entry = first_;
@@ -64,6 +66,9 @@ class PrivateInChild::Registry {
   base::Mutex mu_;
   PrivateInChild* first_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
+
+// Registers before main(): see base::PerProcess.
+const bool PrivateInChild::Registry::is_made_ = Get() != nullptr;
 
 PrivateInChild::PrivateInChild(const Segment& segment, bool has_reserved_pages)
     : data_(segment.data()),
