@@ -81,16 +81,6 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank,
 
 Backend::~Backend() = default;
 
-c10::intrusive_ptr<c10d::Backend> Backend::split(
-    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
-    const c10::intrusive_ptr<Options>& options) {
-  const auto own = std::find(ranks.begin(), ranks.end(), getRank());
-  if (own == ranks.end()) return nullptr;
-  return c10::make_intrusive<Backend>(
-      store, static_cast<int>(own - ranks.begin()),
-      static_cast<int>(ranks.size()), options ? options : options_->clone());
-}
-
 std::shared_ptr<Engine> Backend::engine() const {
   base::MutexLock lock(&mu_);
   return engine_;
@@ -105,6 +95,18 @@ std::shared_ptr<Engine> Backend::CheckEngine(const char* title) const {
   return engine;
 }
 
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+
+c10::intrusive_ptr<c10d::Backend> Backend::split(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+    const c10::intrusive_ptr<Options>& options) {
+  const auto own = std::find(ranks.begin(), ranks.end(), getRank());
+  if (own == ranks.end()) return nullptr;
+  return c10::make_intrusive<Backend>(
+      store, static_cast<int>(own - ranks.begin()),
+      static_cast<int>(ranks.size()), options ? options : options_->clone());
+}
+
 void Backend::abort() {
   const std::shared_ptr<Engine> engine = this->engine();
   if (engine != nullptr) engine->Abort();
@@ -114,6 +116,8 @@ void Backend::shutdown() {
   const std::shared_ptr<Engine> engine = this->engine();
   if (engine != nullptr) engine->Close();
 }
+
+#endif
 
 void Backend::RunOnGroup(Engine* engine, Operation* operation,
                          const char* title, const Run& run) {

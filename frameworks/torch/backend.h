@@ -46,25 +46,27 @@ class Backend final : public c10d::Backend {
   ~Backend() override;
 
   const std::string getBackendName() const override { return "penstock"; }
-  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
+
+  // PyTorch 2.6 has none of these.
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
   void abort() override;
   void shutdown() override;
 
-#ifdef C10D_BACKEND_HAS_RECONFIGURE
   bool supportsReconfigure() const override { return true; }
   // Returns the address of this rank, with a secret, for one reconfigure().
   c10d::ReconfigureHandle get_reconfigure_handle() const override;
   // Aborts the present group, and forms one of the ranks with these handles,
   // which all call this. Blocks. The Work has ended, perhaps with an error.
   Work reconfigure(const c10d::ReconfigureOptions& options) override;
-#endif
 
   bool supportsSplitting() const override { return true; }
   c10::intrusive_ptr<c10d::Backend> split(
       const c10::intrusive_ptr<c10d::Store>& store,
       const std::vector<int>& ranks,
       const c10::intrusive_ptr<Options>& options) override;
+#endif
 
   Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options =
                                        c10d::BroadcastOptions()) override;

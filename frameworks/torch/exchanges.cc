@@ -8,6 +8,7 @@
 #include "collectives/group.h"
 #include "frameworks/torch/backend.h"
 #include "frameworks/torch/blocks.h"
+#include "frameworks/torch/releases.h"
 #include "frameworks/torch/tensors.h"
 #include "frameworks/torch/torch_headers.h"
 
@@ -75,7 +76,7 @@ Backend::Work Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
   TORCH_CHECK(!even || output.numel() == input.numel(),
               "penstock all_to_all_single: input and output differ in size");
   return Start(
-      OpType::ALLTOALL_BASE, "penstock:all_to_all", options.asyncOp, {input},
+      OpType::ALLTOALL_BASE, "penstock:all_to_all", IsAsync(options), {input},
       {output},
       [output, input, even, received = std::move(received),
        sent = std::move(sent)](Group* group) {
@@ -106,8 +107,8 @@ Backend::Work Backend::alltoall(Tensors& outputs, Tensors& inputs,
   for (const at::Tensor& tensor : inputs) CheckTensor("all_to_all", tensor);
   for (const at::Tensor& tensor : outputs) CheckTensor("all_to_all", tensor);
   return Start(
-      OpType::ALLTOALL, "penstock:all_to_all", options.asyncOp, inputs, outputs,
-      [outputs, inputs](Group* group) {
+      OpType::ALLTOALL, "penstock:all_to_all", IsAsync(options), inputs,
+      outputs, [outputs, inputs](Group* group) {
         std::vector<Packed> from(inputs.begin(), inputs.end());
         std::vector<Packed> to(outputs.begin(), outputs.end());
         std::vector<ConstBlock> sent;

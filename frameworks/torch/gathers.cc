@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "collectives/group.h"
 #include "frameworks/torch/backend.h"
+#include "frameworks/torch/releases.h"
 #include "frameworks/torch/tensors.h"
 #include "frameworks/torch/torch_headers.h"
 
@@ -46,7 +47,7 @@ Backend::Work Backend::allgather(TensorLists& outputs, Tensors& inputs,
   const at::Tensor input = OnlyTensor("all_gather", inputs);
   TORCH_CHECK(outputs.size() == 1, "penstock all_gather takes one list");
   CheckList("all_gather", outputs[0], getSize(), input);
-  return Start(OpType::ALLGATHER, "penstock:all_gather", options.asyncOp,
+  return Start(OpType::ALLGATHER, "penstock:all_gather", IsAsync(options),
                inputs, outputs[0], [output = outputs[0], input](Group* group) {
                  return AllGatherList(group, output, input);
                });
@@ -56,7 +57,7 @@ Backend::Work Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                        const c10d::AllgatherOptions& options) {
   CheckTimes("all_gather_into_tensor", output, input, getSize());
   return Start(OpType::_ALLGATHER_BASE, "penstock:_all_gather_base",
-               options.asyncOp, {input}, {output},
+               IsAsync(options), {input}, {output},
                [output, input](Group* group) {
                  return AllGather(group, output, input);
                });
@@ -82,7 +83,7 @@ Backend::Work Backend::allgather_coalesced(
     CheckList("all_gather_coalesced", by_input[i], getSize(), inputs[i]);
   }
   return Start(OpType::ALLGATHER_COALESCED, "penstock:all_gather",
-               options.asyncOp, inputs, std::move(all),
+               IsAsync(options), inputs, std::move(all),
                [by_input = std::move(by_input), inputs](Group* group) {
                  absl::Status status;
                  for (size_t i = 0; i < inputs.size() && status.ok(); ++i) {
@@ -101,9 +102,8 @@ Backend::Work Backend::allgather_into_tensor_coalesced(
     CheckTimes("all_gather_into_tensor_coalesced", outputs[i], inputs[i],
                getSize());
   }
-  return Start(OpType::ALLGATHER_INTO_TENSOR_COALESCED, "penstock:all_gather",
-               options.asyncOp, inputs, outputs,
-               [outputs, inputs](Group* group) {
+  return Start(kAllGatherTensors, "penstock:all_gather", IsAsync(options),
+               inputs, outputs, [outputs, inputs](Group* group) {
                  absl::Status status;
                  for (size_t i = 0; i < inputs.size() && status.ok(); ++i) {
                    status = AllGather(group, outputs[i], inputs[i]);
@@ -125,8 +125,8 @@ Backend::Work Backend::gather(TensorLists& outputs, Tensors& inputs,
     TORCH_CHECK(outputs.empty() || outputs[0].empty(),
                 "penstock gather: only the root has outputs");
   }
-  return Start(OpType::GATHER, "penstock:gather", options.asyncOp, inputs, list,
-               [list, input, root](Group* group) {
+  return Start(OpType::GATHER, "penstock:gather", IsAsync(options), inputs,
+               list, [list, input, root](Group* group) {
                  const Elements elements = Moved(input);
                  const Packed from(input);
                  if (list.empty()) {
@@ -155,7 +155,7 @@ Backend::Work Backend::scatter(Tensors& outputs, TensorLists& inputs,
     TORCH_CHECK(inputs.empty() || inputs[0].empty(),
                 "penstock scatter: only the root has inputs");
   }
-  return Start(OpType::SCATTER, "penstock:scatter", options.asyncOp, list,
+  return Start(OpType::SCATTER, "penstock:scatter", IsAsync(options), list,
                outputs, [output, list, root](Group* group) {
                  const Elements elements = Moved(output);
                  const Packed to(output);

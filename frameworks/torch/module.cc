@@ -19,9 +19,9 @@ c10::intrusive_ptr<c10d::Backend> Create(
     const std::vector<uint64_t>& global_ranks, bool enable_reconfigure) {
   auto options =
       c10::make_intrusive<c10d::Backend::Options>("penstock", timeout);
+#ifdef C10D_BACKEND_HAS_RECONFIGURE  // not in PyTorch 2.6
   options->group_name = group_name;
   options->global_ranks_in_group = global_ranks;
-#ifdef C10D_BACKEND_HAS_RECONFIGURE
   options->enable_reconfigure = enable_reconfigure;
 #endif
   return c10::make_intrusive<Backend>(store, rank, size, options);

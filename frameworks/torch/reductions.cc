@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "collectives/group.h"
 #include "frameworks/torch/backend.h"
+#include "frameworks/torch/releases.h"
 #include "frameworks/torch/tensors.h"
 #include "frameworks/torch/torch_headers.h"
 
@@ -59,7 +60,7 @@ Backend::Work Backend::broadcast(Tensors& tensors,
                                  const c10d::BroadcastOptions& options) {
   const at::Tensor tensor = OnlyTensor("broadcast", tensors);
   const int root = static_cast<int>(options.rootRank);
-  return Start(OpType::BROADCAST, "penstock:broadcast", options.asyncOp,
+  return Start(OpType::BROADCAST, "penstock:broadcast", IsAsync(options),
                tensors, tensors, [tensor, root](Group* group) {
                  return Broadcast(group, tensor, root);
                });
@@ -69,7 +70,7 @@ Backend::Work Backend::allreduce(Tensors& tensors,
                                  const c10d::AllreduceOptions& options) {
   const at::Tensor tensor = OnlyTensor("all_reduce", tensors);
   const Reduction how = ReductionOf("all_reduce", options.reduceOp, tensor);
-  return Start(OpType::ALLREDUCE, "penstock:all_reduce", options.asyncOp,
+  return Start(OpType::ALLREDUCE, "penstock:all_reduce", IsAsync(options),
                tensors, tensors, [tensor, how](Group* group) {
                  return AllReduce(group, tensor, how);
                });
@@ -84,7 +85,7 @@ Backend::Work Backend::allreduce_coalesced(
         ReductionOf("all_reduce_coalesced", options.reduceOp, tensor));
   }
   return Start(OpType::ALLREDUCE_COALESCED, "penstock:all_reduce",
-               options.asyncOp, tensors, tensors,
+               IsAsync(options), tensors, tensors,
                [tensors, how = std::move(how)](Group* group) {
                  absl::Status status;
                  for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
@@ -99,7 +100,7 @@ Backend::Work Backend::reduce(Tensors& tensors,
   const at::Tensor tensor = OnlyTensor("reduce", tensors);
   const Reduction how = ReductionOf("reduce", options.reduceOp, tensor);
   const int root = static_cast<int>(options.rootRank);
-  return Start(OpType::REDUCE, "penstock:reduce", options.asyncOp, tensors,
+  return Start(OpType::REDUCE, "penstock:reduce", IsAsync(options), tensors,
                tensors, [tensor, how, root](Group* group) {
                  const Packed packed(tensor);
                  absl::Status status = group->Reduce(
@@ -118,7 +119,7 @@ Backend::Work Backend::reduce_scatter(
   CheckList("reduce_scatter", inputs[0], getSize(), output);
   const Reduction how = ReductionOf("reduce_scatter", options.reduceOp, output);
   return Start(OpType::REDUCE_SCATTER, "penstock:reduce_scatter",
-               options.asyncOp, inputs[0], outputs,
+               IsAsync(options), inputs[0], outputs,
                [output, list = inputs[0], how](Group* group) {
                  const Flat from(list, output);
                  from.Pack();
@@ -133,7 +134,7 @@ Backend::Work Backend::_reduce_scatter_base(
   const Reduction how =
       ReductionOf("reduce_scatter_tensor", options.reduceOp, output);
   return Start(OpType::_REDUCE_SCATTER_BASE, "penstock:_reduce_scatter_base",
-               options.asyncOp, {input}, {output},
+               IsAsync(options), {input}, {output},
                [output, input, how](Group* group) {
                  return ReduceScatterTensor(group, output, input, how);
                });
@@ -152,20 +153,19 @@ Backend::Work Backend::reduce_scatter_tensor_coalesced(
     how.push_back(ReductionOf("reduce_scatter_tensor_coalesced",
                               options.reduceOp, outputs[i]));
   }
-  return Start(OpType::REDUCE_SCATTER_TENSOR_COALESCED,
-               "penstock:reduce_scatter", options.asyncOp, inputs, outputs,
-               [outputs, inputs, how = std::move(how)](Group* group) {
-                 absl::Status status;
-                 for (size_t i = 0; i < inputs.size() && status.ok(); ++i) {
-                   status = ReduceScatterTensor(group, outputs[i], inputs[i],
-                                                how[i]);
-                 }
-                 return status;
-               });
+  return Start(
+      kReduceScatterTensors, "penstock:reduce_scatter", IsAsync(options),
+      inputs, outputs, [outputs, inputs, how = std::move(how)](Group* group) {
+        absl::Status status;
+        for (size_t i = 0; i < inputs.size() && status.ok(); ++i) {
+          status = ReduceScatterTensor(group, outputs[i], inputs[i], how[i]);
+        }
+        return status;
+      });
 }
 
 Backend::Work Backend::barrier(const c10d::BarrierOptions& options) {
-  return Start(OpType::BARRIER, "penstock:barrier", options.asyncOp, {}, {},
+  return Start(OpType::BARRIER, "penstock:barrier", IsAsync(options), {}, {},
                [](Group* group) { return group->Barrier(); });
 }
 

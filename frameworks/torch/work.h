@@ -55,9 +55,11 @@ class Operation final : public c10d::Work {
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return description_.sequence; }
+#ifdef C10D_BACKEND_HAS_RECONFIGURE  // not in PyTorch 2.6
   std::chrono::milliseconds getTimeout() const override {
     return description_.timeout;
   }
+#endif
 
  private:
   void Mark(c10::ivalue::Future* future);

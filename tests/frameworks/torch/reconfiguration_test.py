@@ -95,6 +95,7 @@ def wrong_handles():
     check_sum(2)
 
 
+@unittest.skipUnless(hasattr(dist, "_reconfigure"), "needs PyTorch 2.15")
 class ReconfigurationTest(unittest.TestCase):
 
     def test_those_that_remain_form_a_group(self):
