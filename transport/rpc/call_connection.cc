@@ -31,7 +31,8 @@ std::shared_ptr<CallConnection> CallConnection::Create(
   paths::PathRelief::Get()->OnConnection();
   auto* connection = new CallConnection(
       config, loop, std::move(executor),
-      std::make_unique<Socket>(std::move(socket)), std::move(events));
+      std::make_unique<fabric::tcp::Socket>(std::move(socket)),
+      std::move(events));
   std::shared_ptr<CallConnection> result =
       connection->ShareAs<CallConnection>();
   connection->Unref();  // the constructor's reference
@@ -41,13 +42,13 @@ std::shared_ptr<CallConnection> CallConnection::Create(
 
 CallConnection::CallConnection(const Config& config, progress::EventLoop* loop,
                                std::shared_ptr<connection::Executor> executor,
-                               std::unique_ptr<Socket> socket,
+                               std::unique_ptr<fabric::tcp::Socket> socket,
                                std::shared_ptr<Events> events)
     : connection::Connection(config, std::move(executor), std::move(socket)),
       loop_(loop),
       recorded_client_(config.recorded_client),
       max_send_bytes_(config.max_send_bytes),
-      socket_(static_cast<Socket*>(stream())),
+      socket_(static_cast<fabric::tcp::Socket*>(stream())),
       events_(std::move(events)),
       departure_(session_.get()),
       departure_timer_(this),

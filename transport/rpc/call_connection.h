@@ -14,12 +14,12 @@
 #include "transport/base/unique_fd.h"
 #include "transport/connection/connection.h"
 #include "transport/connection/timer.h"
+#include "transport/fabric/tcp/socket.h"
 #include "transport/progress/event_loop.h"
 #include "transport/rpc/callbacks.h"
 #include "transport/rpc/guarded.h"
 #include "transport/rpc/head.h"
 #include "transport/rpc/loop_executor.h"
-#include "transport/rpc/socket.h"
 #include "transport/session/departure.h"
 #include "transport/session/session.h"
 
@@ -143,7 +143,7 @@ class CallConnection final : public connection::Connection {
  private:
   CallConnection(const Config& config, progress::EventLoop* loop,
                  std::shared_ptr<connection::Executor> executor,
-                 std::unique_ptr<Socket> socket,
+                 std::unique_ptr<fabric::tcp::Socket> socket,
                  std::shared_ptr<Events> events);
   ~CallConnection() override = default;
 
@@ -189,7 +189,8 @@ class CallConnection final : public connection::Connection {
   progress::EventLoop* const loop_;
   const uint64_t recorded_client_;
   const int64_t max_send_bytes_;
-  Socket* const socket_ ABSL_PT_GUARDED_BY(mu_);  // the byte stream
+  fabric::tcp::Socket* const socket_
+      ABSL_PT_GUARDED_BY(mu_);  // the byte stream
   std::shared_ptr<Events> events_ ABSL_GUARDED_BY(mu_);
   std::vector<progress::EventLoop::Id> path_watches_ ABSL_GUARDED_BY(mu_);
   progress::EventLoop::Id watch_ ABSL_GUARDED_BY(mu_) = 0;

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/rpc/socket.h"
+#include "transport/fabric/tcp/socket.h"
+#include "transport/rpc/address_text.h"
 
 namespace penstock {
 namespace rpc {
@@ -30,7 +31,7 @@ Greeters::Greeters(progress::EventLoop* loop, const std::string& token,
 
 void Greeters::Begin(base::UniqueFd socket, const sockaddr_storage& peer) {
   if (done_ == nullptr) return;
-  SetNoDelay(socket.get());
+  fabric::tcp::SetNoDelay(socket.get());
   const std::string text = AddressText(peer);
   const Id id = table_.Add(progress::HostOf(peer));
   std::weak_ptr<Greeters> weak = shared_from_this();

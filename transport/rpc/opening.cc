@@ -8,8 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/printable.h"
 #include "transport/base/status_util.h"
+#include "transport/fabric/tcp/socket.h"
+#include "transport/rpc/address_text.h"
 #include "transport/rpc/greeting.h"
-#include "transport/rpc/socket.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {
@@ -61,7 +62,7 @@ void Opening::ConnectToNext() {
       last_error_ = base::ErrnoStatus(errno, "socket");
       continue;
     }
-    SetNoDelay(socket_.get());
+    fabric::tcp::SetNoDelay(socket_.get());
     const int result =
         connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address),
                 LengthOf(address));

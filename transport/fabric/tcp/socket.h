@@ -1,13 +1,10 @@
-// A non-blocking TCP socket: the byte stream of a session's lifeline.
+// A non-blocking TCP socket as a byte stream.
 
-#ifndef PENSTOCK_TRANSPORT_RPC_SOCKET_H_
-#define PENSTOCK_TRANSPORT_RPC_SOCKET_H_
-
-#include <sys/socket.h>
+#ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_SOCKET_H_
+#define PENSTOCK_TRANSPORT_FABRIC_TCP_SOCKET_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,17 +15,18 @@
 #include "transport/fabric/tcp/endpoint.h"
 
 namespace penstock {
-namespace rpc {
+namespace fabric {
+namespace tcp {
 
 // The socket of one connection. Thread-compatible.
-class Socket final : public fabric::tcp::ByteStream {
+class Socket final : public ByteStream {
  public:
   explicit Socket(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
 
-  // Receives once for `endpoint`, as fabric::tcp::Receive() does.
-  absl::StatusOr<size_t> Receive(fabric::tcp::Endpoint* endpoint);
+  // Receives once for `endpoint`, as tcp::Receive() does.
+  absl::StatusOr<size_t> Receive(Endpoint* endpoint);
   // Receives once, and drops the bytes. Returns as Receive() does.
   absl::StatusOr<size_t> Discard();
 
@@ -56,10 +54,8 @@ class Socket final : public fabric::tcp::ByteStream {
 // Makes the socket send small writes at once.
 void SetNoDelay(int fd);
 
-// Returns the address as text for logs, for example "10.0.0.1:5000".
-std::string AddressText(const sockaddr_storage& address);
-
-}  // namespace rpc
+}  // namespace tcp
+}  // namespace fabric
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_RPC_SOCKET_H_
+#endif  // PENSTOCK_TRANSPORT_FABRIC_TCP_SOCKET_H_

@@ -1,20 +1,19 @@
-#include "transport/rpc/socket.h"
+#include "transport/fabric/tcp/socket.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "transport/base/status_util.h"
 #include "transport/fabric/tcp/receive.h"
 
 namespace penstock {
-namespace rpc {
+namespace fabric {
+namespace tcp {
 namespace {
 
 bool MayComeLater(int error) {
@@ -23,13 +22,11 @@ bool MayComeLater(int error) {
 
 }  // namespace
 
-absl::StatusOr<size_t> Socket::Receive(fabric::tcp::Endpoint* endpoint) {
-  return fabric::tcp::Receive(fd_.get(), endpoint);
+absl::StatusOr<size_t> Socket::Receive(Endpoint* endpoint) {
+  return tcp::Receive(fd_.get(), endpoint);
 }
 
-absl::StatusOr<size_t> Socket::Discard() {
-  return fabric::tcp::Discard(fd_.get());
-}
+absl::StatusOr<size_t> Socket::Discard() { return tcp::Discard(fd_.get()); }
 
 void Socket::Write(std::vector<memory::Bytes> pieces) {
   pieces_ = std::move(pieces);
@@ -90,16 +87,6 @@ void SetNoDelay(int fd) {
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-std::string AddressText(const sockaddr_storage& address) {
-  char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address),
-                                sizeof address, host, sizeof host, port,
-                                sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-  if (error != 0) return "unknown";
-  return address.ss_family == AF_INET6 ? absl::StrCat("[", host, "]:", port)
-                                       : absl::StrCat(host, ":", port);
-}
-
-}  // namespace rpc
+}  // namespace tcp
+}  // namespace fabric
 }  // namespace penstock
