@@ -12,6 +12,7 @@
 #include "transport/memory/bytes.h"
 #include "transport/pool.h"
 #include "transport/settings/shm_arena.h"
+#include "transport/settings/tcp_sockets.h"
 #include "transport/start_monitoring.h"
 #include "transport/stub_memory.h"
 
@@ -45,9 +46,10 @@ void CheckProcessSettingsOnce() {
   static const bool good = [] {
     const absl::Status all[] = {
         ResolvePolling().status(),       ResolveShmHugePages().status(),
-        ResolveShmArenaBytes().status(), ResolveStubMemory().status(),
-        ResolveMetrics().status(),       ResolveStatusSocket().status(),
-        ResolveTrace().status(),         ResolveRecord().status()};
+        ResolveShmArenaBytes().status(), ResolveTcpSockets().status(),
+        ResolveStubMemory().status(),    ResolveMetrics().status(),
+        ResolveStatusSocket().status(),  ResolveTrace().status(),
+        ResolveRecord().status()};
     bool good = true;
     for (const absl::Status& status : all) {
       if (!status.ok()) base::LogError(status.message());

@@ -24,7 +24,8 @@ struct Config {
   // The negotiated version of the protocol.
   uint8_t version = wire::kVersion;
   Settings settings;
-  // The peer's address, for logs.
+  // The peer's address, for logs. Further sockets connect to this address, if
+  // it has gRPC's form.
   std::string peer;
   // True if the connection's security promises privacy. See paths::SidePaths.
   bool is_private = false;

@@ -3,9 +3,11 @@
 #include <grpc/support/alloc.h>
 
 #include <climits>
+#include <memory>
 #include <utility>
 
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "src/core/lib/iomgr/tcp_posix.h"
 #include "transport/paths/path_relief.h"
 
 namespace penstock {
@@ -129,6 +131,27 @@ Transport* Negotiator::TakeOverLocked(const Transport::Config& config,
   args_->endpoint = nullptr;
   DestroyReadBuffer(args_);
   return transport_;
+}
+
+void Negotiator::GiveSocketLocked(std::function<void(base::UniqueFd)> taker) {
+  struct Release {
+    int fd = -1;
+    std::function<void(base::UniqueFd)> taker;
+    grpc_closure done;
+  };
+  auto* const release = new Release;
+  release->taker = std::move(taker);
+  GRPC_CLOSURE_INIT(
+      &release->done,
+      [](void* self, grpc_error_handle) {
+        const std::unique_ptr<Release> owned(static_cast<Release*>(self));
+        owned->taker(base::UniqueFd(owned->fd));
+      },
+      release, nullptr);
+  grpc_tcp_destroy_and_release_fd(std::exchange(args_->endpoint, nullptr),
+                                  &release->fd, &release->done);
+  DestroyReadBuffer(args_);
+  FinishLocked(absl::OkStatus());
 }
 
 void Negotiator::FinishLocked(grpc_error_handle error) {

@@ -4,11 +4,13 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
 
+#include <functional>
 #include <string>
 
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "src/core/lib/transport/handshaker.h"
+#include "transport/base/unique_fd.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/transport.h"
 
@@ -42,6 +44,10 @@ class Negotiator : public grpc_core::Handshaker {
   // received() belong to the negotiation. The transport gets the rest.
   Transport* TakeOverLocked(const Transport::Config& config, size_t consumed,
                             Transport::Settled settled);
+  // Gives the connection's socket to `taker`, which is called later without
+  // locks, and finishes the handshake. Requires an endpoint over plain TCP,
+  // with no read and no write in flight.
+  void GiveSocketLocked(std::function<void(base::UniqueFd)> taker);
   // Finishes the handshake. Closes the connection if there is an error and no
   // transport. Later calls do nothing.
   void FinishLocked(grpc_error_handle error);

@@ -1,6 +1,7 @@
 #include "transport/grpc/server_negotiator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -8,7 +9,11 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/limited_log.h"
 #include "transport/base/log.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/tcp/stripes/greeting.h"
+#include "transport/fabric/tcp/stripes/listener.h"
 #include "transport/grpc/channel_limits.h"
+#include "transport/grpc/plain_tcp.h"
 #include "transport/grpc/privacy.h"
 #include "transport/metrics/registry.h"
 #include "transport/wire/frame.h"
@@ -43,6 +48,16 @@ void CountRefused(metrics::Refusal reason) {
 }  // namespace
 
 void ServerNegotiator::OnReadLocked() {
+  fabric::stripes::Greeting greeting;
+  const fabric::stripes::Verdict stripe =
+      fabric::stripes::InspectGreeting(received(), &greeting);
+  if (stripe == fabric::stripes::Verdict::kGreeting &&
+      IsPlainTcp(*args()->endpoint)) {
+    return GiveSocketLocked([greeting](base::UniqueFd socket) {
+      fabric::stripes::GiveStripe(std::move(socket), greeting);
+    });
+  }
+  if (stripe == fabric::stripes::Verdict::kNeedMore) return ReadLocked();
   switch (InspectPreface(received())) {
     case Preface::kNeedMore:
       return ReadLocked();

@@ -8,9 +8,11 @@
 #include "transport/fabric/shm/fabric.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/shm/options.h"
+#include "transport/fabric/tcp/stripes/fabric.h"
 #include "transport/fabric/verbs/fabric.h"
 #include "transport/fabric/verbs/options.h"
 #include "transport/settings/shm_arena.h"
+#include "transport/settings/tcp_sockets.h"
 #include "transport/settings/verbs_device.h"
 
 namespace penstock {
@@ -88,6 +90,11 @@ absl::Status CheckAllowed(Fabric fabric, const Settings& settings,
         "RDMA does not encrypt what this connection's security protects "
         "(PENSTOCK_DATA_PROTECTION=none would let it)");
   }
+  if (fabric == Fabric::kTcp && is_private) {
+    return absl::FailedPreconditionError(
+        "a connection with TLS uses one socket, because each socket would need "
+        "TLS of its own");
+  }
   return absl::OkStatus();
 }
 
@@ -102,11 +109,30 @@ fabric::ConnectCallback Adapt(const std::string& fabric,
 
 }  // namespace
 
+SidePaths::SidePaths(const Settings& settings, bool is_private,
+                     memory::DeviceAccess* devices, const std::string& peer)
+    : settings_(settings),
+      is_private_(is_private),
+      devices_(settings.shm_sharing == ShmSharing::kSameUid ? devices
+                                                            : nullptr) {
+  // Uses the default for a bad value, which was logged when the first channel
+  // or server was created.
+  const int sockets = ResolveTcpSockets().value_or(1);
+  if (sockets > 1 && !peer.empty() &&
+      settings.Allows(FabricName(Fabric::kTcp))) {
+    stripes_ = std::make_unique<fabric::stripes::StripesFabric>(sockets, peer);
+  }
+}
+
+SidePaths::SidePaths(SidePaths&&) noexcept = default;
+SidePaths::~SidePaths() = default;
+
 fabric::Fabric* SidePaths::Find(const std::string& name) const {
   if (name == "shm") {
     return FindShm(settings_.shm_directory, is_private_, devices_);
   }
   if (name == "verbs") return FindVerbs(settings_);
+  if (name == "tcp") return stripes_.get();
   return nullptr;
 }
 
@@ -115,16 +141,21 @@ std::vector<wire::FabricOffer> SidePaths::Offers() const {
   for (Fabric wanted : settings_.fabrics) {
     if (wanted == Fabric::kTcp)
       break;  // tcp always works: offer no later fabric
-    wire::FabricOffer offer;
-    offer.fabric = FabricName(wanted);
-    const absl::Status allowed = CheckAllowed(wanted, settings_, is_private_);
-    const absl::StatusOr<std::string> data =
-        allowed.ok() ? Find(offer.fabric)->Offer() : allowed;
-    offer.usable = data.ok();
-    offer.data = data.ok() ? *data : std::string(data.status().message());
-    offers.push_back(std::move(offer));
+    offers.push_back(OfferOf(wanted));
   }
+  if (stripes_ != nullptr) offers.push_back(OfferOf(Fabric::kTcp));
   return offers;
+}
+
+wire::FabricOffer SidePaths::OfferOf(Fabric wanted) const {
+  wire::FabricOffer offer;
+  offer.fabric = FabricName(wanted);
+  const absl::Status allowed = CheckAllowed(wanted, settings_, is_private_);
+  const absl::StatusOr<std::string> data =
+      allowed.ok() ? Find(offer.fabric)->Offer() : allowed;
+  offer.usable = data.ok();
+  offer.data = data.ok() ? *data : std::string(data.status().message());
+  return offer;
 }
 
 void SidePaths::Listen(const std::vector<wire::FabricOffer>& offers,

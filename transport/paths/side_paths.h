@@ -14,6 +14,12 @@
 #include "transport/wire/hello.h"
 
 namespace penstock {
+namespace fabric {
+namespace stripes {
+class StripesFabric;
+}  // namespace stripes
+}  // namespace fabric
+
 namespace memory {
 class DeviceAccess;
 }  // namespace memory
@@ -21,8 +27,7 @@ class DeviceAccess;
 namespace paths {
 
 // The attempts of one connection to get a side path. Only side_paths.cc names
-// the fabrics shm and verbs. Not thread-safe. Callbacks run on threads of the
-// fabrics.
+// the fabrics. Not thread-safe. Callbacks run on threads of the fabrics.
 class SidePaths {
  public:
   // Called once for each attempt that is not cancelled, without locks.
@@ -36,15 +41,17 @@ class SidePaths {
   // `devices` gives access to device memory, which the peers lend each other
   // unless the settings request copies. The object must live as long as the
   // process. Null if receivers on this connection read all bytes by the CPU.
+  //
+  // `peer` is the peer's address, as gRPC writes it. Without it, there are no
+  // further sockets.
   SidePaths(const Settings& settings, bool is_private,
-            memory::DeviceAccess* devices)
-      : settings_(settings),
-        is_private_(is_private),
-        devices_(settings.shm_sharing == ShmSharing::kSameUid ? devices
-                                                              : nullptr) {}
+            memory::DeviceAccess* devices, const std::string& peer = "");
+  SidePaths(SidePaths&&) noexcept;
+  ~SidePaths();
 
   // Returns the offers for the hello. There is one for each fabric that
-  // precedes tcp in the settings.
+  // precedes tcp in the settings. Then comes an offer of further sockets, named
+  // tcp, if the settings allow tcp and want more than one socket.
   std::vector<wire::FabricOffer> Offers() const;
 
   // Listens for the peer on each usable fabric of `offers`. The peer presents
@@ -58,13 +65,15 @@ class SidePaths {
   void Cancel() { pending_.clear(); }
 
  private:
-  // Returns the process's fabric with this name. Returns null for an unknown
-  // name.
+  wire::FabricOffer OfferOf(Fabric wanted) const;
+  // Returns the fabric with this name. Returns null for an unknown name.
   fabric::Fabric* Find(const std::string& name) const;
 
   const Settings settings_;
   const bool is_private_;
   memory::DeviceAccess* const devices_;
+  // Null if this connection has one socket.
+  std::unique_ptr<fabric::stripes::StripesFabric> stripes_;
   std::vector<std::unique_ptr<fabric::PendingConnect>> pending_;
 };
 

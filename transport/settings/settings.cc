@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/settings/shm_arena.h"
 #include "transport/settings/table.h"
+#include "transport/settings/tcp_sockets.h"
 
 namespace penstock {
 namespace {
@@ -90,6 +91,8 @@ absl::StatusOr<uint64_t> ResolveShmArenaBytes() {
   if (!mib.ok()) return mib.status();
   return static_cast<uint64_t>(*mib) << 20;
 }
+
+absl::StatusOr<int> ResolveTcpSockets() { return kTcpSockets.Resolve(); }
 
 absl::StatusOr<StubMemory> ResolveStubMemory() { return kStubMemory.Resolve(); }
 

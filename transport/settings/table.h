@@ -81,6 +81,9 @@ inline constexpr Number kArenaMib = {
 // allows.
 inline constexpr Number kHeartbeats = {10, 3600 * 1000, 0, "none"};
 
+// The bounds of the sockets of a session. More would only divide the same link.
+inline constexpr Number kTcpSocketCounts = {1, 16};
+
 // Expands to a field's name, its member of Options, and its member of Settings.
 #define PENSTOCK_FIELD(name) #name, &Options::name, &Settings::name
 
@@ -153,6 +156,12 @@ inline constexpr ProcessRow kShmArenaMib(
      "the limit, in MiB, of the shared memory for large messages that the "
      "process sends"});
 
+inline constexpr ProcessRow kTcpSockets(
+    "PENSTOCK_TCP_SOCKETS", 1, kTcpSocketCounts,
+    {"Tcp sockets",
+     "the number of sockets over which the large messages of a session go; 1 "
+     "means only the session's own connection"});
+
 inline constexpr ProcessRow kStubMemory(
     "PENSTOCK_STUB_MEMORY", StubMemory::kPool, Words(kStubMemoryWords),
     {"Stub memory",
@@ -181,8 +190,8 @@ inline constexpr ProcessRow kRecord(
 
 // The settings of the process.
 inline constexpr std::tuple kProcessRows(
-    kPolling, kShmHugePages, kShmArenaMib, kStubMemory, kMetrics, kStatusSocket,
-    kTrace, kRecord,
+    kPolling, kShmHugePages, kShmArenaMib, kTcpSockets, kStubMemory, kMetrics,
+    kStatusSocket, kTrace, kRecord,
     LogRow({"Log", "the lowest level of lines that go to standard error"}));
 
 }  // namespace penstock

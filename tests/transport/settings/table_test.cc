@@ -13,6 +13,7 @@
 #include "transport/settings/description.h"
 #include "transport/settings/settings.h"
 #include "transport/settings/shm_arena.h"
+#include "transport/settings/tcp_sockets.h"
 
 namespace penstock {
 namespace {
@@ -29,6 +30,7 @@ struct Answers {
   Answers() {
     process.Update(ResolveShmHugePages().status());
     process.Update(ResolveShmArenaBytes().status());
+    process.Update(ResolveTcpSockets().status());
     process.Update(ResolveStubMemory().status());
     process.Update(ResolveMetrics().status());
     process.Update(ResolveStatusSocket().status());

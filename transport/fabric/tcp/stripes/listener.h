@@ -1,0 +1,36 @@
+// The server's side of the set-up of stripes.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_STRIPES_LISTENER_H_
+#define PENSTOCK_TRANSPORT_FABRIC_TCP_STRIPES_LISTENER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/attempt.h"
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/tcp/stripes/greeting.h"
+
+namespace penstock {
+namespace fabric {
+namespace stripes {
+
+// Waits for the stripes of one session. Finishes `attempt` with the endpoint
+// when the peer has opened all of its stripes, at most `most`. Finishes it with
+// DEADLINE_EXCEEDED after `limit`. The attempt's token names the session.
+std::unique_ptr<PendingConnect> AwaitStripes(std::shared_ptr<Attempt> attempt,
+                                             int most, absl::Duration limit);
+
+// Gives an accepted socket, whose first bytes were `greeting`, to the session
+// that waits for it. Closes the socket if no session waits for this stripe: the
+// token is unknown or used up, the stripe is there already, or the number of
+// stripes is not that of the session's other stripes. Returns before this
+// happens. Thread-safe.
+void GiveStripe(base::UniqueFd socket, const Greeting& greeting);
+
+}  // namespace stripes
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_TCP_STRIPES_LISTENER_H_
