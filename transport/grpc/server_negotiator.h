@@ -13,8 +13,8 @@ namespace penstock {
 namespace core {
 
 // Gives connections of clients that offer Penstock to a transport, and further
-// sockets to their sessions. Leaves other connections to HTTP/2 with all received
-// bytes. With Policy::kRequire, refuses them instead.
+// sockets to their sessions. Leaves other connections to HTTP/2 with all
+// received bytes. With Policy::kRequire, refuses them instead.
 class ServerNegotiator : public Negotiator {
  public:
   // Makes the negotiator of one handshake. `server` owns the listener that runs

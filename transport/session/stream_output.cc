@@ -232,7 +232,8 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
   stream->exposed_bytes += message.size();
   counters_->OnSent(metrics::Kind::kAnnounced, message.size());
   Exposures::Exposed* const exposed = exposures_.Find(announce.id);
-  exposed->fabric = counters_->sending;
+  exposed->fabric =
+      exposed->fast.empty() ? metrics::Fabric::kTcp : counters_->sending;
   exposed->announced_ns = Now();
   recorder_->OnAnnounced(id, message.size());
   if (exposed->is_pushed) sender_->PushBehind(exposed->lifeline);

@@ -1,6 +1,7 @@
 // Tests messages that the fast path refuses to expose. The lifeline, an
 // endpoint of the tcp fabric, pushes such messages.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "transport/fabric/fake/link.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/fabric/tcp/framing.h"
+#include "transport/metrics/histogram.h"
+#include "transport/metrics/labels.h"
 
 namespace penstock {
 namespace session {
@@ -39,6 +42,23 @@ Units TypesOf(const std::string& bytes) {
   return types;
 }
 
+// Adds a clock, because the session times announced messages only with one.
+Config WithClock(Config config) {
+  config.tuning.now_ns = [] {
+    static uint64_t now_ns = 0;
+    return now_ns += 1000;
+  };
+  return config;
+}
+
+uint64_t CountOf(const metrics::Histogram& histogram) {
+  uint64_t count = 0;
+  for (int i = 0; i < metrics::Histogram::kBuckets; ++i) {
+    count += histogram.bucket(i);
+  }
+  return count;
+}
+
 // One side: a session, its lifeline, and the bytes that the lifeline writes.
 struct End {
   explicit End(const Config& config)
@@ -52,7 +72,8 @@ struct End {
 
 class RefusedLoanTest : public testing::Test {
  protected:
-  RefusedLoanTest() : client_(ClientConfig()), server_(ServerConfig()) {
+  RefusedLoanTest()
+      : client_(WithClock(ClientConfig())), server_(ServerConfig()) {
     client_.peer->Start();
     server_.peer->Start();
     RunLifeline();
@@ -126,6 +147,19 @@ TEST_F(RefusedLoanTest, IsRequestedBeyondTheFirstChunk) {
   Move(&client_, &server_);
   RunLifeline();
   EXPECT_EQ(Received(), Lines{MessageLine(message)});
+}
+
+TEST_F(RefusedLoanTest, CountsAsAMessageOverTcp) {
+  Refuse();
+  Send(Letters(100 * 1000));
+  Move(&client_, &server_);
+  RunLifeline();
+  server_.peer.stream(1).Take();
+  fast_.StepAll();
+  RunLifeline();
+  const auto& announced = client_.peer->counters().announced;
+  EXPECT_EQ(CountOf(announced[static_cast<int>(metrics::Fabric::kTcp)]), 1u);
+  EXPECT_EQ(CountOf(announced[static_cast<int>(metrics::Fabric::kShm)]), 0u);
 }
 
 TEST_F(RefusedLoanTest, IsPushedBetweenLoans) {
