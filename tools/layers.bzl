@@ -184,6 +184,13 @@ LAYERS = {
         "transport/grpc",
         "transport/monitoring",
     ],
+    # TCP sockets that the engine's threads poll, for current gRPC.
+    "transport/event_engine/sockets": [
+        "transport/base",
+        "transport/progress",
+        "transport/event_engine/meeting",
+        "transport/event_engine/threads",
+    ],
     # The front end for current gRPC, by its public headers. CMakeLists.txt builds
     # it: Bazel's gRPC is older.
     "transport/event_engine": [
@@ -197,6 +204,7 @@ LAYERS = {
         "transport/event_engine/stream",
         "transport/event_engine/meeting",
         "transport/event_engine/threads",
+        "transport/event_engine/sockets",
         "transport/pool.h",
         "transport/preload.h",
     ],

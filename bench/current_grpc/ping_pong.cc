@@ -1,12 +1,14 @@
 // Compares calls over Penstock with calls over stock gRPC, in one run.
 //
-//   ping_pong [--tls] [--only=stock|penstock] [--bytes=N] [ROUNDS]
+//   ping_pong [--tls] [--tcp] [--only=stock|penstock] [--bytes=N] [ROUNDS]
 //
 // Starts a stock server and client, and the same with Penstock. Measures them
 // alternately, so that both meet the same neighbours. Prints the median of each
 // cell over all rounds, in microseconds. A cell is a kind of client and a size.
 // The server uses the callback API, and echoes. Messages are bytes without
 // Protobuf. A stream is one call, in which each message waits for its echo.
+// With
+// --tcp, Penstock's connection stays on TCP.
 
 #include <sys/prctl.h>
 #include <sys/types.h>
@@ -45,6 +47,7 @@ constexpr char kStream[] = "/bench/Stream";
 
 struct Flags {
   bool tls = false;
+  bool tcp = false;
   bool stock = true;
   bool penstock = true;
   std::vector<size_t> sizes = {8, 64 * 1024, 1024 * 1024};
@@ -56,9 +59,19 @@ struct Order {
   size_t size = 0;
 };
 
-Options OptionsFor(bool with_penstock) {
+// How one side's connection is made.
+struct How {
+  bool with_penstock = false;
+  bool tls = false;
+  bool tcp = false;
+};
+
+Options OptionsFor(const How& how) {
   Options options;
-  options.policy = with_penstock ? Policy::kRequire : Policy::kOff;
+  options.policy = how.with_penstock ? Policy::kRequire : Policy::kOff;
+  if (!how.tcp || !how.with_penstock) return options;
+  options.policy = Policy::kPrefer;
+  options.fabrics = {Fabric::kTcp};
   return options;
 }
 
@@ -123,13 +136,13 @@ std::shared_ptr<grpc::ChannelCredentials> ForClient(bool tls) {
   return grpc::SslCredentials(options);
 }
 
-void Serve(bool with_penstock, bool tls, int port_pipe) {
+void Serve(const How& how, int port_pipe) {
   grpc::ServerBuilder builder;
-  Enable(&builder, OptionsFor(with_penstock));
+  Enable(&builder, OptionsFor(how));
   builder.SetMaxReceiveMessageSize(-1);
   Echo service;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", ForServer(tls), &port);
+  builder.AddListeningPort("127.0.0.1:0", ForServer(how.tls), &port);
   builder.RegisterCallbackGenericService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) Fail("no server");
@@ -139,12 +152,12 @@ void Serve(bool with_penstock, bool tls, int port_pipe) {
 
 class Client {
  public:
-  Client(bool with_penstock, bool tls, int port) {
+  Client(const How& how, int port) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     channel_ = grpc::CreateCustomChannel(
         "ipv4:127.0.0.1:" + std::to_string(port),
-        Credentials(ForClient(tls), OptionsFor(with_penstock)), arguments);
+        Credentials(ForClient(how.tls), OptionsFor(how)), arguments);
     stub_ = std::make_unique<grpc::GenericStub>(channel_);
   }
 
@@ -253,9 +266,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void ServeOrders(bool with_penstock, bool tls, int port, int orders,
-                 int results) {
-  Client client(with_penstock, tls, port);
+void ServeOrders(const How& how, int port, int orders, int results) {
+  Client client(how, port);
   for (;;) {
     const Order order = Get<Order>(orders);
     client.Calls(order, kCalls / 10);
@@ -277,13 +289,12 @@ void Start(const Main& main) {
 // A server and a client, in processes of their own.
 class Side {
  public:
-  Side(bool with_penstock, bool tls) {
+  explicit Side(const How& how) {
     int port_pipe[2], orders[2], results[2];
     if (pipe(port_pipe) + pipe(orders) + pipe(results) != 0) Fail("pipe");
-    Start([&] { Serve(with_penstock, tls, port_pipe[1]); });
+    Start([&] { Serve(how, port_pipe[1]); });
     const int port = Get<int>(port_pipe[0]);
-    Start(
-        [&] { ServeOrders(with_penstock, tls, port, orders[0], results[1]); });
+    Start([&] { ServeOrders(how, port, orders[0], results[1]); });
     orders_ = orders[1];
     results_ = results[0];
   }
@@ -315,8 +326,12 @@ void Print(const Order& order, Side* stock, Side* ours, int rounds) {
 int Run(const Flags& flags) {
   if (flags.tls) (void)e2e::TestCertificates();  // for all processes
   std::unique_ptr<Side> stock, ours;
-  if (flags.stock) stock = std::make_unique<Side>(false, flags.tls);
-  if (flags.penstock) ours = std::make_unique<Side>(true, flags.tls);
+  if (flags.stock) {
+    stock = std::make_unique<Side>(How{false, flags.tls, flags.tcp});
+  }
+  if (flags.penstock) {
+    ours = std::make_unique<Side>(How{true, flags.tls, flags.tcp});
+  }
   std::printf("%-9s %8s %10s %10s %7s\n", "client", "bytes", "stock",
               "penstock", "factor");
   for (size_t size : flags.sizes) {
@@ -331,6 +346,8 @@ int Run(const Flags& flags) {
 bool Parse(const std::string& argument, Flags* flags) {
   if (argument == "--tls") {
     flags->tls = true;
+  } else if (argument == "--tcp") {
+    flags->tcp = true;
   } else if (argument == "--only=stock") {
     flags->penstock = false;
   } else if (argument == "--only=penstock") {
@@ -351,7 +368,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (penstock::Parse(argv[i], &flags)) continue;
     std::fprintf(stderr,
-                 "usage: ping_pong [--tls] [--only=stock|penstock] "
+                 "usage: ping_pong [--tls] [--tcp] [--only=stock|penstock] "
                  "[--bytes=N] [ROUNDS]\n");
     return 2;
   }

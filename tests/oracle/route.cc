@@ -1,6 +1,7 @@
 #include "tests/oracle/route.h"
 
 #include "grpcpp/security/credentials.h"
+#include "tests/e2e/adapter.h"
 
 namespace penstock::oracle {
 namespace {
@@ -31,7 +32,8 @@ const Route* FindRoute(const std::string& name) {
       {"shm", false, "shm", With({Fabric::kShm, Fabric::kTcp})},
       {"shm-copy", false, "shm",
        With({Fabric::kShm, Fabric::kTcp}, ShmSharing::kCopy)},
-      {"tcp", false, "tcp", With({Fabric::kTcp})},
+      {"tcp", false, e2e::kIsEventEngine ? "http2" : "tcp",
+       With({Fabric::kTcp})},
       {"verbs", false, "verbs", With({Fabric::kVerbs, Fabric::kTcp})},
   };
   for (const Route& route : routes) {

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "transport/base/limited_log.h"
 #include "transport/base/log.h"
 #include "transport/base/mutex.h"
 #include "transport/event_engine/introducer.h"
+#include "transport/event_engine/sockets/socket_listener.h"
+#include "transport/event_engine/sockets/socket_options.h"
 
 namespace penstock {
 namespace event_engine {
@@ -72,23 +75,49 @@ class Acceptor {
   bool is_shut_down_ = false;
 };
 
-// Opens a meeting place for each bound address.
+// Gives a factory, which gRPC makes for one engine, to two of them.
+class SharedMemoryFactory final : public MemoryAllocatorFactory {
+ public:
+  explicit SharedMemoryFactory(std::shared_ptr<MemoryAllocatorFactory> factory)
+      : factory_(std::move(factory)) {}
+  MemoryAllocator CreateMemoryAllocator(absl::string_view name) override {
+    return factory_->CreateMemoryAllocator(name);
+  }
+
+ private:
+  const std::shared_ptr<MemoryAllocatorFactory> factory_;
+};
+
+// Opens a meeting place for each bound address. Leaves addresses other than
+// TCP's to gRPC's own engine, and all of them if there are no `sockets`.
 class Listener final : public EventEngine::Listener {
  public:
   Listener(std::unique_ptr<EventEngine::Listener> inner,
+           std::unique_ptr<SocketListener> sockets,
            std::shared_ptr<MeetingPlaces> places)
-      : inner_(std::move(inner)), places_(std::move(places)) {}
+      : inner_(std::move(inner)),
+        sockets_(std::move(sockets)),
+        places_(std::move(places)) {}
 
   absl::StatusOr<int> Bind(
       const EventEngine::ResolvedAddress& address) override {
-    absl::StatusOr<int> port = inner_->Bind(address);
+    const bool is_ours = sockets_ != nullptr && IsTcp(address);
+    absl::StatusOr<int> port =
+        is_ours ? sockets_->Bind(address) : inner_->Bind(address);
     if (port.ok()) places_->Open(address, *port);
     return port;
   }
-  absl::Status Start() override { return inner_->Start(); }
+  absl::Status Start() override {
+    if (sockets_ != nullptr) {
+      absl::Status started = sockets_->Start();
+      if (!started.ok()) return started;
+    }
+    return inner_->Start();
+  }
 
  private:
   const std::unique_ptr<EventEngine::Listener> inner_;
+  const std::unique_ptr<SocketListener> sockets_;  // ends before inner_
   const std::shared_ptr<MeetingPlaces> places_;
 };
 
@@ -121,7 +150,7 @@ absl::Status InstallEngine() {
 }
 
 Engine::Engine(std::shared_ptr<EventEngine> inner, Crew* crew)
-    : inner_(std::move(inner)), crew_(crew) {}
+    : inner_(std::move(inner)), crew_(crew), dialer_(new Dialer(crew)) {}
 
 Engine::~Engine() = default;
 
@@ -157,11 +186,19 @@ absl::StatusOr<std::unique_ptr<EventEngine::Listener>> Engine::CreateListener(
     acceptor->ShutDown(std::move(status));
     acceptor.reset();
   };
+  const std::shared_ptr<MemoryAllocatorFactory> memory =
+      std::move(memory_allocator_factory);
+  const auto options = SocketOptions::Of(config, /*is_client=*/false);
+  std::unique_ptr<SocketListener> sockets;
+  if (options.has_value()) {
+    sockets = std::make_unique<SocketListener>(*options, crew_, memory, accept);
+  }
   auto inner =
       inner_->CreateListener(std::move(accept), std::move(shut_down), config,
-                             std::move(memory_allocator_factory));
+                             std::make_unique<SharedMemoryFactory>(memory));
   if (!inner.ok()) return inner.status();
-  return std::make_unique<event_engine::Listener>(*std::move(inner), places);
+  return std::make_unique<event_engine::Listener>(*std::move(inner),
+                                                  std::move(sockets), places);
 }
 
 EventEngine::ConnectionHandle Engine::Connect(OnConnectCallback on_connect,
@@ -174,21 +211,27 @@ EventEngine::ConnectionHandle Engine::Connect(OnConnectCallback on_connect,
     return inner_->Connect(std::move(on_connect), addr, args,
                            std::move(memory_allocator), timeout);
   }
-  return inner_->Connect(
-      [on_connect = std::move(on_connect), settings,
-       crew = crew_](absl::StatusOr<std::unique_ptr<Endpoint>> tcp) mutable {
-        if (!tcp.ok()) return on_connect(tcp.status());
-        auto done = std::make_shared<OnConnectCallback>(std::move(on_connect));
-        WrapConnected(*std::move(tcp), crew, *settings,
-                      [done](absl::StatusOr<std::unique_ptr<Endpoint>> result) {
-                        (*done)(std::move(result));
-                      });
-      },
-      addr, args, std::move(memory_allocator), timeout);
+  auto wrap = [on_connect = std::move(on_connect), settings, crew = crew_](
+                  absl::StatusOr<std::unique_ptr<Endpoint>> tcp) mutable {
+    if (!tcp.ok()) return on_connect(tcp.status());
+    auto done = std::make_shared<OnConnectCallback>(std::move(on_connect));
+    WrapConnected(*std::move(tcp), crew, *settings,
+                  [done](absl::StatusOr<std::unique_ptr<Endpoint>> result) {
+                    (*done)(std::move(result));
+                  });
+  };
+  const auto options = SocketOptions::Of(args, /*is_client=*/true);
+  if (options.has_value() && IsTcp(addr)) {
+    return dialer_->Connect(std::move(wrap), addr, *options,
+                            absl::FromChrono(timeout));
+  }
+  return inner_->Connect(std::move(wrap), addr, args,
+                         std::move(memory_allocator), timeout);
 }
 
 bool Engine::CancelConnect(ConnectionHandle handle) {
-  return inner_->CancelConnect(handle);
+  return dialer_->Owns(handle) ? dialer_->Cancel(handle)
+                               : inner_->CancelConnect(handle);
 }
 
 bool Engine::IsWorkerThread() {

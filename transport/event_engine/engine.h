@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "grpc/event_engine/event_engine.h"
+#include "transport/event_engine/sockets/dialer.h"
 #include "transport/event_engine/threads/crew.h"
 #include "transport/settings/settings.h"
 
@@ -26,7 +27,8 @@ int InternSettings(const Settings& settings);
 absl::Status InstallEngine();
 
 // An engine around an engine of gRPC, which resolves names and runs timers.
-// Runs closures on the crew. Hides the inner engine's extensions, because gRPC
+// Runs closures on the crew. The crew also polls the TCP sockets of channels and
+// servers that use Penstock. Hides the inner engine's extensions, because gRPC
 // would use them to make listeners that this engine does not see. Thread-safe.
 class Engine final : public grpc_event_engine::experimental::EventEngine {
  public:
@@ -58,6 +60,7 @@ class Engine final : public grpc_event_engine::experimental::EventEngine {
  private:
   const std::shared_ptr<EventEngine> inner_;
   Crew* const crew_;
+  Dialer* const dialer_;  // never deleted, because attempts may be in progress
 };
 
 }  // namespace event_engine

@@ -11,6 +11,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "grpc/event_engine/memory_allocator.h"
+#include "grpc/impl/channel_arg_names.h"
 #include "gtest/gtest.h"
 #include "transport/event_engine/engine.h"
 #include "transport/event_engine/meeting/call.h"
@@ -133,7 +134,11 @@ class RequireConfig final : public EndpointConfig {
   std::optional<absl::string_view> GetString(absl::string_view) const override {
     return std::nullopt;
   }
-  void* GetVoidPointer(absl::string_view) const override { return nullptr; }
+  // Has the inner engine make the sockets, as for a program with a mutator.
+  void* GetVoidPointer(absl::string_view key) const override {
+    static int mutator = 0;
+    return key == GRPC_ARG_SOCKET_MUTATOR ? &mutator : nullptr;
+  }
 
  private:
   int number_ = 0;

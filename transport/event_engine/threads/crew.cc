@@ -168,10 +168,12 @@ void Crew::Work(Worker* me) {
 // Runs no task while this thread spins. If a task blocked, the paths would have
 // neither a spinner nor a doorbell.
 void Crew::Lead(Worker* me) {
-  const auto look = [this] {
-    return waiting_.load(std::memory_order_relaxed) > 0;
+  const bool watches = watches_->has_sockets();
+  const auto look = [this, watches] {
+    return waiting_.load(std::memory_order_relaxed) > 0 ||
+           (watches && watches_->Look());
   };
-  me->spinner.Wait(/*watches=*/false, look, [this] { return Sleep(); });
+  me->spinner.Wait(watches, look, [this] { return Sleep(); });
   // A task may block, and the next leader may sleep without a poll. No doorbell
   // rings for the input that this spinner has left.
   if (me->spinner.TakeLeftInput()) Run([this] { PollLeftInput(); });

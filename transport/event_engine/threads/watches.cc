@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "transport/base/status_util.h"
+#include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace event_engine {
@@ -28,7 +29,9 @@ absl::Status AddTo(int epoll, int fd, uint32_t events, uint64_t id) {
 }  // namespace
 
 Watches::Watches(base::UniqueFd epoll, base::UniqueFd wake)
-    : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+    : fork_count_(progress::ForkCount()),
+      epoll_(std::move(epoll)),
+      wake_(std::move(wake)) {}
 
 absl::StatusOr<std::unique_ptr<Watches>> Watches::Create() {
   base::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
@@ -42,21 +45,35 @@ absl::StatusOr<std::unique_ptr<Watches>> Watches::Create() {
 }
 
 absl::StatusOr<Watches::Id> Watches::Add(int fd, Callback callback) {
+  return AddFor(fd, EPOLLIN, /*is_socket=*/false, std::move(callback));
+}
+
+absl::StatusOr<Watches::Id> Watches::AddSocket(int fd, Callback callback) {
+  return AddFor(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, /*is_socket=*/true,
+                std::move(callback));
+}
+
+absl::StatusOr<Watches::Id> Watches::AddFor(int fd, uint32_t events,
+                                            bool is_socket, Callback callback) {
   base::MutexLock lock(&mu_);
   const Id id = next_id_++;
-  absl::Status added = AddTo(epoll_.get(), fd, EPOLLIN | EPOLLET, id);
+  absl::Status added = AddTo(epoll_.get(), fd, events | EPOLLET, id);
   if (!added.ok()) return added;
-  watched_[id] = {fd, std::make_shared<Callback>(std::move(callback))};
+  watched_[id] = {fd, std::make_shared<Callback>(std::move(callback)),
+                  is_socket};
+  if (is_socket) ++sockets_;
   return id;
 }
 
 void Watches::Remove(Id id) {
+  if (fork_count_ != progress::ForkCount()) return;
   std::shared_ptr<Callback> callback;  // destroyed outside the lock
   base::MutexLock lock(&mu_);
   auto it = watched_.find(id);
   if (it == watched_.end()) return;
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.fd, nullptr);
   callback = std::move(it->second.callback);
+  if (it->second.is_socket) --sockets_;
   watched_.erase(it);
 }
 
@@ -71,6 +88,18 @@ void Watches::Sleep() {
     eventfd_t ignored;
     (void)eventfd_read(wake_.get(), &ignored);
   }
+}
+
+bool Watches::Look() {
+  epoll_event events[kEventsPerSleep];
+  const int count = epoll_wait(epoll_.get(), events, kEventsPerSleep, 0);
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 == kWakeId) continue;
+    Dispatch(events[i].data.u64);
+    any = true;
+  }
+  return any;
 }
 
 void Watches::Dispatch(Id id) {

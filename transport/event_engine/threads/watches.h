@@ -3,6 +3,8 @@
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_THREADS_WATCHES_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_THREADS_WATCHES_H_
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +19,9 @@ namespace event_engine {
 
 // An epoll set with callbacks, and an eventfd that wakes the sleeper.
 // Thread-safe, but only one thread at a time may sleep.
+//
+// A spinner learns of doorbells from the paths themselves. For sockets, it
+// calls Look().
 class Watches {
  public:
   // Never 0, and never reused.
@@ -28,12 +33,23 @@ class Watches {
   // Calls `callback` at each edge of input at `fd`. The caller keeps `fd` open
   // until Remove().
   absl::StatusOr<Id> Add(int fd, Callback callback);
+  // Calls `callback` at each edge of a socket: input, room for output, or the
+  // peer's end. Otherwise like Add().
+  absl::StatusOr<Id> AddSocket(int fd, Callback callback);
+  // Returns true if there are sockets.
+  bool has_sockets() const {
+    return sockets_.load(std::memory_order_relaxed) > 0;
+  }
   // Prevents further calls of the callback. One call may still be running, so
-  // the callback must own everything that it uses. Ignores 0.
+  // the callback must own everything that it uses. Ignores 0. Does nothing in
+  // the child of a fork, because the parent still uses the epoll set.
   void Remove(Id id);
 
   // Sleeps until there is an event, and calls the callbacks.
   void Sleep();
+  // Calls the callbacks of the present events. Returns true if there were any.
+  // Leaves a Wake() to Sleep().
+  bool Look();
   // Ends the present or the next Sleep().
   void Wake();
 
@@ -41,13 +57,18 @@ class Watches {
   struct Watched {
     int fd;
     std::shared_ptr<Callback> callback;
+    bool is_socket;
   };
 
   Watches(base::UniqueFd epoll, base::UniqueFd wake);
+  absl::StatusOr<Id> AddFor(int fd, uint32_t events, bool is_socket,
+                            Callback callback);
   void Dispatch(Id id);
 
+  const uint32_t fork_count_;
   const base::UniqueFd epoll_;
   const base::UniqueFd wake_;
+  std::atomic<size_t> sockets_{0};
   base::Mutex mu_;
   Id next_id_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<Id, Watched> watched_ ABSL_GUARDED_BY(mu_);
