@@ -3,11 +3,13 @@
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_ENDPOINT_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_ENDPOINT_H_
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "grpc/event_engine/event_engine.h"
 #include "transport/event_engine/connection.h"
+#include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace event_engine {
@@ -15,6 +17,8 @@ namespace event_engine {
 // A handle of a Connection. The destructor closes the connection. Hides the
 // extensions of the TCP endpoint: they give access to the socket, which carries
 // only some of the bytes.
+//
+// Does nothing in the child of a fork, because the connection is the parent's.
 class Endpoint final
     : public grpc_event_engine::experimental::EventEngine::Endpoint {
  public:
@@ -24,17 +28,21 @@ class Endpoint final
            const EventEngine::ResolvedAddress& local,
            const EventEngine::ResolvedAddress& peer)
       : connection_(std::move(connection)), local_(local), peer_(peer) {}
-  ~Endpoint() override { connection_->Close(); }
+  ~Endpoint() override {
+    if (!IsForeign()) connection_->Close();
+  }
 
   bool Read(absl::AnyInvocable<void(absl::Status)> on_read,
             grpc_event_engine::experimental::SliceBuffer* buffer,
             ReadArgs args) override {
-    return connection_->Read(std::move(on_read), buffer, std::move(args));
+    return !IsForeign() &&
+           connection_->Read(std::move(on_read), buffer, std::move(args));
   }
   bool Write(absl::AnyInvocable<void(absl::Status)> on_writable,
              grpc_event_engine::experimental::SliceBuffer* data,
              WriteArgs args) override {
-    return connection_->Write(std::move(on_writable), data, std::move(args));
+    return !IsForeign() &&
+           connection_->Write(std::move(on_writable), data, std::move(args));
   }
   const EventEngine::ResolvedAddress& GetPeerAddress() const override {
     return peer_;
@@ -47,6 +55,9 @@ class Endpoint final
   }
 
  private:
+  bool IsForeign() const { return fork_count_ != progress::ForkCount(); }
+
+  const uint32_t fork_count_ = progress::ForkCount();
   const std::shared_ptr<Connection> connection_;
   const EventEngine::ResolvedAddress local_;
   const EventEngine::ResolvedAddress peer_;

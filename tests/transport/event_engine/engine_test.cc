@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <map>
 #include <memory>
 #include <random>
@@ -320,6 +321,41 @@ TEST(EngineTest, ChildThatExecsDisturbsNobody) {
   EXPECT_TRUE(call.Send("hello"));
   EXPECT_TRUE(call.Receive(&echo));
   EXPECT_EQ(PathTo(channel, server.target()), "shm");
+}
+
+// Forks, and destroys the channel in the child. The child cannot use gRPC, and
+// may hang. The connection is the parent's and goes on, over either path.
+TEST(EngineTest, ChildThatDoesNotExecDisturbsNobody) {
+  Options over_tcp = kPenstock;
+  over_tcp.fabrics = {Fabric::kTcp};
+  for (const Options& options : {kPenstock, over_tcp}) {
+    EchoServer server(kPenstock);
+    auto channel = NewChannel(server.target(), options);
+    if (!options.fabrics.has_value()) {
+      ASSERT_TRUE(ReachesShm(channel, server.target()));
+    }
+    auto call = std::make_unique<EchoCall>(channel);
+    std::string echo;
+    ASSERT_TRUE(call->Send("before"));
+    ASSERT_TRUE(call->Receive(&echo));
+    const std::string path = PathTo(channel, server.target());
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(1);
+      signal(SIGALRM, SIG_DFL);
+      channel.reset();
+      call.reset();
+      _exit(0);
+    }
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(call->Send("after"));
+      ASSERT_TRUE(call->Receive(&echo));
+    }
+    EXPECT_EQ(PathTo(channel, server.target()), path);
+    EXPECT_TRUE(call->Finish().ok());
+    ExpectEchoes(channel, 10, 5);
+  }
 }
 
 }  // namespace
