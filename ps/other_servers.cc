@@ -35,11 +35,13 @@ absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags) {
 }
 
 absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
-    const ServerFlags& flags, const Server* server) {
+    const ServerFlags& flags, FindFirst find) {
   auto connect = ToOtherServers(flags);
   if (!connect.ok()) return connect.status();
-  return [server, connect = *std::move(connect)] {
+  return [find = std::move(find), connect = *std::move(connect)] {
     TrainingConnection::Channels channels;
+    const std::shared_ptr<const Server> server = find();
+    if (server == nullptr) return channels;
     const auto training = server->training();
     if (training == nullptr || training->server != 0 || !server->has_values()) {
       return channels;

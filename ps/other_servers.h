@@ -23,10 +23,14 @@ using Connect =
 // Returns an error if a file of the flags cannot be used.
 absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags);
 
+// Returns the server that has the values of shard 0, if it is in this process;
+// else null.
+using FindFirst = std::function<std::shared_ptr<const Server>()>;
+
 // Returns a function that makes a channel to each server of the training. The
-// function returns no channels unless `server` is server 0 and has values.
+// function returns no channels if shard 0 is in another process.
 absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
-    const ServerFlags& flags, const Server* server);
+    const ServerFlags& flags, FindFirst find);
 
 }  // namespace penstock::ps
 

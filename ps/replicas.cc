@@ -26,6 +26,8 @@ ShardOptions ShardOptionsOf(const ProcessReplicas::Options& options,
   shards.peers = peers;
   shards.worker_lease = options.worker_lease;
   shards.assemble_timeout = options.assemble_timeout;
+  shards.checkpoints = options.checkpoints;
+  shards.claim = options.claim;
   shards.build = PENSTOCK_VERSION;
   shards.log = options.log;
   return shards;

@@ -40,6 +40,9 @@ class ProcessReplicas {
     // Makes a channel to another server.
     std::function<std::shared_ptr<grpc::Channel>(const std::string& address)>
         connect;
+    // See ShardOptions.
+    checkpoint::Files* checkpoints = nullptr;
+    CheckpointWriter* claim = nullptr;
     absl::Duration worker_lease;
     absl::Duration assemble_timeout;
     std::function<void(const std::string&)> log;

@@ -159,9 +159,10 @@ absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {
 
 // Returns null if no checkpoints are requested.
 absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
-    const ServerFlags& flags, const Server* server, CheckpointWriter* writer) {
+    const ServerFlags& flags, FindFirst find,
+    const std::function<std::shared_ptr<CheckpointWriter>()>& writer) {
   if (flags.checkpoint_every_seconds == 0) return nullptr;
-  auto channels = ToAllServers(flags, server);
+  auto channels = ToAllServers(flags, std::move(find));
   if (!channels.ok()) return channels.status();
   PeriodicCheckpoints::Options options;
   options.interval = absl::Seconds(flags.checkpoint_every_seconds);
@@ -169,7 +170,8 @@ absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
   options.checkpoint.keep = flags.keep_checkpoints;
   options.channels = *std::move(channels);
   options.failed = [writer](const absl::Status& status) {
-    writer->RecordFailure(status.message());
+    const auto now = writer();
+    if (now != nullptr) now->RecordFailure(status.message());
   };
   options.log = [quiet = flags.quiet](const std::string& line) {
     if (!quiet) base::LogInfo("ps: " + line);
@@ -196,7 +198,8 @@ std::unique_ptr<grpc::Server> Listen(
 
 // Returns null without --replicas.
 absl::StatusOr<std::unique_ptr<ProcessReplicas>> OpenReplicas(
-    const ServerFlags& flags, const Server::Options& options, Server* own) {
+    const ServerFlags& flags, const Server::Options& options, Server* own,
+    checkpoint::Files* files, CheckpointWriter* claim) {
   if (flags.etcd.replicas == 0) return nullptr;
   const auto port = FixedPort(flags.listen);
   if (!port.ok()) return port.status();
@@ -209,6 +212,8 @@ absl::StatusOr<std::unique_ptr<ProcessReplicas>> OpenReplicas(
   Server::Options empty = ForReplica(options);
   empty.restore = nullptr;  // gets the values of another server
   replicas.new_server = [empty] { return std::make_unique<Server>(empty); };
+  replicas.checkpoints = files;
+  replicas.claim = claim;
   replicas.worker_lease = options.membership.lease;
   replicas.assemble_timeout = options.membership.assemble_timeout;
   replicas.log = [quiet = flags.quiet](const std::string& line) {
@@ -259,7 +264,7 @@ int Serve(const ServerFlags& flags, const sigset_t& signals,
     writer = std::make_unique<CheckpointWriter>(files, &core,
                                                 CheckpointWriter::Options());
   }
-  auto replicas = OpenReplicas(flags, options, &core);
+  auto replicas = OpenReplicas(flags, options, &core, files, writer.get());
   if (!replicas.ok()) return Fail(replicas.status().message());
   ServiceOptions service_options{&access, writer.get()};
   ServerRegistration::Replicas registered;
@@ -273,11 +278,24 @@ int Serve(const ServerFlags& flags, const sigset_t& signals,
   }
   const std::unique_ptr<grpc::Service> service =
       MakeService(&core, service_options);
-  const std::shared_ptr<void> metrics =
-      AddMetrics([&core, checkpoints = writer.get()] {
-        return MetricsOf(ReportOf(core, checkpoints));
-      });
-  auto checkpoints = StartCheckpoints(flags, &core, writer.get());
+  // The server of shard 0, and the writer of its checkpoints, if this process
+  // has them.
+  const FindFirst find = [&]() -> std::shared_ptr<const Server> {
+    if (*replicas == nullptr) return {std::shared_ptr<Server>(), &core};
+    const auto leader = (*replicas)->shards()->LeaderOf(0);
+    return leader.ok() ? (*leader)->server() : nullptr;
+  };
+  const auto first_writer = [&]() -> std::shared_ptr<CheckpointWriter> {
+    std::shared_ptr<CheckpointWriter> own(std::shared_ptr<void>(),
+                                          writer.get());
+    if (*replicas == nullptr) return own;
+    const auto leader = (*replicas)->shards()->LeaderOf(0);
+    return leader.ok() ? (*leader)->Writer().value_or(nullptr) : own;
+  };
+  const std::shared_ptr<void> metrics = AddMetrics([&core, first_writer] {
+    return MetricsOf(ReportOf(core, first_writer().get()));
+  });
+  auto checkpoints = StartCheckpoints(flags, find, first_writer);
   if (!checkpoints.ok()) return Fail(checkpoints.status().message());
   int port = 0;
   const std::unique_ptr<grpc::Server> server =

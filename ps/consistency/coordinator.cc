@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "ps/consistency/progress.h"
+
 namespace penstock::ps {
 
 using Judgement = ConsistencyPolicy::Judgement;
@@ -68,7 +70,7 @@ Coordinator::Coordinator(const Options& options, Membership membership,
 Coordinator::Outcome Coordinator::Join(const WorkerId& worker, absl::Time now) {
   Outcome outcome;
   Membership::Changes changes;
-  const absl::optional<Membership::Steps> steps = StepsUnderWay();
+  const absl::optional<Membership::Steps> steps = StepsUnderWay(*this);
   outcome.verdict = VerdictOf(membership_.Join(worker, now, steps, &changes));
   Settle(std::move(changes), &outcome);
   if (outcome.verdict == Verdict::kAccepted) {
@@ -85,8 +87,8 @@ Coordinator::Outcome Coordinator::Heartbeat(const WorkerId& worker,
                                             absl::Time now) {
   Outcome outcome;
   Membership::Changes changes;
-  outcome.verdict =
-      VerdictOf(membership_.Heartbeat(worker, now, StepsUnderWay(), &changes));
+  outcome.verdict = VerdictOf(
+      membership_.Heartbeat(worker, now, StepsUnderWay(*this), &changes));
   Settle(std::move(changes), &outcome);
   return outcome;
 }
@@ -324,18 +326,6 @@ Coordinator::Answer Coordinator::AnswerPull(const HeldPull& pull) const {
   return answer;
 }
 
-absl::optional<Membership::Steps> Coordinator::StepsUnderWay() const {
-  absl::optional<Membership::Steps> steps;
-  for (const ConsistencyPolicy& policy : policies_) {
-    if (!policy.synchronous()) continue;
-    const uint64_t version = policy.version();
-    if (!steps.has_value()) steps = Membership::Steps{version, version};
-    steps->oldest = std::min(steps->oldest, version);
-    steps->newest = std::max(steps->newest, version);
-  }
-  return steps;
-}
-
 uint64_t Coordinator::Limit() const {
   uint64_t limit = kMaxClock;
   for (const ConsistencyPolicy& policy : policies_) {
@@ -346,7 +336,7 @@ uint64_t Coordinator::Limit() const {
 
 bool Coordinator::IsFarAhead(uint32_t rank, uint64_t clock) const {
   uint64_t step = std::max(membership_.ClockOf(rank), membership_.floor());
-  const absl::optional<Membership::Steps> steps = StepsUnderWay();
+  const absl::optional<Membership::Steps> steps = StepsUnderWay(*this);
   if (steps.has_value()) step = std::max(step, steps->newest);
   return clock > step + kMaxLead;
 }

@@ -176,7 +176,7 @@ class Coordinator {
   // Take the server to a cut:
   // - Hold() stops new applies, so that the servers' cut can be chosen;
   // - GoOnTo() continues to the cut, and not beyond;
-  // - CloseCut() refuses later pushes in the cut, once IsAtCut();
+  // - CloseCut() refuses later pushes in the cut, once IsAtCut(server);
   // - Release() ends the hold, once the values are copied.
   //
   // Pushes are taken and held meanwhile. The server reaches the cut once all
@@ -190,19 +190,20 @@ class Coordinator {
   // Returns false if the server is beyond the cut. The hold has then ended, as
   // by Release().
   bool GoOnTo(CutPoint cut, Outcome* outcome);
-  bool IsAtCut() const;
+  const CutGate& gate() const { return gate_; }
   // At the cut: ends the steps before the cut for all ranks, even for those
   // that join later. A worker that this server has not waited for cannot push
   // them here afterwards, so no push is in the cut at another server and after
   // the cut here.
   Outcome CloseCut();
+  // CloseCut() for a server whose gate is open.
+  Outcome Forgo(const CutPoint& cut);
   Outcome Release();
 
  private:
   Coordinator(const Options& options, Membership membership,
               std::vector<ConsistencyPolicy> policies);
 
-  absl::optional<Membership::Steps> StepsUnderWay() const;
   uint64_t Limit() const;
   bool IsFarAhead(uint32_t rank, uint64_t clock) const;
   absl::optional<Answer> JudgePush(const HeldPush& push, absl::Time now);

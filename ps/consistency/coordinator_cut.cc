@@ -5,19 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/consistency/coordinator.h"
+#include "ps/consistency/progress.h"
 
 namespace penstock::ps {
 
 HeldSteps Coordinator::Hold() {
   gate_.Close();
-  HeldSteps held;
-  for (const ConsistencyPolicy& policy : policies_) {
-    if (policy.synchronous()) {
-      held.version = std::max(held.version, policy.version());
-    }
-  }
-  held.begun = gate_.begun();
-  return held;
+  return BegunBy(*this);
 }
 
 absl::Status Coordinator::CheckCut(const CutPoint& cut,
@@ -28,7 +22,7 @@ absl::Status Coordinator::CheckCut(const CutPoint& cut,
             ? "the cut has no version, and the model has a synchronous table"
             : "the cut has a version, and the model has no synchronous table");
   }
-  const absl::optional<Membership::Steps> steps = StepsUnderWay();
+  const absl::optional<Membership::Steps> steps = StepsUnderWay(*this);
   uint64_t limit = membership_.floor();
   if (steps.has_value()) limit = std::max(limit, steps->newest);
   for (const RankClock& each : membership_.Clocks()) {
@@ -49,45 +43,18 @@ absl::Status Coordinator::CheckCut(const CutPoint& cut,
 }
 
 bool Coordinator::GoOnTo(CutPoint cut, Outcome* outcome) {
-  const absl::optional<Membership::Steps> steps = StepsUnderWay();
-  const bool is_past = cut.version.has_value() && steps.has_value() &&
-                       steps->newest > *cut.version;
-  if (is_past || !gate_.OpenUpTo(std::move(cut))) {
+  if (IsPast(cut, *this)) {
     *outcome = Release();
     return false;
   }
+  gate_.OpenUpTo(std::move(cut));
   Settle({}, outcome);
   return true;
 }
 
-bool Coordinator::IsAtCut() const {
-  const CutPoint* const cut = gate_.cut();
-  if (cut == nullptr) return false;
-  bool has_synchronous = false;
-  for (const ConsistencyPolicy& policy : policies_) {
-    for (const auto& [clock, rank] : policy.unapplied()) {
-      if (clock < cut->ClockOf(rank)) return false;
-    }
-    if (!policy.synchronous() || !cut->version.has_value()) continue;
-    has_synchronous = true;
-    if (policy.version() < *cut->version) return false;
-  }
-  if (has_synchronous) return true;
-  // Waits for pushes in the cut that another server has and this server still
-  // expects.
-  if (cut->version.has_value()) {
-    return membership_.CountBelow(*cut->version, 1) == 0;
-  }
-  return std::all_of(cut->clocks.begin(), cut->clocks.end(),
-                     [this](const RankClock& each) {
-                       const uint32_t rank = each.worker.rank;
-                       return !membership_.HasMember(rank) ||
-                              membership_.ClockOf(rank) >= each.clock;
-                     });
-}
+Coordinator::Outcome Coordinator::CloseCut() { return Forgo(*gate_.cut()); }
 
-Coordinator::Outcome Coordinator::CloseCut() {
-  const CutPoint& cut = *gate_.cut();
+Coordinator::Outcome Coordinator::Forgo(const CutPoint& cut) {
   if (cut.version.has_value()) membership_.ForgoAll(*cut.version);
   for (const RankClock& each : cut.clocks) {
     membership_.Forgo(each.worker.rank, each.clock);

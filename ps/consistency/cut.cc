@@ -43,15 +43,15 @@ CutGate::CutGate(const std::vector<RankClock>& restored) {
   }
 }
 
-bool CutGate::OpenUpTo(CutPoint cut) {
+void CutGate::OpenUpTo(CutPoint cut) {
   cut_ = std::move(cut);
   state_ = State::kUpTo;
-  const bool is_past =
-      std::any_of(begun_.begin(), begun_.end(), [this](const auto& begun) {
-        return begun.second > cut_.ClockOf(begun.first);
-      });
-  if (is_past) Open();
-  return !is_past;
+}
+
+bool CutGate::IsPast(const CutPoint& cut) const {
+  return std::any_of(begun_.begin(), begun_.end(), [&cut](const auto& begun) {
+    return begun.second > cut.ClockOf(begun.first);
+  });
 }
 
 bool CutGate::LetsThrough(const PushId& push) const {

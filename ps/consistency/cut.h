@@ -46,14 +46,16 @@ class CutGate {
 
   // Stops all pushes that have not been let through.
   void Close() { state_ = State::kClosed; }
-  // Lets through only pushes in the cut. Returns false and opens the gate if a
-  // push outside the cut was let through before.
-  bool OpenUpTo(CutPoint cut);
+  // Lets through only pushes in the cut.
+  void OpenUpTo(CutPoint cut);
   void Open() { state_ = State::kOpen; }
 
   bool LetsThrough(const PushId& push) const;
   // Records that the push was let through.
   void Note(const PushId& push);
+
+  // Returns true if a push outside the cut was let through.
+  bool IsPast(const CutPoint& cut) const;
 
   const CutPoint* cut() const {
     return state_ == State::kUpTo ? &cut_ : nullptr;

@@ -11,6 +11,7 @@
 #include "ps/checkpoint/names.h"
 #include "ps/checkpoint/retention.h"
 #include "ps/checkpoint/verify.h"
+#include "ps/server/checkpoint_clocks.h"
 #include "ps/server/checkpoint_model.h"
 #include "ps/server/refusals.h"
 #include "transport/base/log.h"
@@ -30,26 +31,6 @@ absl::Status NotCurrent(const CheckpointAttempt& attempt) {
   return absl::AbortedError(absl::StrCat(
       "checkpoint: ", StepFolder(attempt.step),
       " was given up, as its caller was silent for too long or has ended it"));
-}
-
-uint64_t Highest(const std::vector<WorkerClock>& clocks) {
-  uint64_t highest = 0;
-  for (const WorkerClock& each : clocks) {
-    highest = std::max(highest, each.clock);
-  }
-  return highest;
-}
-
-// Returns true if a checkpoint with the clocks `cut` has all pushes before
-// `clocks`.
-bool HasAll(const std::vector<WorkerClock>& cut,
-            const std::vector<WorkerClock>& clocks) {
-  std::map<uint32_t, uint64_t> by_rank;
-  for (const WorkerClock& each : cut) by_rank[each.rank] = each.clock;
-  return std::all_of(clocks.begin(), clocks.end(),
-                     [&](const WorkerClock& each) {
-                       return each.clock <= by_rank[each.rank];
-                     });
 }
 
 // Takes the highest clock of each rank, so that no server takes a step twice.
@@ -96,18 +77,13 @@ CheckpointCommits::CheckpointCommits(checkpoint::Files* files, Server* server,
       options_(std::move(options)),
       turn_(options_.lease) {}
 
-CheckpointClocks ToRecords(const std::vector<RankClock>& clocks) {
-  CheckpointClocks records;
-  records.reserve(clocks.size());
-  for (const RankClock& each : clocks) {
-    records.push_back({each.worker.rank, each.worker.incarnation, each.clock});
-  }
-  return records;
-}
-
 absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
     const CheckpointRequest& request) {
   absl::MutexLock lock(&mu_);
+  if (is_released_) {
+    return absl::UnavailableError(
+        "checkpoint: another server leads shard 0 now, and writes it");
+  }
   const auto applied = server_->AppliedClocks(request.view);
   if (!applied.ok()) return applied.status();
   const auto found = server_->TrainingOf(request.view);
@@ -156,7 +132,7 @@ absl::Status CheckpointCommits::Prepare(const Server::Training& training) {
         "server has locked the folder again");
   }
   if (has_gone_on_) return absl::OkStatus();
-  status = GoOnFrom(training.cut);
+  status = GoOnFrom(training);
   has_gone_on_ = status.ok();
   return status;
 }
@@ -249,6 +225,7 @@ void CheckpointCommits::BeginRun(uint64_t run) {
 
 absl::Status CheckpointCommits::Claim() {
   absl::MutexLock lock(&mu_);
+  is_released_ = false;
   return Open();
 }
 
@@ -261,7 +238,37 @@ absl::Status CheckpointCommits::Open() {
   return absl::OkStatus();
 }
 
-absl::Status CheckpointCommits::GoOnFrom(const absl::optional<CutId>& cut) {
+void CheckpointCommits::Release() {
+  absl::MutexLock lock(&mu_);
+  is_released_ = true;
+  if (repository_ == nullptr) return;
+  EndAttempt();
+  repository_ = nullptr;
+  run_ = 0;  // the next run begins anew, even if it is the same
+}
+
+bool CheckpointCommits::GoOnFromOwn(uint64_t run) {
+  const auto steps = checkpoint::ListSteps(files_);  // the newest first
+  if (!steps.ok()) return false;
+  for (const uint64_t step : *steps) {
+    const auto manifest = checkpoint::ReadManifest(files_, step);
+    if (!manifest.ok()) continue;
+    if (manifest->run != run) return false;
+    newest_.state = Begun::State::kCommitted;
+    newest_.attempt.step = step;
+    newest_.attempt.id = manifest->attempt.id;
+    newest_clocks_ = manifest->cut.clocks;
+    Measure();
+    return true;
+  }
+  return false;
+}
+
+absl::Status CheckpointCommits::GoOnFrom(const Server::Training& training) {
+  if (options_.continues_run && GoOnFromOwn(training.run)) {
+    return absl::OkStatus();
+  }
+  const absl::optional<CutId>& cut = training.cut;
   if (cut.has_value()) {
     const uint64_t restored = cut->step;
     const auto manifest = checkpoint::ReadManifest(files_, restored);

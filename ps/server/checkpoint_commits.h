@@ -21,6 +21,7 @@
 #include "ps/checkpoint/manifest.h"
 #include "ps/checkpoint/records.h"
 #include "ps/checkpoint/repository.h"
+#include "ps/server/checkpoint_clocks.h"
 #include "ps/server/checkpoint_health.h"
 #include "ps/server/checkpoint_turn.h"
 #include "ps/server/server.h"
@@ -49,8 +50,6 @@ struct CheckpointShard {
   checkpoint::ShardInfo info;
   checkpoint::CutRecord cut;
 };
-
-using CheckpointClocks = std::vector<checkpoint::WorkerClock>;
 
 struct CheckpointRequest {
   View view;                 // the training that the checkpoint is of
@@ -93,6 +92,9 @@ class CheckpointCommits {
     uint32_t max_depth = 16;
     // Limits the share of time that server 0 reads bases, to check for damage.
     double verify_share = 0.1;
+    // True if another process may have begun this run, and written checkpoints
+    // of it: the former primary of the shard.
+    bool continues_run = false;
     // Called with each line for the operator. If empty, the lines are warnings
     // in Penstock's log.
     std::function<void(const std::string&)> log;
@@ -108,7 +110,8 @@ class CheckpointCommits {
 
   // Begins a checkpoint, unless another caller has its turn. Reads every byte
   // of the base of an incremental one, unless Options permit no time for it.
-  // The first call sets aside the checkpoints newer than the restored one.
+  // The first call sets aside the checkpoints newer than the restored one,
+  // unless another process has written them for the same run.
   //
   // The step of the checkpoint is the highest applied clock. If only workers
   // with lower clocks have pushed, the step is the last checkpoint's plus one.
@@ -148,6 +151,10 @@ class CheckpointCommits {
       const Attempt& attempt, const std::vector<CheckpointShard>& shards)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Gives the attempt up, and unlocks the folder, so that another process can
+  // lock it. Begin() returns UNAVAILABLE from then on, until Claim().
+  void Release() ABSL_LOCKS_EXCLUDED(mu_);
+
   const CheckpointHealth& health() const { return health_; }
 
  private:
@@ -156,8 +163,11 @@ class CheckpointCommits {
   void BeginRun(uint64_t run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Prepare(const Server::Training& training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status GoOnFrom(const absl::optional<CutId>& cut)
+  absl::Status GoOnFrom(const Server::Training& training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Goes on from the newest checkpoint if this run has written it. Returns
+  // false if it did not.
+  bool GoOnFromOwn(uint64_t run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsNewestLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsGoodBase(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Begun> BeginNext(const Server::Training& training,
@@ -182,6 +192,7 @@ class CheckpointCommits {
   absl::Mutex mu_;
   // Null until Claim() or the first Begin(), and at servers other than 0.
   std::unique_ptr<checkpoint::Repository> repository_ ABSL_GUARDED_BY(mu_);
+  bool is_released_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t run_ ABSL_GUARDED_BY(mu_) = 0;  // of the members below
   // True once GoOnFrom() has succeeded.
   bool has_gone_on_ ABSL_GUARDED_BY(mu_) = false;
@@ -194,9 +205,6 @@ class CheckpointCommits {
   bool has_committed_ ABSL_GUARDED_BY(mu_) = false;  // newest_, in this process
   absl::Time next_verification_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
-
-// Returns the clocks as they are in a checkpoint.
-CheckpointClocks ToRecords(const std::vector<RankClock>& clocks);
 
 }  // namespace penstock::ps
 

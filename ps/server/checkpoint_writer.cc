@@ -25,13 +25,29 @@ absl::Status Refused(absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("checkpoint: ", why));
 }
 
+CheckpointWriter::Options WithDefaults(CheckpointWriter::Options options,
+                                       Server* server) {
+  if (options.take_snapshot) return options;
+  options.take_snapshot =
+      [server](const View& view, absl::optional<CutPoint> cut,
+               const SparseSnapshotOptions& sparse, absl::Duration timeout,
+               Cancellation* cancellation) {
+        return server->TakeSnapshot(
+            view, std::move(cut), sparse, timeout, [=](uint64_t ticket) {
+              if (cancellation == nullptr) return;
+              cancellation->EndWaitWith([=] { server->Cancel(ticket); });
+            });
+      };
+  return options;
+}
+
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(checkpoint::Files* files, Server* server,
                                    Options options)
     : files_(files),
       server_(server),
-      options_(std::move(options)),
+      options_(WithDefaults(std::move(options), server)),
       commits_(files, server, options_.commits) {}
 
 absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
@@ -47,8 +63,9 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
   Tables& tables = *(*training)->tables;
   auto base = FindBase(attempt, &tables);
   if (!base.ok()) return base.status();
-  auto snapshot = TakeSnapshot(attempt.view, std::move(cut),
-                               SparseOptions(tables, *base), cancellation);
+  auto snapshot = options_.take_snapshot(attempt.view, std::move(cut),
+                                         SparseOptions(tables, *base),
+                                         options_.max_wait, cancellation);
   if (!snapshot.ok()) return snapshot.status();
   Written written;
   written.attempt = {attempt.step, attempt.id};
@@ -110,17 +127,6 @@ SparseSnapshotOptions CheckpointWriter::SparseOptions(
     if (base != nullptr) options[i].since = base->epochs[i];
   }
   return options;
-}
-
-absl::StatusOr<ModelSnapshot> CheckpointWriter::TakeSnapshot(
-    const View& view, absl::optional<CutPoint> cut,
-    const SparseSnapshotOptions& sparse, Cancellation* cancellation) const {
-  return server_->TakeSnapshot(
-      view, std::move(cut), sparse, options_.max_wait, [&](uint64_t ticket) {
-        if (cancellation == nullptr) return;
-        cancellation->EndWaitWith(
-            [server = server_, ticket] { server->Cancel(ticket); });
-      });
 }
 
 absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(

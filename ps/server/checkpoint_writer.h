@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,7 +44,16 @@ namespace penstock::ps {
 // long as the disk takes.
 class CheckpointWriter {
  public:
+  // Takes a snapshot of the server; see Server::TakeSnapshot(). `cancellation`,
+  // which may be null, ends its wait.
+  using TakeSnapshot = std::function<absl::StatusOr<ModelSnapshot>(
+      const View& view, absl::optional<CutPoint> cut,
+      const SparseSnapshotOptions& options, absl::Duration timeout,
+      Cancellation* cancellation)>;
+
   struct Options {
+    // Empty: Server::TakeSnapshot().
+    TakeSnapshot take_snapshot;
     // Limits the memory for copies of rows that change while a shard is
     // written: the total of all sparse tables, plus 1 MiB for each. The
     // checkpoint fails above the limit. The default is enough for a second of
@@ -78,6 +88,8 @@ class CheckpointWriter {
       const Attempt& attempt, const std::vector<Shard>& shards) {
     return commits_.Commit(attempt, shards);
   }
+  // Gives the folder to another process; see CheckpointCommits.
+  void Release() { commits_.Release(); }
   const CheckpointHealth& health() const { return commits_.health(); }
 
   // Writes this server's shard of the attempt's training; see
@@ -108,9 +120,6 @@ class CheckpointWriter {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SparseSnapshotOptions SparseOptions(const Tables& tables,
                                       const Written* base) const;
-  absl::StatusOr<ModelSnapshot> TakeSnapshot(
-      const View& view, absl::optional<CutPoint> cut,
-      const SparseSnapshotOptions& sparse, Cancellation* cancellation) const;
   absl::StatusOr<Shard> WriteShard(const Attempt& attempt,
                                    const Server::Training& training,
                                    const Written* base, ModelSnapshot snapshot,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/consistency/progress.h"
 
 namespace penstock::ps {
 namespace {
@@ -32,9 +33,11 @@ std::string Describe(const CutPoint& cut) {
                                  : "the clocks that were asked for";
 }
 
-CutSnapshots::CutSnapshots(bool is_synchronous, Coordinator* coordinator,
-                           Steps* steps, OnSnapshot on_snapshot)
+CutSnapshots::CutSnapshots(bool is_synchronous, bool closes_cuts,
+                           Coordinator* coordinator, Steps* steps,
+                           OnSnapshot on_snapshot)
     : is_synchronous_(is_synchronous),
+      closes_cuts_(closes_cuts),
       coordinator_(coordinator),
       steps_(steps),
       on_snapshot_(std::move(on_snapshot)) {}
@@ -81,7 +84,7 @@ void CutSnapshots::Advance(Outcome* outcome, Due* due) {
 }
 
 bool CutSnapshots::IsDue() const {
-  return !is_at_cut_ && !waiting_.empty() && coordinator_->IsAtCut();
+  return !is_at_cut_ && !waiting_.empty() && IsAtCut(*coordinator_);
 }
 
 CutSnapshots::Outcome CutSnapshots::Begin() {
@@ -92,7 +95,7 @@ CutSnapshots::Outcome CutSnapshots::Begin() {
       [this, ticket = first.ticket](absl::StatusOr<ModelSnapshot> snapshot) {
         on_snapshot_(ticket, std::move(snapshot));
       });
-  return coordinator_->CloseCut();
+  return closes_cuts_ ? coordinator_->CloseCut() : Outcome();
 }
 
 Steps::SnapshotCallback CutSnapshots::Finish(uint64_t ticket, Outcome* outcome,

@@ -54,10 +54,10 @@ class CutSnapshots {
 
   static constexpr absl::Duration kHoldLimit = absl::Seconds(5);
 
-  // `is_synchronous`: the model has a synchronous table. The pointers outlive
-  // this object.
-  CutSnapshots(bool is_synchronous, Coordinator* coordinator, Steps* steps,
-               OnSnapshot on_snapshot);
+  // `is_synchronous`: the model has a synchronous table. `closes_cuts`: Begin()
+  // closes the cut. The pointers outlive this object.
+  CutSnapshots(bool is_synchronous, bool closes_cuts, Coordinator* coordinator,
+               Steps* steps, OnSnapshot on_snapshot);
 
   // Stops applying new pushes until Add() or Release(), for kHoldLimit at most.
   // Call only if no snapshot waits.
@@ -70,7 +70,7 @@ class CutSnapshots {
   Outcome Add(Request request, Due* due);
   // Returns true if the first snapshot has reached its cut and was not begun.
   bool IsDue() const;
-  // Begins the first snapshot, and closes its cut. Call if IsDue().
+  // Begins the first snapshot. Call if IsDue().
   Outcome Begin();
   // Ends the snapshot that was taken. Returns its callback, or null if the
   // snapshot has ended already.
@@ -93,6 +93,7 @@ class CutSnapshots {
   void Advance(Outcome* outcome, Due* due);
 
   const bool is_synchronous_;
+  const bool closes_cuts_;
   Coordinator* const coordinator_;
   Steps* const steps_;
   const OnSnapshot on_snapshot_;

@@ -34,25 +34,6 @@ absl::Duration LeaseFor(const Tables& tables, absl::Duration base) {
   return base + absl::Trunc(absl::Seconds(seconds), absl::Milliseconds(1));
 }
 
-bool HasSynchronousTable(const Model& model) {
-  return std::any_of(
-      model.tables.begin(), model.tables.end(),
-      [](const TableSpec& table) { return table.staleness == 0; });
-}
-
-// Returns true while a step of synchronous tables is being applied. Until then,
-// later events may be judged by the version before that step.
-bool IsApplyingStep(const Coordinator& coordinator) {
-  for (size_t at = 0; at < coordinator.policies(); ++at) {
-    const ConsistencyPolicy& policy = coordinator.policy(at);
-    if (policy.synchronous() &&
-        policy.state() == ConsistencyPolicy::State::kApplying) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // Returns the oldest version of the synchronous tables; 0: there are none.
 uint64_t VersionOf(const Coordinator& coordinator) {
   absl::optional<uint64_t> version;
@@ -65,6 +46,17 @@ uint64_t VersionOf(const Coordinator& coordinator) {
 }
 
 }  // namespace
+
+bool HasAppliedSteps(const Coordinator& coordinator) {
+  for (size_t at = 0; at < coordinator.policies(); ++at) {
+    const ConsistencyPolicy& policy = coordinator.policy(at);
+    if (policy.synchronous() &&
+        policy.state() == ConsistencyPolicy::State::kApplying) {
+      return false;
+    }
+  }
+  return true;
+}
 
 using base::SteadyNow;
 using Verdict = Coordinator::Verdict;
@@ -108,7 +100,7 @@ Exchange::Exchange(const Options& options,
       coordinator_(std::move(coordinator)),
       room_(options.max_held_bytes),
       snapshots_(
-          is_synchronous_, &coordinator_, steps,
+          is_synchronous_, options.closes_cuts, &coordinator_, steps,
           [this](uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot) {
             OnSnapshot(ticket, std::move(snapshot));
           }) {}
@@ -124,19 +116,20 @@ MembersImage Exchange::Members() const {
   return members;
 }
 
-void Exchange::Start() {
+void Exchange::Carry(const Event& event) {
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    HandleLocked(coordinator_.Start(), &due);
+    if (!failure_.ok()) return;
+    HandleLocked(event(&coordinator_), &due);
   }
   RunAll(due);
 }
 
-bool Exchange::AwaitStep(absl::Duration timeout) const {
+bool Exchange::Await(const Condition& is_true, absl::Duration timeout) const {
   absl::MutexLock lock(&mu_);
-  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return !failure_.ok() || is_draining_ || !IsApplyingStep(coordinator_);
+  const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return is_true(coordinator_) || !failure_.ok() || is_draining_;
   };
   return mu_.AwaitWithTimeout(absl::Condition(&is_over), timeout);
 }

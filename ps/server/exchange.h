@@ -40,6 +40,7 @@ namespace penstock::ps {
 // waiting calls have the same ticket.
 class Exchange final : public StepSource {
  public:
+  using Outcome = Coordinator::Outcome;
   struct Options {
     Membership::Options membership;  // a checkpoint sets clocks and floor
     // Limits the time that a push, a pull or a GetModel() call waits.
@@ -51,6 +52,9 @@ class Exchange final : public StepSource {
     size_t max_waiting_calls = 2 * size_t{kMaxRanks};
     // Limits the bytes of the waiting pulls' requests, mostly ids.
     size_t max_waiting_bytes = size_t{4} << 30;
+    // False: a snapshot does not close its cut. The caller then closes cuts by
+    // Carry(), at the same place among the calls of all replicas.
+    bool closes_cuts = true;
     // Called with one printable line for each join, death and refusal, on any
     // thread. Peers can cause any number of lines, so the callback must limit
     // its output. If empty, the lines go to Penstock's log, which has a limit.
@@ -103,12 +107,14 @@ class Exchange final : public StepSource {
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
-  // Starts the run with the present members; see Membership.
-  void Start();
-  // Blocks until no synchronous step is being applied, at most for `timeout`.
-  // Returns false if one still is. Servers that get the same calls, each at
-  // such a time, give the same answers.
-  bool AwaitStep(absl::Duration timeout) const;
+  // Carries out an event that comes from the log of a replica, and from no
+  // worker.
+  using Event = std::function<Outcome(Coordinator*)>;
+  void Carry(const Event& event);
+  // Blocks until `is_true`, at most for `timeout`. Returns false if it still is
+  // not. Also returns true if the training has failed or the server drains.
+  using Condition = std::function<bool(const Coordinator&)>;
+  bool Await(const Condition& is_true, absl::Duration timeout) const;
   // Returns the error of a call by `worker`, or OK if it is a member.
   absl::Status CheckMember(const WorkerId& worker,
                            absl::string_view call) const;
@@ -166,7 +172,6 @@ class Exchange final : public StepSource {
     PullCallback callback;
   };
   using Due = CutSnapshots::Due;
-  using Outcome = Coordinator::Outcome;
 
   Exchange(const Options& options, std::shared_ptr<const Training> training,
            Coordinator coordinator, const RowClock* clock, Steps* steps);
@@ -231,6 +236,12 @@ class Exchange final : public StepSource {
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;
 };
+
+// Returns true unless a step of synchronous tables is being applied. Until
+// then, later events may be judged by the version before that step. Servers
+// that get the same calls, each while no step is applied, give the same
+// answers.
+bool HasAppliedSteps(const Coordinator& coordinator);
 
 }  // namespace penstock::ps
 

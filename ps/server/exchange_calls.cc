@@ -118,7 +118,7 @@ absl::Status Exchange::CheckTakes(const CheckedPush& push,
     if (!failure_.ok()) return failure_;
     refused = coordinator_.Refuses(push.worker, push.clock);
   }
-  if (refused == Verdict::kAhead) AwaitStep(kStepTimeout);
+  if (refused == Verdict::kAhead) Await(HasAppliedSteps, kStepTimeout);
   {
     absl::MutexLock lock(&mu_);
     refused = coordinator_.Refuses(push.worker, push.clock);

@@ -40,6 +40,12 @@ std::string TextOf(const absl::optional<CutId>& cut) {
                       absl::Hex(cut->id), ")");
 }
 
+bool HasSynchronousTable(const Model& model) {
+  return std::any_of(
+      model.tables.begin(), model.tables.end(),
+      [](const TableSpec& table) { return table.staleness == 0; });
+}
+
 absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
     const ServerDefinition& definition, const TrainingLimits& limits) {
   if (definition.run == 0) {

@@ -67,6 +67,8 @@ struct TrainingLimits {
   size_t max_held_bytes = 0;  // of gradients
 };
 
+bool HasSynchronousTable(const Model& model);
+
 // Creates the training of a server, without values. Returns INVALID_ARGUMENT
 // for an invalid definition, and RESOURCE_EXHAUSTED above a limit.
 absl::StatusOr<std::shared_ptr<Training>> MakeTraining(

@@ -87,6 +87,18 @@ CheckpointWriter::Shard ShardIn(const v1::ShardInfo& message) {
   return shard;
 }
 
+absl::Status ToReply(const absl::StatusOr<HeldSteps>& held,
+                     v1::HoldStepsReply* reply) {
+  if (!held.ok()) return held.status();
+  reply->set_version(held->version);
+  for (const RankClock& begun : held->begun) {
+    v1::WorkerClock* const added = reply->add_begun();
+    added->mutable_worker()->set_rank(begun.worker.rank);
+    added->set_clock(begun.clock);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // The reactor of one call. Finish() may run before gRPC has the reactor: gRPC
@@ -127,6 +139,14 @@ grpc::ServerUnaryReactor* CheckpointCalls::Start(Work work) {
   auto* const call = new Call(std::move(work));
   Enqueue(call);
   return call;
+}
+
+grpc::ServerUnaryReactor* CheckpointCalls::Start(
+    std::shared_ptr<CheckpointWriter> writer, WriterWork work) {
+  return Start([writer = std::move(writer),
+                work = std::move(work)](Cancellation* cancellation) {
+    return work(writer.get(), cancellation);
+  });
 }
 
 void CheckpointCalls::Enqueue(Call* call) {
@@ -198,15 +218,16 @@ absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
     server->ReleaseSteps(ViewIn(request.view()));
     return absl::OkStatus();
   }
-  const auto held = server->HoldSteps(ViewIn(request.view()));
-  if (!held.ok()) return held.status();
-  reply->set_version(held->version);
-  for (const RankClock& begun : held->begun) {
-    v1::WorkerClock* const added = reply->add_begun();
-    added->mutable_worker()->set_rank(begun.worker.rank);
-    added->set_clock(begun.clock);
+  return ToReply(server->HoldSteps(ViewIn(request.view())), reply);
+}
+
+absl::Status HoldSteps(ShardCuts* cuts, const v1::HoldStepsRequest& request,
+                       v1::HoldStepsReply* reply) {
+  if (request.release()) {
+    cuts->ReleaseSteps();
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return ToReply(cuts->HoldSteps(ViewIn(request.view())), reply);
 }
 
 absl::Status WriteShard(CheckpointWriter* writer,

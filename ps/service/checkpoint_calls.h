@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -14,6 +15,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "ps/server/cancellation.h"
 #include "ps/server/checkpoint_writer.h"
+#include "ps/shards/shard_cuts.h"
 #include "ps/wire/ps.pb.h"
 
 namespace penstock::ps {
@@ -34,6 +36,11 @@ class CheckpointCalls {
   // call that is cancelled before its turn ends with CANCELLED, without running
   // `work`. The reactor deletes itself.
   grpc::ServerUnaryReactor* Start(Work work);
+  // The same for work of a writer, which may be null.
+  using WriterWork =
+      std::function<absl::Status(CheckpointWriter*, Cancellation*)>;
+  grpc::ServerUnaryReactor* Start(std::shared_ptr<CheckpointWriter> writer,
+                                  WriterWork work);
 
  private:
   class Call;
@@ -63,6 +70,9 @@ absl::Status AttendCheckpoint(CheckpointWriter* writer,
 void EndTurn(CheckpointWriter* writer,
              const v1::AttendCheckpointRequest& request);
 absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
+                       v1::HoldStepsReply* reply);
+// The same for the primary of a replicated shard. Blocks.
+absl::Status HoldSteps(ShardCuts* cuts, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply);
 absl::Status WriteShard(CheckpointWriter* writer,
                         const v1::WriteShardRequest& request,

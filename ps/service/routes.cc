@@ -32,8 +32,10 @@ absl::StatusOr<absl::optional<uint32_t>> ShardIn(
 
 }  // namespace
 
-Routes::Routes(Server* server, Shards* shards)
-    : direct_(std::shared_ptr<Server>(), server), shards_(shards) {}
+Routes::Routes(Server* server, CheckpointWriter* writer, Shards* shards)
+    : direct_(std::shared_ptr<Server>(), server),
+      direct_writer_(std::shared_ptr<CheckpointWriter>(), writer),
+      shards_(shards) {}
 
 absl::StatusOr<std::shared_ptr<Calls>> Routes::CallsOf(
     const CallbackServerContext& context) const {
@@ -79,15 +81,20 @@ absl::Status Routes::CheckModel(const Model& model) const {
   return shards_ == nullptr ? absl::OkStatus() : CheckReplicable(model);
 }
 
-absl::Status Routes::CheckHasOwnShard() const {
-  if (shards_ == nullptr) return absl::OkStatus();
-  const auto server = shards_->ServerOf(absl::nullopt);
-  if (!server.ok()) return server.status();
-  if (*server == direct_) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "checkpoint: the shard has moved since its servers were started, and its "
-      "new primary writes no checkpoints; restart the servers to write them "
-      "again");
+absl::StatusOr<std::shared_ptr<CheckpointWriter>> Routes::WriterOf(
+    const CallbackServerContext& context) const {
+  const auto leader = LeaderOf(context);
+  if (!leader.ok()) return leader.status();
+  if (*leader == nullptr) return direct_writer_;
+  return (*leader)->Writer();
+}
+
+absl::StatusOr<std::shared_ptr<Shard>> Routes::LeaderOf(
+    const CallbackServerContext& context) const {
+  if (shards_ == nullptr) return nullptr;
+  const auto shard = ShardIn(context);
+  if (!shard.ok()) return shard.status();
+  return shards_->LeaderOf(*shard);
 }
 
 grpc::ServerUnaryReactor* Routes::Replicate(CallbackServerContext* context,

@@ -13,6 +13,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "ps/model/model.h"
 #include "ps/server/calls.h"
+#include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
 #include "ps/service/attend.h"
 #include "ps/shards/shards.h"
@@ -23,8 +24,9 @@ namespace penstock::ps {
 // shard_key.h. Without replicas, one server takes all calls. Thread-safe.
 class Routes {
  public:
-  // `shards` is null without replicas. Both pointers outlive this object.
-  Routes(Server* server, Shards* shards);
+  // `writer` is null without a folder for checkpoints, and `shards` without
+  // replicas. The pointers outlive this object.
+  Routes(Server* server, CheckpointWriter* writer, Shards* shards);
 
   // Return what takes the calls, and what has the values, for the shard of a
   // call. Return INVALID_ARGUMENT for metadata that is no number, and the
@@ -44,9 +46,13 @@ class Routes {
   absl::Status CheckMayDefine(uint64_t replaces) const;
   // Returns INVALID_ARGUMENT for a model that cannot have replicas.
   absl::Status CheckModel(const Model& model) const;
-  // Returns OK if the server itself has the values of its shard. Otherwise it
-  // cannot write them to a checkpoint.
-  absl::Status CheckHasOwnShard() const;
+  // Returns the writer of the checkpoints of a call's shard; null if there is
+  // no folder.
+  absl::StatusOr<std::shared_ptr<CheckpointWriter>> WriterOf(
+      const grpc::CallbackServerContext& context) const;
+  // Returns the replica that leads a call's shard; null without replicas.
+  absl::StatusOr<std::shared_ptr<Shard>> LeaderOf(
+      const grpc::CallbackServerContext& context) const;
 
   // Returns the reactor of a message from another server.
   grpc::ServerUnaryReactor* Replicate(grpc::CallbackServerContext* context,
@@ -56,6 +62,7 @@ class Routes {
  private:
   // The server itself, for calls without replicas. Owns nothing.
   const std::shared_ptr<Server> direct_;
+  const std::shared_ptr<CheckpointWriter> direct_writer_;
   Shards* const shards_;
 };
 

@@ -31,7 +31,7 @@ class ServiceImpl final : public Base {
   ServiceImpl(Server* server, ServiceOptions options)
       : server_(server),
         options_(std::move(options)),
-        routes_(server, options_.shards) {}
+        routes_(server, options_.checkpoints, options_.shards) {}
 
   ServerUnaryReactor* Define(CallbackServerContext* context,
                              const v1::DefineRequest* request,
@@ -105,8 +105,7 @@ class ServiceImpl final : public Base {
     return Finish(context, status);
   }
 
-  // Only servers call Replicate(). The holder checks that the sender leads the
-  // shard.
+  // The holder of the shard checks that the sender, a server, leads it.
   ServerUnaryReactor* Replicate(CallbackServerContext* context,
                                 const ByteBuffer* request,
                                 ByteBuffer* reply) override {
@@ -128,10 +127,9 @@ class ServiceImpl final : public Base {
     absl::Status status = Check(*context, Permission::kRead);
     if (!status.ok()) return Finish(context, status);
     const auto server = routes_.ServerOf(*context);
-    const bool is_own = !server.ok() || server->get() == server_;
-    // A server that leads no shard still reports about itself.
-    *reply = is_own ? ToMessage(ReportOf(*server_, options_.checkpoints))
-                    : ToMessage((*server)->report());
+    const auto writer = routes_.WriterOf(*context);
+    *reply = ToMessage(ReportOf(server.ok() ? **server : *server_,
+                                writer.ok() ? writer->get() : nullptr));
     if (options_.view) *reply->mutable_view() = options_.view();
     return Finish(context, absl::OkStatus());
   }
@@ -148,9 +146,9 @@ class ServiceImpl final : public Base {
                                       const v1::BeginCheckpointRequest* request,
                                       v1::CheckpointAttempt* reply) override {
     return StartCheckpointCall(
-        context, request->view(), [=](Cancellation* cancellation) {
-          return ps::BeginCheckpoint(options_.checkpoints, *request,
-                                     cancellation, reply);
+        context, &request->view(),
+        [=](CheckpointWriter* writer, Cancellation* cancellation) {
+          return ps::BeginCheckpoint(writer, *request, cancellation, reply);
         });
   }
 
@@ -161,52 +159,54 @@ class ServiceImpl final : public Base {
       CallbackServerContext* context,
       const v1::AttendCheckpointRequest* request,
       v1::AttendCheckpointReply* reply) override {
-    const auto attend = [=](Cancellation*) {
-      return ps::AttendCheckpoint(options_.checkpoints, *request);
+    const auto attend = [=](CheckpointWriter* writer, Cancellation*) {
+      return ps::AttendCheckpoint(writer, *request);
     };
-    absl::Status status = Check(*context, Permission::kAdminister);
-    if (status.ok()) status = CheckView(request->view());
+    const auto writer = CheckpointCall(*context, &request->view());
+    if (!writer.ok()) return Finish(context, writer.status());
     if (request->give_up()) {
-      if (status.ok()) EndTurn(options_.checkpoints, *request);
-      return StartCheckpointCall(context, request->view(), attend);
+      EndTurn(writer->get(), *request);
+      return StartCheckpointCall(context, &request->view(), attend);
     }
-    if (status.ok()) status = attend(nullptr);
-    return Finish(context, status);
+    return Finish(context, attend(writer->get(), nullptr));
   }
 
-  // Holds the steps on the calling thread, so that the hold does not wait for a
-  // shard that is being written.
+  // Does not wait for a shard that is being written. The hold of a replica
+  // waits for its log, on a thread of its own.
   ServerUnaryReactor* HoldSteps(CallbackServerContext* context,
                                 const v1::HoldStepsRequest* request,
                                 v1::HoldStepsReply* reply) override {
-    absl::Status status = Check(*context, Permission::kAdminister);
-    if (status.ok()) status = CheckView(request->view());
-    if (status.ok()) status = ps::HoldSteps(server_, *request, reply);
-    return Finish(context, status);
+    absl::Status status = CheckpointCall(*context, &request->view()).status();
+    const auto leader = routes_.LeaderOf(*context);
+    if (status.ok()) status = leader.status();
+    if (!status.ok()) return Finish(context, status);
+    if (*leader == nullptr) {
+      return Finish(context, ps::HoldSteps(server_, *request, reply));
+    }
+    return hold_calls_.Start([=, leader = *leader](Cancellation*) {
+      return ps::HoldSteps(leader->cuts(), *request, reply);
+    });
   }
 
   ServerUnaryReactor* WriteShard(CallbackServerContext* context,
                                  const v1::WriteShardRequest* request,
                                  v1::ShardInfo* reply) override {
     return StartCheckpointCall(
-        context, request->view(), [=](Cancellation* cancellation) {
-          return ps::WriteShard(options_.checkpoints, *request, cancellation,
-                                reply);
+        context, &request->view(),
+        [=](CheckpointWriter* writer, Cancellation* cancellation) {
+          return ps::WriteShard(writer, *request, cancellation, reply);
         });
   }
 
-  // Does not check the view early: a server that drains still commits. The work
-  // checks the run.
+  // A server that drains still commits, so the work checks the run.
   ServerUnaryReactor* CommitCheckpoint(
       CallbackServerContext* context,
       const v1::CommitCheckpointRequest* request,
       v1::CommitCheckpointReply* reply) override {
-    absl::Status status = Check(*context, Permission::kAdminister);
-    if (status.ok()) status = routes_.CheckHasOwnShard();
-    if (!status.ok()) return Finish(context, status);
-    return checkpoint_calls_.Start([=](Cancellation*) {
-      return ps::CommitCheckpoint(options_.checkpoints, *request, reply);
-    });
+    return StartCheckpointCall(
+        context, nullptr, [=](CheckpointWriter* writer, Cancellation*) {
+          return ps::CommitCheckpoint(writer, *request, reply);
+        });
   }
 
  private:
@@ -223,10 +223,18 @@ class ServiceImpl final : public Base {
     return options_.access->Check(context, permission);
   }
 
-  absl::Status CheckView(const v1::View& view) const {
-    absl::Status status = routes_.CheckHasOwnShard();
+  // Returns the writer for a call about a checkpoint of `view` (null: any), or
+  // null without a folder, once the peer's permission was checked.
+  absl::StatusOr<std::shared_ptr<CheckpointWriter>> CheckpointCall(
+      const CallbackServerContext& context, const v1::View* view) const {
+    absl::Status status = Check(context, Permission::kAdminister);
     if (!status.ok()) return status;
-    return server_->TrainingOf(ViewIn(view)).status();
+    if (view == nullptr) return routes_.WriterOf(context);
+    const auto server = routes_.ServerOf(context);
+    if (!server.ok()) return server.status();
+    status = (*server)->TrainingOf(ViewIn(*view)).status();
+    if (!status.ok()) return status;
+    return routes_.WriterOf(context);
   }
 
   // Returns the object that takes the calls for the shard of `context`, once
@@ -241,12 +249,11 @@ class ServiceImpl final : public Base {
   // Refuses calls of other trainings early. The work checks the view again,
   // because it may wait while another run begins.
   ServerUnaryReactor* StartCheckpointCall(CallbackServerContext* context,
-                                          const v1::View& view,
-                                          CheckpointCalls::Work work) {
-    absl::Status status = Check(*context, Permission::kAdminister);
-    if (status.ok()) status = CheckView(view);
-    if (!status.ok()) return Finish(context, status);
-    return checkpoint_calls_.Start(std::move(work));
+                                          const v1::View* view,
+                                          CheckpointCalls::WriterWork work) {
+    const auto writer = CheckpointCall(*context, view);
+    if (!writer.ok()) return Finish(context, writer.status());
+    return checkpoint_calls_.Start(*writer, std::move(work));
   }
 
   absl::Status HandleDefine(const v1::DefineRequest& request,
@@ -258,6 +265,7 @@ class ServiceImpl final : public Base {
   const Routes routes_;
   Attendance attendance_;
   CheckpointCalls checkpoint_calls_;
+  CheckpointCalls hold_calls_;
   CheckpointCalls define_calls_;  // these calls read checkpoints
 };
 

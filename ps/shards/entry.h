@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "ps/consistency/cut.h"
 #include "ps/replication/log.h"
 #include "tensor_service/tensor.h"
 
@@ -34,7 +35,8 @@ class PushPayload final : public replication::Payload {
   const size_t bytes_;
 };
 
-// A change of the members that is neither a join nor a push.
+// A change of the members, or of their clocks, that is neither a join nor a
+// push.
 class EventPayload final : public replication::Payload {
  public:
   enum class Kind {
@@ -42,18 +44,26 @@ class EventPayload final : public replication::Payload {
     kLeave,
     kLost,
     kStart,  // the run starts without the missing workers
+    kCut,    // the steps before a cut end for all; see Coordinator::CloseCut()
   };
 
   EventPayload(Kind kind, const WorkerId& worker)
       : kind_(kind), worker_(worker) {}
 
+  explicit EventPayload(CutPoint cut)
+      : kind_(Kind::kCut), cut_(std::move(cut)) {}
+
   Kind kind() const { return kind_; }
   const WorkerId& worker() const { return worker_; }
-  size_t bytes() const override { return sizeof(*this); }
+  const CutPoint& cut() const { return cut_; }
+  size_t bytes() const override {
+    return sizeof(*this) + cut_.clocks.size() * sizeof(RankClock);
+  }
 
  private:
   const Kind kind_;
   const WorkerId worker_;
+  const CutPoint cut_;
 };
 
 }  // namespace penstock::ps

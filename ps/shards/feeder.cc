@@ -69,7 +69,7 @@ void Feeder::Feed(const EntryPtr& entry,
   const View view = training_view();
   const auto exchange = server->Serving(view);
   // Else the version that an entry meets would depend on the server's speed.
-  if (exchange.ok() && !(*exchange)->AwaitStep(kStepWait)) {
+  if (exchange.ok() && !(*exchange)->Await(HasAppliedSteps, kStepWait)) {
     {
       absl::MutexLock lock(&state_->mu);
       state_->fed.Stop();
@@ -155,6 +155,7 @@ void Feeder::OnJoinFed(const EntryPtr& entry,
 void Feeder::FeedEvent(const EntryPtr& entry, Server* server) {
   const auto& event = static_cast<const EventPayload&>(*entry->payload);
   const uint64_t run = state_->group.run;
+  const auto exchange = server->Serving(training_view());
   switch (event.kind()) {
     case EventPayload::Kind::kHeartbeat:
       server->Heartbeat(run, event.worker()).IgnoreError();
@@ -166,10 +167,13 @@ void Feeder::FeedEvent(const EntryPtr& entry, Server* server) {
       server->Lost(event.worker(), run);
       break;
     case EventPayload::Kind::kStart:
-      if (const auto exchange = server->Serving(training_view());
-          exchange.ok()) {
-        (*exchange)->Start();
-      }
+      if (!exchange.ok()) break;
+      (*exchange)->Carry([](Coordinator* all) { return all->Start(); });
+      break;
+    case EventPayload::Kind::kCut:
+      if (!exchange.ok()) break;
+      (*exchange)->Carry(
+          [&event](Coordinator* all) { return all->Forgo(event.cut()); });
       break;
   }
   {

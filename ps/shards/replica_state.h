@@ -16,6 +16,7 @@
 #include "ps/replication/replica.h"
 #include "ps/server/server.h"
 #include "ps/shards/fed_entries.h"
+#include "ps/shards/log_gate.h"
 #include "ps/shards/logged_calls.h"
 #include "ps/shards/shard_options.h"
 #include "ps/shards/tickets.h"
@@ -82,6 +83,7 @@ struct ReplicaState {
   uint64_t inherited ABSL_GUARDED_BY(mu) = 0;  // entries of earlier primaries
   Tickets tickets ABSL_GUARDED_BY(mu);
   LoggedCalls logged ABSL_GUARDED_BY(mu);
+  LogGate gate ABSL_GUARDED_BY(mu);
   WorkerLeases leases ABSL_GUARDED_BY(mu);
 };
 

@@ -24,6 +24,7 @@ Shard::Shard(const ShardOptions& options, const replication::Group& group,
       state_(
           std::make_shared<ReplicaState>(options, group, self, first, leads)),
       calls_(std::make_shared<WorkerCalls>(state_)),
+      cuts_(std::make_shared<ShardCuts>(state_)),
       log_sender_(std::make_shared<LogSender>(state_)),
       feeder_(std::make_shared<Feeder>(state_, calls_)),
       snapshot_sender_(std::make_shared<SnapshotSender>(state_)),
@@ -69,12 +70,30 @@ void Shard::EndReignLocked(ReplicaState::Due* due) {
   ++state_->reign;
   const absl::Status refusal = state_->NotPrimary();
   due->push_back([this] { snapshot_sender_->Cancel(); });
+  ReleaseFolderLocked();
   for (Tickets::Ticket& each : state_->tickets.TakeAll()) {
     due->push_back(
         [ticket = std::move(each), refusal] { ticket.End(refusal); });
   }
   state_->logged.Clear();
+  state_->gate.Clear();
   state_->Say(std::string(refusal.message()));
+}
+
+// Lets the next primary lock the folder of checkpoints. Does not wait for the
+// disk.
+void Shard::ReleaseFolderLocked() {
+  const std::shared_ptr<CheckpointWriter> writer = std::move(writer_);
+  writer_ = nullptr;
+  CheckpointWriter* const claim =
+      state_->group.shard == 0 ? state_->options.claim : nullptr;
+  if (writer == nullptr && claim == nullptr) return;
+  ++state_->tracked;
+  std::thread([state = state_, writer, claim] {
+    if (writer != nullptr) writer->Release();
+    if (claim != nullptr) claim->Release();
+    state->EndTracked();
+  }).detach();
 }
 
 absl::optional<replication::ViewFollower::Wish> Shard::Wishes() {
@@ -129,6 +148,40 @@ absl::StatusOr<std::shared_ptr<Server>> Shard::PrimaryServer() {
 std::shared_ptr<Server> Shard::server() {
   absl::MutexLock lock(&state_->mu);
   return state_->server;
+}
+
+absl::StatusOr<std::shared_ptr<CheckpointWriter>> Shard::Writer() {
+  absl::MutexLock lock(&state_->mu);
+  if (state_->primary() == nullptr) return state_->NotPrimary();
+  if (state_->options.checkpoints == nullptr) return nullptr;
+  if (writer_ != nullptr) return writer_;
+  writer_ = MakeWriterLocked();
+  CheckpointWriter* const claim = state_->options.claim;
+  if (state_->group.shard == 0 && claim != nullptr) claim->Release();
+  return writer_;
+}
+
+std::shared_ptr<CheckpointWriter> Shard::MakeWriterLocked() {
+  CheckpointWriter::Options options;
+  options.commits.continues_run = true;
+  options.take_snapshot =
+      [cuts = cuts_](
+          const View& view, const absl::optional<CutPoint>& cut,
+          const SparseSnapshotOptions& rows, absl::Duration timeout,
+          Cancellation* cancellation) -> absl::StatusOr<ModelSnapshot> {
+    if (!cut.has_value()) {
+      return absl::InvalidArgumentError("checkpoint: there is no cut");
+    }
+    return cuts->TakeSnapshot(view, *cut, rows, timeout, cancellation);
+  };
+  struct WriterOfServer {
+    std::shared_ptr<Server> server;
+    CheckpointWriter writer;
+  };
+  auto made = std::shared_ptr<WriterOfServer>(new WriterOfServer{
+      state_->server,
+      {state_->options.checkpoints, state_->server.get(), std::move(options)}});
+  return std::shared_ptr<CheckpointWriter>(made, &made->writer);
 }
 
 void Shard::StartThreadLocked() {

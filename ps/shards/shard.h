@@ -13,10 +13,12 @@
 #include "ps/replication/view.h"
 #include "ps/replication/view_follower.h"
 #include "ps/server/calls.h"
+#include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
 #include "ps/shards/feeder.h"
 #include "ps/shards/log_sender.h"
 #include "ps/shards/replica_state.h"
+#include "ps/shards/shard_cuts.h"
 #include "ps/shards/shard_options.h"
 #include "ps/shards/snapshot_receiver.h"
 #include "ps/shards/snapshot_sender.h"
@@ -71,6 +73,14 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   std::shared_ptr<Server> server();
   const replication::Group& group() const { return state_->group; }
 
+  // Returns the object that takes the shard to cuts. Lives as long as this
+  // object.
+  ShardCuts* cuts() const { return cuts_.get(); }
+  // Returns the writer of the shard's checkpoints if this replica is the
+  // primary, else the refusal. Returns null if there is no folder. A new
+  // primary's writer begins with a full checkpoint.
+  absl::StatusOr<std::shared_ptr<CheckpointWriter>> Writer();
+
   // Refuses all calls, and waits for the end of what was begun. Call Stop() of
   // the peers first.
   void Stop();
@@ -81,6 +91,9 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   void BeginReignLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void EndReignLocked(ReplicaState::Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void ReleaseFolderLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  std::shared_ptr<CheckpointWriter> MakeWriterLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   absl::StatusOr<replication::Answer> TakeAppend(
       const ReplicateMessage& message);
 
@@ -88,11 +101,14 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   const Server* const own_;
   const std::shared_ptr<ReplicaState> state_;
   const std::shared_ptr<WorkerCalls> calls_;
+  const std::shared_ptr<ShardCuts> cuts_;
   const std::shared_ptr<LogSender> log_sender_;
   const std::shared_ptr<Feeder> feeder_;
   const std::shared_ptr<SnapshotSender> snapshot_sender_;
   const std::shared_ptr<SnapshotReceiver> snapshot_receiver_;
   bool is_pumping_ ABSL_GUARDED_BY(state_->mu) = false;  // the thread runs
+  // Of this reign; null until it is needed.
+  std::shared_ptr<CheckpointWriter> writer_ ABSL_GUARDED_BY(state_->mu);
 };
 
 }  // namespace penstock::ps

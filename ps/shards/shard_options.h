@@ -9,7 +9,9 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "ps/checkpoint/files.h"
 #include "ps/replication/lease.h"
+#include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
 #include "ps/shards/peers.h"
 
@@ -29,6 +31,10 @@ struct ShardOptions {
   size_t max_log_bytes = size_t{4} << 30;
   // Limits the bytes of values that a primary may send here.
   size_t max_snapshot_bytes = size_t{64} << 30;
+  // The folder of checkpoints; null: there is none. Outlives the shards.
+  checkpoint::Files* checkpoints = nullptr;
+  // Locks the folder before the first view. Null without a folder.
+  CheckpointWriter* claim = nullptr;
   // The version of the program. All replicas need the same.
   std::string build;
   // Called with lines for people. If empty, they go to Penstock's log.

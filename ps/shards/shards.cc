@@ -46,6 +46,7 @@ absl::Status CheckReplicable(const Model& model) {
 Server::Options ForReplica(Server::Options options) {
   options.membership.lease = absl::InfiniteDuration();
   options.membership.assemble_timeout = absl::InfiniteDuration();
+  options.closes_cuts = false;
   return options;
 }
 
@@ -288,18 +289,34 @@ absl::StatusOr<std::shared_ptr<Calls>> Shards::CallsOf(
 
 absl::StatusOr<std::shared_ptr<Server>> Shards::ServerOf(
     absl::optional<uint32_t> shard) {
-  ShardPtr holder;
   {
     absl::MutexLock lock(&mu_);
     if (IsBeforeViewLocked(shard)) {
       return std::shared_ptr<Server>(std::shared_ptr<Server>(), own_);
+    }
+  }
+  const auto leader = LeaderOf(shard);
+  if (!leader.ok()) return leader.status();
+  return (*leader)->PrimaryServer();
+}
+
+absl::StatusOr<std::shared_ptr<Shard>> Shards::LeaderOf(
+    absl::optional<uint32_t> shard) {
+  ShardPtr holder;
+  {
+    absl::MutexLock lock(&mu_);
+    if (IsBeforeViewLocked(shard)) {
+      return absl::UnavailableError(
+          absl::StrCat(kNotPrimary, ": there is no view yet"));
     }
     if (!shard.has_value()) shard = own_shard();
     const auto found = shard.has_value() ? shards_.find(*shard) : shards_.end();
     if (found == shards_.end()) return NotHereLocked(shard);
     holder = found->second;
   }
-  return holder->PrimaryServer();
+  absl::Status leads = holder->PrimaryServer().status();
+  if (!leads.ok()) return leads;
+  return holder;
 }
 
 absl::Status Shards::CheckMayDefine(uint64_t replaces) {

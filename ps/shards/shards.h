@@ -69,6 +69,11 @@ class Shards final : public replication::ViewFollower {
   // it.
   absl::StatusOr<std::shared_ptr<Server>> ServerOf(
       absl::optional<uint32_t> shard) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the replica that leads a shard in this process; nullopt: the
+  // process's own shard. Returns UNAVAILABLE, with kNotPrimary, elsewhere and
+  // before the first view.
+  absl::StatusOr<std::shared_ptr<Shard>> LeaderOf(
+      absl::optional<uint32_t> shard) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns OK if this process may define its own shard: it leads the shard, no
   // server has the shard any more, or the definition replaces the run of the
   // view. Otherwise returns UNAVAILABLE, with kNotPrimary.

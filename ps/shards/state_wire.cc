@@ -10,17 +10,6 @@
 namespace penstock::ps {
 namespace {
 
-v1::WorkerClock ClockOf(const RankClock& clock) {
-  v1::WorkerClock message;
-  *message.mutable_worker() = ToMessage(clock.worker);
-  message.set_clock(clock.clock);
-  return message;
-}
-
-RankClock ClockIn(const v1::WorkerClock& message) {
-  return {FromMessage(message.worker()), message.clock()};
-}
-
 void AddMembers(const MembersImage& members, v1::SnapshotRestore* message) {
   message->set_assembled(members.membership.assembled);
   message->set_members_floor(members.membership.floor);
@@ -37,7 +26,7 @@ void AddMembers(const MembersImage& members, v1::SnapshotRestore* message) {
     }
   }
   for (const RankClock& each : members.counted) {
-    *message->add_counted() = ClockOf(each);
+    *message->add_counted() = ToMessage(each);
   }
   message->set_pushes_counted(members.counts.counted);
   message->set_pushes_not_counted(members.counts.not_counted);
@@ -60,7 +49,7 @@ MembersImage MembersIn(const v1::SnapshotRestore& message) {
     members.membership.ranks.push_back(rank);
   }
   for (const v1::WorkerClock& each : message.counted()) {
-    members.counted.push_back(ClockIn(each));
+    members.counted.push_back(FromMessage(each));
   }
   members.counts = {message.pushes_counted(), message.pushes_not_counted(),
                     message.pushes_refused()};
@@ -68,6 +57,13 @@ MembersImage MembersIn(const v1::SnapshotRestore& message) {
 }
 
 }  // namespace
+
+v1::WorkerClock ToMessage(const RankClock& clock) {
+  v1::WorkerClock message;
+  *message.mutable_worker() = ToMessage(clock.worker);
+  message.set_clock(clock.clock);
+  return message;
+}
 
 v1::WorkerId ToMessage(const WorkerId& worker) {
   v1::WorkerId message;
@@ -89,7 +85,7 @@ v1::SnapshotRestore ToMessage(const SnapshotState& state) {
   message->set_instance(state.instance);
   message->set_hash_seed(state.hash_seed);
   for (const RankClock& clock : state.restored.clocks) {
-    *message->add_clocks() = ClockOf(clock);
+    *message->add_clocks() = ToMessage(clock);
   }
   if (state.restored.version.has_value()) {
     message->set_version(*state.restored.version);
@@ -133,7 +129,7 @@ absl::StatusOr<SnapshotState> StateIn(const v1::SnapshotRestore& message,
   state.instance = message.instance();
   state.hash_seed = message.hash_seed();
   for (const v1::WorkerClock& clock : message.clocks()) {
-    state.restored.clocks.push_back(ClockIn(clock));
+    state.restored.clocks.push_back(FromMessage(clock));
   }
   if (message.has_version()) state.restored.version = message.version();
   state.restored.floor = message.floor();

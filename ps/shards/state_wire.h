@@ -7,12 +7,18 @@
 #include "ps/replication/messages.h"
 #include "ps/shards/wire.h"
 #include "ps/wire/replicate.pb.h"
+#include "ps/wire/run.pb.h"
 
 namespace penstock::ps {
 
 v1::WorkerId ToMessage(const WorkerId& worker);
 inline WorkerId FromMessage(const v1::WorkerId& message) {
   return {message.rank(), message.incarnation()};
+}
+
+v1::WorkerClock ToMessage(const RankClock& clock);
+inline RankClock FromMessage(const v1::WorkerClock& message) {
+  return {FromMessage(message.worker()), message.clock()};
 }
 
 v1::SnapshotRestore ToMessage(const SnapshotState& state);

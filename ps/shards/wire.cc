@@ -73,8 +73,30 @@ v1::LogEntry::Kind KindOf(const replication::Entry& entry) {
       return v1::LogEntry::LOST;
     case Kind::kStart:
       return v1::LogEntry::START;
+    case Kind::kCut:
+      return v1::LogEntry::CUT;
   }
   return v1::LogEntry::START;
+}
+
+void SetCut(const CutPoint& cut, v1::LogEntry* message) {
+  if (cut.version.has_value()) message->set_version(*cut.version);
+  for (const RankClock& each : cut.clocks) {
+    *message->add_clocks() = ToMessage(each);
+  }
+}
+
+absl::StatusOr<CutPoint> CutIn(const v1::LogEntry& message) {
+  CutPoint cut;
+  if (message.has_version()) cut.version = message.version();
+  bool is_sane = cut.version.value_or(0) <= kMaxClock;
+  for (const v1::WorkerClock& each : message.clocks()) {
+    cut.clocks.push_back(ps::FromMessage(each));
+    const RankClock& clock = cut.clocks.back();
+    is_sane &= clock.worker.rank < kMaxRanks && clock.clock <= kMaxClock;
+  }
+  if (!is_sane) return Malformed("a cut is out of bounds");
+  return cut;
 }
 
 WorkerId WorkerOf(const replication::Entry& entry) {
@@ -89,6 +111,9 @@ void AddEntry(const replication::Entry& entry, v1::AppendBody* body,
   message->set_view(entry.view);
   message->set_kind(KindOf(entry));
   *message->mutable_worker() = ToMessage(WorkerOf(entry));
+  if (message->kind() == v1::LogEntry::CUT) {
+    SetCut(static_cast<const EventPayload&>(*entry.payload).cut(), message);
+  }
   if (entry.pushes.empty()) return;
   const auto& push = static_cast<const PushPayload&>(*entry.payload);
   const auto& tensors = push.gradients().tensors;
@@ -135,6 +160,10 @@ absl::StatusOr<EntryPtr> EntryIn(const v1::LogEntry& message, uint64_t seq,
     entry->payload = std::make_shared<PushPayload>(std::move(gradients));
   } else if (message.kind() == v1::LogEntry::JOIN) {
     entry->joins = worker;
+  } else if (message.kind() == v1::LogEntry::CUT) {
+    auto cut = CutIn(message);
+    if (!cut.ok()) return cut.status();
+    entry->payload = std::make_shared<EventPayload>(*std::move(cut));
   } else {
     auto kind = EventIn(message.kind());
     if (!kind.ok()) return kind.status();

@@ -21,6 +21,7 @@ void WorkerCalls::Cancel(uint64_t ticket) {
   {
     absl::MutexLock lock(&state_->mu);
     state_->tickets.ForgetParked(ticket);
+    state_->gate.Forget(ticket);
     call = state_->tickets.Take(ticket);
   }
   if (!call.has_value()) return;
@@ -32,6 +33,9 @@ void WorkerCalls::Collect(absl::Time now, ReplicaState::Due* due) {
   replication::Primary* const leads = state_->primary();
   if (leads == nullptr) return;
   leads->Tick(now);
+  for (auto& go_on : state_->gate.TakeDue(now)) {
+    due->push_back(std::move(go_on));
+  }
   for (Tickets::Parked& each :
        state_->tickets.TakeDue(state_->fed.last(), leads->MayAnswer(now))) {
     if (!each.is_answer) {
@@ -265,6 +269,12 @@ void WorkerCalls::AcceptPush(const PushCallPtr& call, uint64_t reign) {
       call->checked.reset();
       state_->tickets.Park({*copy, false, call->ticket,
                             [this, call, reign] { CheckPush(call, reign); }});
+      return;
+    }
+    const PushId id{call->worker.rank, call->clock};
+    if (status.ok() && !state_->gate.LetsThrough(id)) {
+      state_->gate.Keep(call->ticket, id,
+                        [this, call, reign] { AcceptPush(call, reign); });
       return;
     }
     if (status.ok()) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ps/consistency/coordinator.h"
+#include "ps/consistency/progress.h"
 
 namespace penstock::ps {
 namespace {
@@ -107,15 +108,15 @@ TEST(CutTest, PushThatOneTableHasIsInWithItsWholeStep) {
   const CutPoint cut = FirstCutOf({shard->Hold()}, true);
   EXPECT_EQ(cut.version, 1u);
   ASSERT_TRUE(shard.GoOnTo(cut));
-  EXPECT_FALSE(shard->IsAtCut());
+  EXPECT_FALSE(IsAtCut(*shard));
   shard.Push(1, 0);
   shard.Apply();
-  EXPECT_TRUE(shard->IsAtCut());
+  EXPECT_TRUE(IsAtCut(*shard));
   // Pushes for the next step, which is not in the cut.
   shard.Push(0, 1);
   shard.Push(1, 1);
   shard.Apply();
-  EXPECT_TRUE(shard->IsAtCut());
+  EXPECT_TRUE(IsAtCut(*shard));
   EXPECT_THAT(shard.applied(0), ElementsAre(Pair(0, 0), Pair(1, 0)));
   EXPECT_THAT(shard.applied(1), ElementsAre(Pair(0, 0), Pair(1, 0)));
   for (const RankClock& clock : shard->AppliedClocks()) {
@@ -137,11 +138,11 @@ TEST(CutTest, TablesOfDifferentBackupWorkersAreAtOneStep) {
   const CutPoint cut = FirstCutOf({shard->Hold()}, true);
   EXPECT_EQ(cut.version, 1u);
   ASSERT_TRUE(shard.GoOnTo(cut));
-  EXPECT_FALSE(shard->IsAtCut());
+  EXPECT_FALSE(IsAtCut(*shard));
   shard.Push(1, 0);
   shard.Push(0, 1);  // would take the second table to step 2
   shard.Apply();
-  EXPECT_TRUE(shard->IsAtCut());
+  EXPECT_TRUE(IsAtCut(*shard));
   EXPECT_EQ(shard->policy(0).version(), 1u);
   EXPECT_EQ(shard->policy(1).version(), 1u);
 }
@@ -154,12 +155,12 @@ TEST(CutTest, PushThatOneServerHasIsWaitedForAtTheOthers) {
   const CutPoint cut = FirstCutOf({first->Hold(), second->Hold()}, false);
   ASSERT_TRUE(first.GoOnTo(cut));
   ASSERT_TRUE(second.GoOnTo(cut));
-  EXPECT_TRUE(second->IsAtCut());
-  EXPECT_FALSE(first->IsAtCut());
+  EXPECT_TRUE(IsAtCut(*second));
+  EXPECT_FALSE(IsAtCut(*first));
   first.Push(0, 0);  // not in, as the second has not begun it
   first.Push(1, 0);
   first.Apply();
-  EXPECT_TRUE(first->IsAtCut());
+  EXPECT_TRUE(IsAtCut(*first));
   EXPECT_THAT(first.applied(0), ElementsAre(Pair(1, 0)));
 }
 
@@ -175,11 +176,11 @@ TEST(CutTest, AsynchronousServerWaitsForTheStepOfTheOthers) {
   ASSERT_TRUE(synchronous.GoOnTo(cut));
   ASSERT_TRUE(other.GoOnTo(cut));
   for (Shard* shard : {&synchronous, &other}) {
-    EXPECT_FALSE((*shard)->IsAtCut());
+    EXPECT_FALSE(IsAtCut(**shard));
     if (shard == &synchronous) shard->Push(0, 0);
     shard->Push(1, 0);
     shard->Apply();
-    EXPECT_TRUE((*shard)->IsAtCut());
+    EXPECT_TRUE(IsAtCut(**shard));
   }
 }
 
@@ -190,9 +191,9 @@ TEST(CutTest, WorkerThatHasLeftIsNotWaitedFor) {
   second.Apply();
   const CutPoint cut = FirstCutOf({first->Hold(), second->Hold()}, false);
   ASSERT_TRUE(first.GoOnTo(cut));
-  EXPECT_FALSE(first->IsAtCut());
+  EXPECT_FALSE(IsAtCut(*first));
   first.Leave(1);
-  EXPECT_TRUE(first->IsAtCut());
+  EXPECT_TRUE(IsAtCut(*first));
 }
 
 // Tests a second server that has lost the worker before its push arrived there.
@@ -205,7 +206,7 @@ TEST(CutTest, PushBelowACutDoesNotCountAfterTheCut) {
   const CutPoint cut = FirstCutOf({first->Hold(), second->Hold()}, false);
   for (Shard* const shard : {&first, &second}) {
     ASSERT_TRUE(shard->GoOnTo(cut));
-    ASSERT_TRUE((*shard)->IsAtCut());
+    ASSERT_TRUE(IsAtCut(**shard));
     (*shard)->CloseCut();
     shard->Release();
     EXPECT_EQ((*shard)->membership().ClockOf(1), 1u);
@@ -227,7 +228,7 @@ TEST(CutTest, PushBelowACutDoesNotCountIfItsWorkerJoinsAfterwards) {
   first.Apply();
   const CutPoint cut = FirstCutOf({first->Hold(), second->Hold()}, false);
   ASSERT_TRUE(second.GoOnTo(cut));
-  ASSERT_TRUE(second->IsAtCut());
+  ASSERT_TRUE(IsAtCut(*second));
   second->CloseCut();
   second.Release();
   EXPECT_EQ(second->Join(Id(1), kNow).clock, 1u);
@@ -242,7 +243,7 @@ TEST(CutTest, WorkerThatJoinsAfterACutBeginsAtItsStep) {
   Shard shard(1, {{kUnlimited}});
   shard.Leave(0);
   ASSERT_TRUE(shard.GoOnTo(CutPoint::OfVersion(5)));
-  ASSERT_TRUE(shard->IsAtCut());
+  ASSERT_TRUE(IsAtCut(*shard));
   shard->CloseCut();
   shard.Release();
   EXPECT_EQ(shard->AppliedFloor(), 5u);
@@ -284,7 +285,7 @@ TEST(CutTest, SlowMemberForgoesTheStepsOfACut) {
   const CutPoint cut = FirstCutOf({shard->Hold()}, true);
   ASSERT_EQ(cut.version, 1u);
   ASSERT_TRUE(shard.GoOnTo(cut));
-  ASSERT_TRUE(shard->IsAtCut());
+  ASSERT_TRUE(IsAtCut(*shard));
   shard->CloseCut();
   shard.Push(1, 0);
   shard.Release();

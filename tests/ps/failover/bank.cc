@@ -139,6 +139,25 @@ void Bank::AwaitTransfers(uint64_t more) const {
   }
 }
 
+absl::StatusOr<uint64_t> Bank::Counted(uint32_t workers) const {
+  TrainingConnection::Options options;
+  options.servers = servers_;
+  options.timeout = kTimeout;
+  const auto connection = TrainingConnection::Open(options);
+  if (!connection.ok()) return connection.status();
+  std::vector<uint64_t> ids;
+  for (uint32_t rank = 0; rank < workers; ++rank) {
+    ids.push_back(kFirstCounter + rank);
+  }
+  const auto pulled = Reader(*connection).Pull(0, RowsOf(ids), kTimeout);
+  if (!pulled.ok()) return pulled.status();
+  uint64_t counted = 0;
+  for (const float each : *pulled->Rows(0).flat<float>()) {
+    counted += static_cast<uint64_t>(each);
+  }
+  return counted;
+}
+
 std::string Bank::Close() {
   stop_ = true;
   for (std::thread& worker : workers_) worker.join();

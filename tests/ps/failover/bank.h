@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ps/client/training_connection.h"
@@ -40,6 +41,8 @@ class Bank {
   void SetServers(TrainingConnection::Channels servers) {
     servers_ = std::move(servers);
   }
+  // Returns the transfers that the servers have, by the workers' counters.
+  absl::StatusOr<uint64_t> Counted(uint32_t workers) const;
   // Stops the workers. Returns what is wrong with the accounts; empty: nothing.
   std::string Close();
 

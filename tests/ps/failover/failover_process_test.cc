@@ -18,8 +18,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/posix_files.h"
 #include "ps/client/define.h"
 #include "ps/client/worker.h"
+#include "tests/ps/checkpoint/test_folder.h"
 #include "tests/ps/etcd/real_etcd.h"
 #include "tests/ps/failover/bank.h"
 #include "tests/ps/failover/servers.h"
@@ -77,6 +80,54 @@ TEST(FailoverTest, AWorkerThatComesLateFindsTheServersThatLive) {
   // Close() opens a connection of its own, without server 0.
   bank.AwaitTransfers(10);
   EXPECT_EQ(bank.Close(), "") << servers.Logs();
+}
+
+// Returns the newest checkpoint; 0: there is none.
+uint64_t NewestIn(const std::string& folder) {
+  const auto files = checkpoint::OpenFolder(folder);
+  if (!files.ok()) return 0;
+  const auto steps = checkpoint::ListSteps(files->get());
+  return steps.ok() && !steps->empty() ? steps->front() : 0;
+}
+
+void AwaitCheckpointAfter(const std::string& folder, uint64_t step) {
+  const absl::Time limit = base::SteadyNow() + absl::Seconds(30);
+  while (NewestIn(folder) <= step && base::SteadyNow() < limit) {
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_GT(NewestIn(folder), step);
+}
+
+TEST(FailoverTest, PeriodicCheckpointsGoOnAndAreRestored) {
+  SKIP_WITHOUT_ETCD();
+  const checkpoint::TestFolder kept;
+  const std::string& folder = kept.name();
+  uint64_t transfers = 0;
+  {
+    ReplicatedServers servers(
+        2, /*replicas=*/1, /*workers=*/2,
+        {"--checkpoints=" + folder, "--checkpoint-every=1"});
+    Bank bank(servers.Channels(), servers.addresses(), 2);
+    ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
+    AwaitCheckpointAfter(folder, 0);
+    servers.Kill(0);
+    bank.AwaitTransfers(20);
+    transfers = bank.transfers();
+    // One may have been begun before.
+    AwaitCheckpointAfter(folder, NewestIn(folder));
+    AwaitCheckpointAfter(folder, NewestIn(folder));
+    EXPECT_EQ(bank.Close(), "") << servers.Logs();
+  }
+  ReplicatedServers servers(2, /*replicas=*/1, /*workers=*/1,
+                            {"--checkpoints=" + folder, "--restore=newest"});
+  Bank restored(servers.Channels(), servers.addresses(), 0);
+  const auto counted = restored.Counted(2);
+  ASSERT_TRUE(counted.ok()) << counted.status() << servers.Logs();
+  EXPECT_GE(*counted, transfers);
+  ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
+  servers.Kill(0);
+  EXPECT_EQ(*restored.Counted(2), *counted);
+  EXPECT_EQ(restored.Close(), "") << servers.Logs();
 }
 
 // Trains a synchronous table, whose gradients depend on the values, and returns

@@ -58,9 +58,11 @@ std::string NewFolder() {
 }  // namespace
 
 ReplicatedServers::ReplicatedServers(size_t servers, unsigned replicas,
-                                     unsigned workers)
+                                     unsigned workers,
+                                     std::vector<std::string> flags)
     : replicas_(replicas),
       workers_(workers),
+      flags_(std::move(flags)),
       folder_(NewFolder()),
       etcd_(etcd::RealEtcd::Start()),
       addresses_(FreeAddresses(servers)),
@@ -77,12 +79,17 @@ ReplicatedServers::~ReplicatedServers() { close(log_); }
 
 bool ReplicatedServers::Start(size_t server) {
   servers_[server] = nullptr;
-  servers_[server] = process::Child::Start(
-      {"ps/ps_server", "--listen=" + addresses_[server],
-       absl::StrCat("--workers=", workers_), "--etcd=" + etcd_->address(),
-       "--etcd-prefix=t", absl::StrCat("--servers=", servers_.size()),
-       "--name=" + names_[server], absl::StrCat("--replicas=", replicas_)},
-      {}, log_);
+  std::vector<std::string> command = {
+      "ps/ps_server",
+      "--listen=" + addresses_[server],
+      absl::StrCat("--workers=", workers_),
+      "--etcd=" + etcd_->address(),
+      "--etcd-prefix=t",
+      absl::StrCat("--servers=", servers_.size()),
+      "--name=" + names_[server],
+      absl::StrCat("--replicas=", replicas_)};
+  command.insert(command.end(), flags_.begin(), flags_.end());
+  servers_[server] = process::Child::Start(command, {}, log_);
   return servers_[server] != nullptr &&
          servers_[server]->Find("port ").has_value();
 }

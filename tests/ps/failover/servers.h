@@ -22,8 +22,10 @@ namespace penstock::ps {
 // Servers that share one etcd. Each has a fixed port. Not thread-safe.
 class ReplicatedServers {
  public:
-  // Starts etcd and the servers. `replicas` are the backups of each shard.
-  ReplicatedServers(size_t servers, unsigned replicas, unsigned workers);
+  // Starts etcd and the servers. `replicas` are the backups of each shard, and
+  // `flags` further flags of the servers.
+  ReplicatedServers(size_t servers, unsigned replicas, unsigned workers,
+                    std::vector<std::string> flags = {});
   ~ReplicatedServers();
 
   // Starts a server, or starts it anew. Returns false on failure.
@@ -63,6 +65,7 @@ class ReplicatedServers {
  private:
   const unsigned replicas_;
   const unsigned workers_;
+  const std::vector<std::string> flags_;
   const std::string folder_;
   std::unique_ptr<etcd::RealEtcd> etcd_;
   std::vector<std::string> addresses_;

@@ -35,12 +35,14 @@ Server::Options OwnOptions(uint32_t workers) {
   return ForReplica(options);
 }
 
-ShardOptions OptionsOf(uint32_t workers, Peers* peers) {
+ShardOptions OptionsOf(uint32_t workers, checkpoint::Files* checkpoints,
+                       Peers* peers) {
   ShardOptions options;
   options.new_server = [workers] {
     return std::make_unique<Server>(OwnOptions(workers));
   };
   options.peers = peers;
+  options.checkpoints = checkpoints;
   options.lease = kLease;
   options.worker_lease = kPatience;
   options.build = "test";
@@ -87,7 +89,7 @@ void CutPeers::Replicate(const std::string& server,
 }
 
 Node::Node(const std::string& name, uint64_t incarnation, uint32_t workers,
-           Addresses* addresses)
+           checkpoint::Files* checkpoints, Addresses* addresses)
     : id_{absl::StrCat(name, "-", incarnation), incarnation},
       addresses_(addresses),
       own_(OwnOptions(workers)) {
@@ -99,8 +101,8 @@ Node::Node(const std::string& name, uint64_t incarnation, uint32_t workers,
                    : grpc::CreateChannel("127.0.0.1:1",
                                          grpc::InsecureChannelCredentials());
       }));
-  shards_ =
-      std::make_unique<Shards>(OptionsOf(workers, peers_.get()), id_, &own_);
+  shards_ = std::make_unique<Shards>(
+      OptionsOf(workers, checkpoints, peers_.get()), id_, &own_);
   ServiceOptions options;
   options.shards = shards_.get();
   service_ = MakeService(&own_, options);
@@ -176,8 +178,9 @@ Cluster::~Cluster() {
 }
 
 std::shared_ptr<Node> Cluster::Add(const std::string& name) {
-  auto node = std::make_shared<Node>(name, next_incarnation_++,
-                                     options_.workers, &addresses_);
+  auto node =
+      std::make_shared<Node>(name, next_incarnation_++, options_.workers,
+                             options_.checkpoints, &addresses_);
   absl::MutexLock lock(&mu_);
   nodes_[node->id().server] = node;
   return node;

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/server.h"
+#include "ps/checkpoint/files.h"
 #include "ps/model/model.h"
 #include "ps/replication/view.h"
 #include "ps/server/server.h"
@@ -63,7 +64,7 @@ class CutPeers final : public Peers {
 class Node {
  public:
   Node(const std::string& name, uint64_t incarnation, uint32_t workers,
-       Addresses* addresses);
+       checkpoint::Files* checkpoints, Addresses* addresses);
   // Ends like a process that is killed: sends nothing any more.
   ~Node();
 
@@ -94,6 +95,8 @@ class Cluster {
     size_t shards = 1;
     size_t backups = 1;
     uint32_t workers = 1;
+    // The folder of checkpoints; null: none. Outlives the cluster.
+    checkpoint::Files* checkpoints = nullptr;
   };
   // Defines the model, and sets zeros as first values of dense tables.
   Cluster(const Options& options, Model model);

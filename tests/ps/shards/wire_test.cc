@@ -62,6 +62,12 @@ Append SomeAppend() {
                                                  WorkerId{3, 33});
   append.entries.push_back(lost);
   append.entries.push_back(PushEntry(14));
+  auto cut = std::make_shared<Entry>();
+  cut->seq = 15;
+  cut->view = 3;
+  cut->payload =
+      std::make_shared<EventPayload>(CutPoint{6, {{{2, 0}, 8}, {{3, 0}, 9}}});
+  append.entries.push_back(cut);
   return append;
 }
 
@@ -114,7 +120,7 @@ TEST(WireTest, AppendSurvives) {
   EXPECT_EQ(got.lease, append.lease);
   EXPECT_EQ(got.committed, 9u);
   EXPECT_TRUE(got.complete);
-  ASSERT_EQ(got.entries.size(), 4u);
+  ASSERT_EQ(got.entries.size(), 5u);
   EXPECT_EQ(got.entries[0]->seq, 11u);
   EXPECT_EQ(got.entries[0]->pushes[0].clock, 5u);
   EXPECT_EQ(got.entries[1]->joins->incarnation, 44u);
@@ -125,6 +131,12 @@ TEST(WireTest, AppendSurvives) {
   ASSERT_EQ(push.gradients().tensors.size(), 2u);
   EXPECT_EQ(ElementsOf(push.gradients().tensors[1].tensor),
             std::vector<float>({3, 4}));
+  const auto& cut = static_cast<const EventPayload&>(*got.entries[4]->payload);
+  EXPECT_EQ(cut.kind(), EventPayload::Kind::kCut);
+  EXPECT_EQ(cut.cut().version, 6u);
+  ASSERT_EQ(cut.cut().clocks.size(), 2u);
+  EXPECT_EQ(cut.cut().clocks[1].worker.rank, 3u);
+  EXPECT_EQ(cut.cut().clocks[1].clock, 9u);
 }
 
 TEST(WireTest, StateSurvives) {

@@ -1,0 +1,82 @@
+// Takes a replicated shard to the cut of a checkpoint.
+
+#ifndef PENSTOCK_PS_SHARDS_SHARD_CUTS_H_
+#define PENSTOCK_PS_SHARDS_SHARD_CUTS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/consistency/cut.h"
+#include "ps/server/cancellation.h"
+#include "ps/server/model_snapshot.h"
+#include "ps/server/server.h"
+#include "ps/shards/replica_state.h"
+
+namespace penstock::ps {
+
+// The snapshots of a shard at cuts, at its primary. A cut is a place in the
+// log:
+//
+//   1. HoldSteps() stops new pushes in front of the log, and waits until the
+//      Server has applied the log. All replicas have then begun the pushes of
+//      the answer, however fast each of them is.
+//   2. TakeSnapshot() lets pushes in the cut into the log, until the Server has
+//      all of them.
+//   3. An entry closes the cut at all replicas.
+//   4. The Server takes the snapshot. Then the other pushes go on.
+//
+// A push that waits in front of the log has no answer until then. If the shard
+// gets another primary meanwhile, both calls fail with UNAVAILABLE, and the
+// checkpoint begins again there.
+//
+// Thread-safe. Calls block.
+class ShardCuts {
+ public:
+  explicit ShardCuts(std::shared_ptr<ReplicaState> state);
+
+  // Like Server::HoldSteps(), Server::ReleaseSteps() and
+  // Server::TakeSnapshot(). `cancellation`, which may be null, ends the wait.
+  absl::StatusOr<HeldSteps> HoldSteps(const View& view);
+  void ReleaseSteps();
+  absl::StatusOr<ModelSnapshot> TakeSnapshot(
+      const View& view, const CutPoint& cut,
+      const SparseSnapshotOptions& options, absl::Duration timeout,
+      Cancellation* cancellation);
+
+ private:
+  // A hold of the gate in one reign.
+  struct Hold {
+    std::shared_ptr<Server> server;
+    std::shared_ptr<Exchange> exchange;
+    uint64_t reign = 0;
+    uint64_t number = 0;  // of the gate
+    uint64_t logged = 0;  // the last entry before the hold
+    absl::Time deadline;
+    Cancellation* cancellation = nullptr;
+  };
+
+  // Begins a hold: of all pushes, or of those behind `cut`.
+  absl::StatusOr<Hold> Begin(const View& view, const CutPoint* cut,
+                             absl::Time deadline);
+  static absl::Status CheckCut(const Hold& hold, const CutPoint& cut);
+  void End(const Hold& hold);
+  absl::Status CheckLocked(const Hold& hold)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  // Wait until entry `seq` was fed; until the server is at `cut`. Return why
+  // the wait is in vain.
+  absl::Status AwaitFed(const Hold& hold, uint64_t seq);
+  absl::Status AwaitCut(const Hold& hold, const CutPoint& cut);
+  // Logs that the cut is closed, and waits for it.
+  absl::Status Close(const Hold& hold, const CutPoint& cut);
+
+  const std::shared_ptr<ReplicaState> state_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SHARDS_SHARD_CUTS_H_

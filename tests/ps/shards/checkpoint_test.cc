@@ -1,0 +1,255 @@
+// Checkpoints of replicated shards: whole steps only, at all shards, while
+// primaries die; and what a restore gets.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/manifest.h"
+#include "ps/checkpoint/posix_files.h"
+#include "ps/shards/shards.h"
+#include "tests/ps/checkpoint/test_folder.h"
+#include "tests/ps/server/small_server.h"
+#include "tests/ps/server/small_training.h"
+#include "tests/ps/shards/cluster.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr size_t kWorkers = 3;
+constexpr size_t kShards = 2;
+
+// Two tables, one at each shard. The learning rate is 1.
+Model TwoTables(int64_t staleness) {
+  Model model;
+  model.tables = {DenseTable("a", {kWorkers}, staleness),
+                  DenseTable("b", {kWorkers}, staleness)};
+  return model;
+}
+
+// Returns the name of each shard's table.
+std::vector<std::string> PartsOf(const Cluster& cluster) {
+  std::vector<std::string> parts;
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    const auto training = cluster.PrimaryOf(shard)->own().training();
+    parts.push_back(training->tables->parts().front().name);
+  }
+  return parts;
+}
+
+// Adds 1 to the element of a rank, at a shard.
+void PushOne(Cluster* cluster, const std::vector<std::string>& parts,
+             uint32_t shard, uint32_t rank, uint64_t clock) {
+  std::vector<float> gradient(kWorkers);
+  gradient[rank] = -1;
+  tensor::Bundle bundle;
+  bundle.tensors.push_back(Floats(parts[shard], {kWorkers}, gradient));
+  const auto verdict = cluster->Push(shard, {rank, 100 + rank}, clock, bundle);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+}
+
+// Each push of a worker adds 1 to its element, at all shards. The elements of a
+// cut are thus the clocks of the cut.
+class Workers {
+ public:
+  explicit Workers(Cluster* cluster)
+      : cluster_(cluster), parts_(PartsOf(*cluster)) {
+    for (uint32_t rank = 0; rank < kWorkers; ++rank) {
+      threads_.emplace_back([this, rank] { Work(rank); });
+    }
+  }
+  ~Workers() {
+    stop_ = true;
+    for (std::thread& each : threads_) each.join();
+  }
+  uint64_t pushes() const { return pushes_; }
+  void Await(uint64_t more) const {
+    const uint64_t wanted = pushes_ + more;
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (pushes_ < wanted && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    EXPECT_GE(pushes_, wanted);
+  }
+
+ private:
+  void Work(uint32_t rank) {
+    const WorkerId worker{rank, 100 + rank};
+    for (uint32_t shard = 0; shard < kShards; ++shard) {
+      ASSERT_TRUE(cluster_->Join(shard, worker).ok());
+    }
+    for (uint64_t clock = 0; !stop_; ++clock) {
+      for (uint32_t shard = 0; shard < kShards; ++shard) {
+        ASSERT_NO_FATAL_FAILURE(PushOne(cluster_, parts_, shard, rank, clock));
+        ++pushes_;
+      }
+    }
+  }
+
+  Cluster* const cluster_;
+  const std::vector<std::string> parts_;  // by shard
+  std::atomic<bool> stop_{false};
+  std::atomic<uint64_t> pushes_{0};
+  std::vector<std::thread> threads_;
+};
+
+// Writes the shards of an attempt at the same time.
+absl::StatusOr<std::vector<CheckpointShard>> WriteShards(
+    const std::vector<std::shared_ptr<Shard>>& shards,
+    const CheckpointAttempt& attempt, const CutPoint& cut) {
+  std::vector<absl::StatusOr<CheckpointShard>> written(
+      shards.size(), absl::UnknownError("not written"));
+  std::vector<std::thread> writing;
+  for (size_t at = 0; at < shards.size(); ++at) {
+    writing.emplace_back([&, at] {
+      const auto writer = shards[at]->Writer();
+      if (writer.ok()) {
+        written[at] = (*writer)->Write(attempt, cut);
+      } else {
+        written[at] = writer.status();
+      }
+    });
+  }
+  for (std::thread& each : writing) each.join();
+  std::vector<CheckpointShard> all;
+  for (auto& each : written) {
+    if (!each.ok()) return each.status();
+    all.push_back(*each);
+  }
+  return all;
+}
+
+// Takes a checkpoint of all shards, as a client does. Returns its step.
+absl::StatusOr<uint64_t> TryCheckpoint(Cluster* cluster) {
+  std::vector<std::shared_ptr<Shard>> shards;
+  std::vector<HeldSteps> held;
+  for (uint32_t at = 0; at < kShards; ++at) {
+    const auto node = cluster->PrimaryOf(at);
+    if (node == nullptr) return absl::UnavailableError("no primary");
+    auto shard = node->shards().LeaderOf(at);
+    if (!shard.ok()) return shard.status();
+    shards.push_back(*shard);
+    auto steps = shards.back()->cuts()->HoldSteps(kView);
+    if (!steps.ok()) return steps.status();
+    held.push_back(*steps);
+  }
+  const auto first = shards.front()->Writer();
+  if (!first.ok()) return first.status();
+  CheckpointRequest request{kView};
+  const ServerReport report = shards.front()->server()->report();
+  for (const WorkerReport& each : report.workers) {
+    request.clocks.push_back({each.rank, 0, each.pushed});
+  }
+  const auto begun = (*first)->Begin(request);
+  if (!begun.ok()) return begun.status();
+  const auto written =
+      WriteShards(shards, begun->attempt, FirstCutOf(held, false));
+  if (!written.ok()) {
+    (*first)->GiveUp(begun->attempt);
+    return written.status();
+  }
+  const auto removed = (*first)->Commit(begun->attempt, *written);
+  if (!removed.ok()) return removed.status();
+  return begun->attempt.step;
+}
+
+absl::StatusOr<uint64_t> Checkpoint(Cluster* cluster) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  absl::StatusOr<uint64_t> taken = TryCheckpoint(cluster);
+  while ((absl::IsUnavailable(taken.status()) ||
+          absl::IsOutOfRange(taken.status())) &&
+         absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(20));
+    taken = TryCheckpoint(cluster);
+  }
+  return taken;
+}
+
+// Restores the newest checkpoint, and checks that its values are those of its
+// clocks.
+void CheckNewest(checkpoint::Files* files, uint64_t step) {
+  SmallTraining::Options options;
+  options.servers = kShards;
+  options.workers = kWorkers;
+  options.restore = true;
+  SmallTraining training(TwoTables(ConsistencyPolicy::kUnlimited), files,
+                         options);
+  const auto restored = training.Define();
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(*restored, step);
+  const auto manifest = checkpoint::ReadManifest(files, step);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  std::vector<float> clocks(kWorkers);
+  for (const checkpoint::WorkerClock& each : manifest->cut.clocks) {
+    clocks[each.rank] = static_cast<float>(each.clock);
+  }
+  TrainingState state = training.State();
+  EXPECT_EQ(state.dense["a"], clocks);
+  EXPECT_EQ(state.dense["b"], clocks);
+}
+
+TEST(CheckpointTest, HasWholeStepsOfAllShardsAlsoAfterFailovers) {
+  const checkpoint::TestFolder folder;
+  const auto opened = checkpoint::OpenFolder(folder.name());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  checkpoint::Files* const files = opened->get();
+  Cluster::Options options{3, kShards, 1, kWorkers, files};
+  Cluster cluster(options, TwoTables(ConsistencyPolicy::kUnlimited));
+  cluster.AwaitBackups();
+  Workers workers(&cluster);
+  uint64_t last = 0;
+  for (int failover = 0; failover < 3; ++failover) {
+    for (int i = 0; i < 3; ++i) {
+      workers.Await(20);
+      const auto step = Checkpoint(&cluster);
+      ASSERT_TRUE(step.ok()) << step.status();
+      EXPECT_GT(*step, last);
+      last = *step;
+    }
+    ASSERT_NO_FATAL_FAILURE(CheckNewest(files, last));
+    cluster.AwaitBackups();
+    cluster.KillPrimary(failover == 1 ? 1 : 0);
+  }
+  // All are checkpoints of one run, so none was set aside.
+  EXPECT_EQ(checkpoint::ListSteps(files)->size(), 9u);
+}
+
+// The copy has the clocks from a snapshot only: no rank pushes any more.
+TEST(CheckpointTest, ACopyKnowsTheClocksOfSilentRanks) {
+  const checkpoint::TestFolder folder;
+  const auto opened = checkpoint::OpenFolder(folder.name());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  checkpoint::Files* const files = opened->get();
+  Cluster::Options options{3, kShards, 1, kWorkers, files};
+  Cluster cluster(options, TwoTables(ConsistencyPolicy::kUnlimited));
+  const std::vector<std::string> parts = PartsOf(cluster);
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    for (uint32_t rank = 0; rank < kWorkers; ++rank) {
+      ASSERT_TRUE(cluster.Join(shard, {rank, 100 + rank}).ok());
+      for (uint64_t clock = 0; clock <= rank; ++clock) {
+        ASSERT_NO_FATAL_FAILURE(PushOne(&cluster, parts, shard, rank, clock));
+      }
+    }
+  }
+  for (int kill = 0; kill < 2; ++kill) {
+    cluster.AwaitBackups();
+    cluster.KillPrimary(0);
+  }
+  const auto step = Checkpoint(&cluster);
+  ASSERT_TRUE(step.ok()) << step.status();
+  CheckNewest(files, *step);
+  const auto manifest = checkpoint::ReadManifest(files, *step);
+  ASSERT_EQ(manifest->cut.clocks.size(), kWorkers);
+  for (const checkpoint::WorkerClock& each : manifest->cut.clocks) {
+    EXPECT_EQ(each.clock, each.rank + 1);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::ps
