@@ -620,6 +620,13 @@ LAYERS = {
         "bench/rpc/setup",
     ],
     "bench/ps/sparse": ["ps/sparse"],
+    "bench/ps/replicas": [
+        "penstock",
+        "tensor_service",
+        "ps/consistency",
+        "ps/model",
+        "ps/client",
+    ],
     "bench/ps/training": [
         "penstock",
         "tensor_service",
