@@ -5,9 +5,10 @@ Each step, each worker pulls rows and pushes their gradients. Ids follow Zipf's
 law, and a batch has each id once. A synchronous step waits for the slowest
 worker and for the busiest server; an asynchronous worker waits for its own
 calls. A server is busy with the bytes of its link, in each direction, and with
-the CPU seconds that bench/ps/replicas/cost.py measured, spread over its cores. When a server fails,
-all workers wait for the failover. Another server then leads two shards, until
-the lost one is back, has its copies, and the shards were moved back.
+the CPU seconds that bench/ps/replicas/cost.py measured, spread over its cores.
+When a server fails, all workers wait for the failover. Another server then
+leads two shards, until the lost one is back, has its copies, and the shards
+were moved back.
 
   scale.py [--workers=N] [--servers=N] [--cores=N] [--steps=N] [--seed=N]
 """
@@ -28,7 +29,7 @@ FAILOVER = 2.6
 # Assumed: the seconds in which a returned server copies a byte of its shards.
 COPY_BYTE = 1 / 400e6
 ROW_BYTES = 64 * 4 + 8  # a row of 64 floats, and its id
-BATCHES = 64  # that are drawn; each worker takes one of them in each step
+BATCHES = 64  # drawn batches, of which each worker takes one in each step
 
 
 def draw_batches(options):
