@@ -313,6 +313,32 @@ TEST_F(RawPeerTest, AReadThatEndsAfterTheSessionTouchesNoLostPath) {
   EXPECT_TRUE((*peer_)->closed());
 }
 
+// The path is lost by a bad packet, and a read over it ends afterwards. The
+// same bytes are then read over the lifeline, where this region does not exist.
+TEST_F(RawPeerTest, AReadOverALostPathIsNotThatOfTheLifeline) {
+  Open();
+  AddPath();
+  const auto exposure =
+      raw_fast_->endpoint()->Expose(ToPayload(Letters(5000)), 1);
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  const fabric::RemotePart part = exposure->region.front();
+  wire::Announce announce;
+  announce.id = 1;
+  announce.length = 5000;
+  announce.regions = {{1, {{part.key, part.offset, part.length}}},
+                      {0, {{99, 0, 5000}}}};
+  raw_fast_->SendBytes("garbage");
+  raw_->Send(Header(FrameType::kHeaders, 1), "open");
+  raw_->Send(Header(FrameType::kAnnounce, 1),
+             wire::EncodeAnnounce(announce, wire::kVersion));
+  lifeline_.StepAll();
+  fast_.StepAll();
+  Run();
+  for (const std::string& line : peer_->stream(1).Take()) {
+    EXPECT_NE(line.substr(0, 7), "message") << line;
+  }
+}
+
 }  // namespace
 }  // namespace session
 }  // namespace penstock
