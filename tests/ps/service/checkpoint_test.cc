@@ -242,6 +242,26 @@ TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
   EXPECT_FALSE(taken->is_incremental);
 }
 
+// Tests that only a lost base leads to a full checkpoint.
+TEST_F(CheckpointServiceTest, AFailedIncrementalOneIsNotRepeatedAsAFullOne) {
+  HeldFiles files(files_.get());
+  files.Release();
+  Node::Options on_these_files;
+  on_these_files.files = &files;
+  Start(2, on_these_files);
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  ASSERT_TRUE(Take(true).ok());
+  Step(1);
+  ASSERT_TRUE(worker_->Pull(2).ok());
+  files.FailOnce(absl::InternalError("the disk fails once"));
+  const absl::Status failed = Take(true).status();
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("the disk fails once"));
+  const auto taken = Take(true);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_TRUE(taken->is_incremental);
+}
+
 // Tests short steps: each server is past a version before the message with that
 // version arrives.
 TEST_F(CheckpointServiceTest, StepsMayBeShorterThanACall) {

@@ -1,4 +1,4 @@
-// Makes files whose Sync() waits for the test.
+// Makes files whose Sync() waits for the test, or fails once.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
 #define PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
@@ -8,6 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "ps/checkpoint/files.h"
 
@@ -22,12 +27,17 @@ class HeldFiles final : public checkpoint::Files {
 
   // Lets all calls of Sync() return. Call once.
   void Release() { released_.Notify(); }
+  // Makes one call of Sync() fail with `error`, the next one.
+  void FailOnce(const absl::Status& error) {
+    absl::MutexLock lock(&mu_);
+    next_ = error;
+  }
 
   absl::StatusOr<std::unique_ptr<checkpoint::WritableFile>> Create(
       absl::string_view path) override {
     auto file = files_->Create(path);
     if (!file.ok()) return file.status();
-    return std::make_unique<File>(*std::move(file), &released_);
+    return std::make_unique<File>(*std::move(file), this);
   }
   absl::StatusOr<std::unique_ptr<checkpoint::ReadableFile>> Open(
       absl::string_view path) override {
@@ -60,24 +70,31 @@ class HeldFiles final : public checkpoint::Files {
  private:
   class File final : public checkpoint::WritableFile {
    public:
-    File(std::unique_ptr<checkpoint::WritableFile> file,
-         absl::Notification* released)
-        : file_(std::move(file)), released_(released) {}
+    File(std::unique_ptr<checkpoint::WritableFile> file, HeldFiles* files)
+        : file_(std::move(file)), files_(files) {}
     absl::StatusOr<size_t> Write(absl::string_view bytes) override {
       return file_->Write(bytes);
     }
     absl::Status Sync() override {
-      released_->WaitForNotification();
-      return file_->Sync();
+      const absl::Status status = files_->WaitForSync();
+      return status.ok() ? file_->Sync() : status;
     }
 
    private:
     const std::unique_ptr<checkpoint::WritableFile> file_;
-    absl::Notification* const released_;
+    HeldFiles* const files_;
   };
+
+  absl::Status WaitForSync() {
+    released_.WaitForNotification();
+    absl::MutexLock lock(&mu_);
+    return std::exchange(next_, absl::OkStatus());
+  }
 
   checkpoint::Files* const files_;
   absl::Notification released_;
+  absl::Mutex mu_;
+  absl::Status next_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::ps
