@@ -19,7 +19,7 @@ import pytest
 import fast_grpc
 import penstock.grpc
 import penstock.grpc.aio
-from penstock.grpc import _aio_call
+from penstock.grpc import _aio_call, _loops
 
 _LIMIT = 20
 
@@ -134,6 +134,52 @@ def test_calls_take_the_fast_way():
                        for line in lines)
             assert type(channel.unary_unary("/test/echo")(
                 b"x")._cython_call).__module__ == "penstock.grpc._aio_call"
+
+    asyncio.run(scene())
+
+
+def test_a_call_under_way_tells_its_outcome(play):
+    async def scene(team):
+        channel = await team.start()
+        for function, expected in (("code", grpc.StatusCode.OK),
+                                   ("details", ""),
+                                   ("initial_metadata", ()),
+                                   ("trailing_metadata", ())):
+            call = channel.unary_unary("/test/echo")(b"x")
+            await asyncio.sleep(0)  # the call begins
+            outcome = await getattr(call, function)()
+            if function.endswith("metadata"):
+                outcome = tuple(outcome)
+            assert outcome == expected
+            assert await call == b"x"
+
+    play(scene)
+
+
+def test_a_closed_channel_ends_its_calls_over_grpcio(play):
+    async def wait(request, context):
+        del request, context
+        await asyncio.sleep(2 * _LIMIT)
+
+    async def scene(team):
+        await team.start(wait=unary(wait))
+        channel = team.module.insecure_channel(team.target)
+        call = channel.unary_unary("/test/wait")(b"")  # the way is not known yet
+        await asyncio.sleep(0.2)
+        await channel.close()
+        assert call.cancelled()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    play(scene)
+
+
+def test_numbers_in_use_are_not_given_again():
+    async def scene():
+        queue = _loops.Queue(asyncio.get_running_loop())
+        queue._numbers = iter((1, 1, 2, 2, 3))
+        numbers = [queue.add_lasting(print), queue.add(print), queue.add(print)]
+        assert len(set(numbers)) == 3
 
     asyncio.run(scene())
 
@@ -532,6 +578,26 @@ def test_a_stop_lets_calls_end(play):
     play(scene)
 
 
+def test_a_handler_stops_its_server():
+    async def scene(team):
+        async def stop(request, context):
+            del context
+            await team.server.stop(None)
+            return request
+
+        channel = await team.start(stop=unary(stop))
+        error = await caught(channel.unary_unary("/test/stop")(b""))
+        assert error.code() in (grpc.StatusCode.UNAVAILABLE,
+                                grpc.StatusCode.CANCELLED)
+        await asyncio.wait_for(team.server.wait_for_termination(), _LIMIT)
+
+    async def run():
+        async with contextlib.AsyncExitStack() as stack:
+            await scene(Team("fast", stack))
+
+    asyncio.run(run())
+
+
 def test_a_stop_ends_calls_that_take_long(play):
     ended = []
 
@@ -646,7 +712,7 @@ def test_with_a_peer_without_asyncio(has_aio_server):
 
 def test_limits_of_messages(play):
     async def scene(team):
-        channel = await team.start(options=(
+        channel = await team.start(**_STREAMS, options=(
             ("grpc.max_receive_message_length", 1000),
             ("grpc.max_send_message_length", 2000)))
         call = channel.unary_unary("/test/echo")
@@ -655,6 +721,9 @@ def test_limits_of_messages(play):
             assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             assert text in error.details()
         assert len(await call(b"x" * 1000)) == 1000
+        stream = channel.stream_stream("/test/double")()
+        error = await caught(stream.write(b"x" * 2500))
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
     play(scene)
 

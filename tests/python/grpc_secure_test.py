@@ -172,7 +172,11 @@ def test_a_forgotten_ticket_leads_back_to_grpcio(files):
             assert channel.describe()[1] == "grpcio"
 
 
-def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch):
+@pytest.mark.parametrize("head, proof, reason", (
+    (_wire.PLAIN_OK, b"x" * 32, "has not proved"),
+    (_wire.STOPPING, b"", "gives no proof")))
+def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch, head, proof,
+                                            reason):
     """Another program listens at the port of the server's fast way, and knows
     the token."""
     received = []
@@ -189,11 +193,12 @@ def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch):
         with secure_channel(files, port) as channel:
             while not thief:
                 assert b"alice" in channel.unary_unary("/test/who")(b"")
-            while channel.describe()[3] == "connecting":
+            while channel.describe()[3] in ("not asked yet", "connecting"):
                 for call in thief[0].take_all():
                     received.append(call.message() + call.metadata)
-                    call.respond(_wire.PLAIN_OK, b"x" * 32)
-            assert "has not proved" in channel.describe()[3]
+                    call.respond(head, proof)
+                channel.unary_unary("/test/who")(b"")
+            assert reason in channel.describe()[3]
             assert b"alice" in channel.unary_unary("/test/who")(b"")
             assert len(received) == 1
             ticket = channel._way.ticket[-_identity.TICKET_BYTES:]

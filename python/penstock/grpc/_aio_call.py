@@ -43,6 +43,7 @@ class Call:
         self._arguments = arguments
         self._handle = None  # the call of _rpc
         self._is_locally_cancelled = False
+        self._is_unary = False
         self._has_unary_response = False
         self._response = None
         self._done_callbacks = []
@@ -133,8 +134,9 @@ class Call:
 
     async def _change(self):
         """Waits until something has changed. The caller looks again."""
-        if (self._handle is not None and not self._is_watched and
-                self._status is None):
+        # The function that makes a unary call wakes the others at its end.
+        if (self._handle is not None and not self._is_unary and
+                not self._is_watched and self._status is None):
             self._is_watched = True
             self._handle.report_change(
                 self._channel.queue().add(self._on_change))
@@ -177,13 +179,14 @@ class Call:
 
     def _go_real(self):
         """Makes this object one of grpcio's call, and returns that call."""
-        real = self._channel.real.call(*self._arguments)
+        channel = self._channel
+        real = channel.real.call(*self._arguments)
         for callback in self._done_callbacks:
             real.add_done_callback(callback)
         waiters = self._waiters
         self.__dict__.clear()
-        self._real = real  # pylint: disable=attribute-defined-outside-init
         self.__class__ = _OverReal
+        self._wrap(channel, real)
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -198,6 +201,7 @@ class Call:
         if begun is None:
             return await self._go_real().unary_unary(request, metadata, *context)
         method, head, timeout = begun
+        self._is_unary = True
         self._handle = self._client.start(method, head, request, timeout)
         await self._end_of_unary()
         if self._status is not None:
@@ -262,7 +266,9 @@ class Call:
 
     def _take_metadata(self):
         """Takes the server's metadata. Returns false if it has not come."""
-        head = self._handle and self._handle.try_metadata()
+        if self._handle is None or self._is_unary:
+            return False
+        head = self._handle.try_metadata()
         if head is None or head is Ellipsis:
             return False
         try:
@@ -339,9 +345,10 @@ class Call:
     async def send_serialized_message(self, message):
         limit = self._channel.max_send_bytes
         if len(message) > limit:
-            self._handle.end(8, _calls.too_large("CLIENT", message, limit))
+            text = _calls.too_large("CLIENT", message, limit)
+            self._handle.end(8, text)
             await self.status()
-            return
+            raise cygrpc.ExecuteBatchError(text)
         await self._turns.take()
         if self._is_real():
             return await self.send_serialized_message(message)
@@ -381,10 +388,22 @@ class _Kept:
         self.messages = None
 
 
+def over_real(channel, real):
+    """Returns a cygrpc._AioCall as a call of a CoreChannel, by which grpcio
+    finds the calls of a channel that closes."""
+    call = _OverReal.__new__(_OverReal)
+    call._wrap(channel, real)
+    return call
+
+
 class _OverReal:
     """A Call over grpcio. `_real` is its cygrpc._AioCall."""
 
     _again = None  # the task that sends requests of a declined stream again
+
+    def _wrap(self, channel, real):
+        self._channel = channel
+        self._real = real
 
     def __getattr__(self, name):
         return getattr(self.__dict__["_real"], name)
@@ -410,15 +429,23 @@ class _OverReal:
                 await self._real.send_receive_close()
 
         def on_sent():
-            self._again.set_result(asyncio.ensure_future(send()))
+            if not self._again.done():
+                self._again.set_result(asyncio.ensure_future(send()))
             observer()
 
         self._again = asyncio.get_running_loop().create_future()
+        self._real.add_done_callback(self._leave_again)
         return on_sent
 
+    def _leave_again(self):
+        """Ends the wait of writers if the call has ended before it began."""
+        if not self._again.done():
+            self._again.set_result(None)
+
     async def _is_sent(self):
-        if self._again is not None:
-            await asyncio.wait((await asyncio.shield(self._again),))
+        sending = self._again and await asyncio.shield(self._again)
+        if sending is not None:
+            await asyncio.wait((sending,))
 
     async def send_serialized_message(self, message):
         await self._is_sent()

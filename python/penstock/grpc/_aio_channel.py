@@ -52,16 +52,25 @@ class CoreChannel:
     def queue(self):
         return _loops.queue_of(self.loop)
 
+    def _has_queue(self):
+        """Stays with grpcio, and returns false, if the loop can have no queue."""
+        try:
+            self.queue()
+        except (NotImplementedError, OSError, RuntimeError) as error:
+            self.way.leave(str(error) or "the loop watches no descriptors")
+            return False
+        return True
+
     def call(self, method, deadline, credentials, wait_for_ready, *others):
         if credentials is None and not self._is_closing and method != _OFFER:
             client = self.way.client
             if client is None or client.is_over():
                 client = self.way.look()
-            if client is not None:
+            if client is not None and self._has_queue():
                 return _aio_call.Call(self, client, (
                     method, deadline, credentials, wait_for_ready, *others))
-        return self.real.call(method, deadline, credentials, wait_for_ready,
-                              *others)
+        return _aio_call.over_real(self, self.real.call(
+            method, deadline, credentials, wait_for_ready, *others))
 
     def closing(self):
         self._is_closing = True

@@ -202,6 +202,7 @@ class _DataPlane:
         self._queue = _loops.queue_of(loop)
         self._variables = contextvars.copy_context()
         self._tasks = {}  # the contexts of open calls, by task
+        self._ends = set()  # the tasks of end()
         self._is_draining = False
         self._number = self._queue.add_lasting(self._accept_all)
         self.ended = loop.create_future()
@@ -263,6 +264,14 @@ class _DataPlane:
         """Declines all further calls."""
         self._is_draining = True
 
+    async def ending(self, grace):
+        """Waits for end(), which goes on if the caller is cancelled: the caller
+        may be a handler of one of the calls."""
+        task = self.loop.create_task(self.end(grace))
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
+        await asyncio.shield(task)
+
     async def end(self, grace):
         """Waits up to `grace` seconds for the open calls, cancels the rest, and
         closes the port."""
@@ -272,9 +281,11 @@ class _DataPlane:
         for task, context in tasks.items():
             context.finish(14, "the server has stopped")
             task.cancel()
-        if tasks:
-            await asyncio.wait(list(tasks))
-        self.close()
+        try:
+            if tasks:
+                await asyncio.wait(list(tasks))
+        finally:
+            self.close()
 
     def close(self):
         self._queue.drop(self._number)
@@ -358,7 +369,7 @@ class Server(grpc.aio.Server):
             return await self._real.stop(grace)
         self._offers.door.close("the server is stopping")
         self._plane.drain()
-        await asyncio.gather(self._real.stop(grace), self._plane.end(grace))
+        await asyncio.gather(self._real.stop(grace), self._plane.ending(grace))
 
     async def wait_for_termination(self, timeout=None):
         end = None if timeout is None else time.monotonic() + timeout

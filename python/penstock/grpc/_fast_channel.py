@@ -77,9 +77,7 @@ class Way:
                     self.client, self._candidate = candidate, None
                     self.reason, self._pause = None, _FIRST_PAUSE
                     return candidate
-                if self._is_for_ever:
-                    return None
-                if not candidate.is_over():
+                if self._candidate is None or not candidate.is_over():
                     return None
                 self._candidate = None
                 self._try_later("the data plane cannot be reached")
@@ -96,6 +94,11 @@ class Way:
             return True
         try:
             return self._proof.is_given(candidate)
+        except ConnectionError as error:
+            candidate.close()
+            self._candidate = None
+            self._try_later(str(error))
+            return False
         except ValueError as error:
             _LOGGER.warning("calls to %s go over grpcio: %s", self._host, error)
             self._leave(str(error))
@@ -165,6 +168,12 @@ class Way:
                 self.client = None
                 self._retired.append(client)
                 self._try_later("the server is stopping")
+
+    def leave(self, reason):
+        """Stays with the real channel for ever."""
+        _LOGGER.info("calls to %s go over grpcio: %s", self._host, reason)
+        with self._lock:
+            self._leave(reason)
 
     def _leave(self, reason):
         self.client = self._candidate = None

@@ -135,17 +135,19 @@ class Proof:
 
     def is_given(self, client):
         """Returns true once the server has proved itself, and false before.
-        Raises ValueError if the server cannot. Call it again and again, after
-        the client is ready."""
+        Raises ValueError after a wrong proof, and ConnectionError if the server
+        gives none. Call it again and again, after the client is ready."""
         if self._call is None:
             name = self._ticket[:_NAME_BYTES]
             self._call = client.start(PROVE_METHOD, _wire.encode_request(()),
                                       name + self._number, 20.0)
         if not self._call.is_done():
             return False
-        code, _, _, message = self._call.outcome()
+        code, _, head, message = self._call.outcome()
+        if code or head != _wire.PLAIN_OK:
+            raise ConnectionError("the server of the fast way gives no proof")
         expected = _proof(self._ticket[_NAME_BYTES:], self._number)
-        if code or not hmac.compare_digest(message, expected):
+        if not hmac.compare_digest(message, expected):
             raise ValueError("the server of the fast way has not proved that it "
                              "is the channel's server")
         return True

@@ -35,15 +35,21 @@ class Queue:
     def add(self, callback):
         """Returns a number. Runs `callback` once, on the loop, when _rpc
         reports the number."""
-        number = next(self._numbers) & _MASK
+        number = self._unused_number()
         self._callbacks[number] = callback
         return self._queue << _SHIFT | number
 
     def add_lasting(self, callback):
         """Returns a number. Runs `callback` at each report, until drop()."""
-        number = next(self._numbers) & _MASK
+        number = self._unused_number()
         self._lasting[number] = callback
         return self._queue << _SHIFT | number
+
+    def _unused_number(self):
+        while True:
+            number = next(self._numbers) & _MASK
+            if number not in self._callbacks and number not in self._lasting:
+                return number
 
     def drop(self, number):
         """Forgets the callback of a number."""

@@ -77,6 +77,8 @@ class Queue:
         if self._queue is None:
             self._begin()
         number = next(self._numbers) & _MASK
+        while number in self._callbacks:
+            number = next(self._numbers) & _MASK
         self._callbacks[number] = callback
         return self._queue << _SHIFT | number
 
