@@ -211,8 +211,8 @@ void Session::EndpointInput::OnPacket(absl::Span<const uint8_t> packet) {
 
 void Session::EndpointInput::OnReadDone(uint64_t cookie,
                                         const absl::Status& status) {
-  // The path was lost in this Poll(). Its reads begin again over the lifeline,
-  // with the same cookies.
+  // The path was lost in this Poll(). The reads of a lost path begin again over
+  // the lifeline, with the same cookies.
   if (!is_lifeline_ && session_->path_.endpoint() == nullptr) return;
   session_->streams_.input().OnReadDone(cookie, status);
 }
