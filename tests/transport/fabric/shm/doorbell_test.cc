@@ -44,6 +44,7 @@ class ShmDoorbell : public ::testing::Test {
     pair_ = MakePair(&fabric_, &fabric_);
     ASSERT_NE(pair_, nullptr);
     ASSERT_TRUE(WaitUntil([this] {
+      a()->Poll();  // else a slow set-up fills the ring
       a()->SetArmed(true);
       return !SendAndRing(b());
     }));
