@@ -170,7 +170,8 @@ class World {
       }
       Replicas others = shard.backups;
       others.insert(others.end(), shard.joiners.begin(), shard.joiners.end());
-      if (!is_fair_ && dice_.Chance(1)) {
+      // A primary that fails while its last backup dies loses the shard.
+      if (!is_fair_ && dice_.Chance(1) && CanSpare(server)) {
         wish.overdue.push_back({server.id, "its disk is full"});
       }
       for (const ReplicaId& other : others) {
