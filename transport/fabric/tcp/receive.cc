@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "transport/base/status_util.h"
@@ -16,7 +17,7 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// The size of a thread's buffer, in bytes. The buffer holds several small
+// The size of a buffer, in bytes. The buffer holds several small
 // messages. Bytes of a large message that arrive with its announcement are
 // copied from the buffer.
 constexpr size_t kBufferBytes = 16 * 1024;
@@ -24,11 +25,28 @@ constexpr size_t kBufferBytes = 16 * 1024;
 // bytes are copied, even if they belong to a later read.
 constexpr size_t kTailBytes = kLeastRoom;
 
-uint8_t* Buffer() {
-  static thread_local std::unique_ptr<uint8_t[]> buffer(
-      new uint8_t[kBufferBytes]);
-  return buffer.get();
-}
+// Borrows the thread's buffer. Allocates another one while the first is in use:
+// a doorbell among the received bytes makes the session receive from its other
+// sockets.
+class BorrowedBuffer {
+ public:
+  BorrowedBuffer() : bytes_(std::move(Spare())) {
+    if (bytes_ == nullptr) bytes_.reset(new uint8_t[kBufferBytes]);
+  }
+  ~BorrowedBuffer() { Spare() = std::move(bytes_); }
+  BorrowedBuffer(const BorrowedBuffer&) = delete;
+  BorrowedBuffer& operator=(const BorrowedBuffer&) = delete;
+
+  uint8_t* data() { return bytes_.get(); }
+
+ private:
+  static std::unique_ptr<uint8_t[]>& Spare() {
+    static thread_local std::unique_ptr<uint8_t[]> spare;
+    return spare;
+  }
+
+  std::unique_ptr<uint8_t[]> bytes_;
+};
 
 absl::StatusOr<size_t> ReceiveOnce(int fd, absl::Span<iovec> into) {
   msghdr message = {};
@@ -50,23 +68,24 @@ absl::StatusOr<size_t> ReceiveOnce(int fd, absl::Span<iovec> into) {
 
 absl::StatusOr<size_t> Receive(int fd, Endpoint* endpoint) {
   const absl::Span<uint8_t> place = endpoint->place();
-  uint8_t* const buffer = Buffer();
+  BorrowedBuffer buffer;
   iovec into[] = {
       {place.data(), place.size()},
-      {buffer, place.empty() ? kBufferBytes : kTailBytes},
+      {buffer.data(), place.empty() ? kBufferBytes : kTailBytes},
   };
   const absl::StatusOr<size_t> received = ReceiveOnce(fd, absl::MakeSpan(into));
   if (!received.ok() || *received == 0) return received;
   const size_t placed = std::min(*received, place.size());
   endpoint->BeginBatch();
   if (placed > 0) endpoint->OnPlaced(placed);
-  endpoint->OnBytes({buffer, *received - placed});
+  endpoint->OnBytes({buffer.data(), *received - placed});
   endpoint->EndBatch();
   return received;
 }
 
 absl::StatusOr<size_t> Discard(int fd) {
-  iovec into[] = {{Buffer(), kBufferBytes}};
+  BorrowedBuffer buffer;
+  iovec into[] = {{buffer.data(), kBufferBytes}};
   return ReceiveOnce(fd, absl::MakeSpan(into));
 }
 

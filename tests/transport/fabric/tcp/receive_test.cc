@@ -87,6 +87,21 @@ TEST_F(TcpReceive, NothingIsNoErrorAndTheEndIs) {
   EXPECT_EQ(events_.Take(), Lines()) << "only the owner ends the endpoint";
 }
 
+// A doorbell makes the session receive from its other sockets.
+TEST_F(TcpReceive, ADoorbellMayReceiveFromAnotherSocket) {
+  int other[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, other), 0);
+  const base::UniqueFd there(other[0]);
+  const base::UniqueFd here(other[1]);
+  const std::string garbage(1000, '?');
+  ASSERT_EQ(write(there.get(), garbage.data(), garbage.size()), 1000);
+  events_.at_doorbell = [&] { EXPECT_EQ(Discard(here.get()).value(), 1000u); };
+  Say(MakeUnit(UnitType::kDoorbell, 0, "") +
+      MakeUnit(UnitType::kPacket, 0, "behind"));
+  ReceiveAll();
+  EXPECT_EQ(events_.Take(), (Lines{"doorbell", "packet behind"}));
+}
+
 // Expects that one call fills all of a read's memory. A call that copied would
 // receive at most one buffer.
 TEST_F(TcpReceive, OneCallFillsTheWholePlaceOfARead) {

@@ -5,6 +5,7 @@
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_TCP_TEST_UTIL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -41,7 +42,10 @@ class Recorder : public EndpointEvents {
     lines_.push_back(
         absl::StrCat("read ", cookie, " ", status.ok() ? "OK" : "failed"));
   }
-  void OnDoorbell() override { lines_.push_back("doorbell"); }
+  void OnDoorbell() override {
+    lines_.push_back("doorbell");
+    if (at_doorbell) at_doorbell();
+  }
   void OnBroken(const absl::Status& cause) override {
     lines_.push_back("broken");
     cause_ = cause;
@@ -50,6 +54,8 @@ class Recorder : public EndpointEvents {
   Lines Take() { return std::exchange(lines_, Lines()); }
   // Returns the cause of the break, if there was one.
   const absl::Status& cause() const { return cause_; }
+
+  std::function<void()> at_doorbell;
 
  private:
   Lines lines_;
