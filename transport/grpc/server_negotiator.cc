@@ -16,6 +16,7 @@
 #include "transport/grpc/plain_tcp.h"
 #include "transport/grpc/privacy.h"
 #include "transport/metrics/registry.h"
+#include "transport/settings/tcp_sockets.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/http2_settings.h"
 
@@ -35,6 +36,12 @@ Preface InspectPreface(absl::string_view bytes) {
   return known < preface.size() ? Preface::kNeedMore : Preface::kYes;
 }
 
+// Returns true if sessions may have more than one socket.
+bool HasStripes() {
+  static const bool has = ResolveTcpSockets().value_or(1) > 1;
+  return has;
+}
+
 void CountHttp2(metrics::Reason reason) {
   metrics::Registry::Get()->Count(
       metrics::Metric::kPathDecisions,
@@ -50,7 +57,8 @@ void CountRefused(metrics::Refusal reason) {
 void ServerNegotiator::OnReadLocked() {
   fabric::stripes::Greeting greeting;
   const fabric::stripes::Verdict stripe =
-      fabric::stripes::InspectGreeting(received(), &greeting);
+      HasStripes() ? fabric::stripes::InspectGreeting(received(), &greeting)
+                   : fabric::stripes::Verdict::kOther;
   if (stripe == fabric::stripes::Verdict::kGreeting &&
       IsPlainTcp(*args()->endpoint)) {
     return GiveSocketLocked([greeting](base::UniqueFd socket) {
