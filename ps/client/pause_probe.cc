@@ -12,6 +12,8 @@ namespace {
 // The pause between two pulls: short compared with the pauses that are looked
 // for.
 constexpr absl::Duration kEvery = absl::Milliseconds(5);
+// Limits an attempt of a pull, and with it how long the destructor waits.
+constexpr absl::Duration kAttempt = absl::Seconds(1);
 
 }  // namespace
 
@@ -36,6 +38,11 @@ PauseProbe::Pauses PauseProbe::pauses() const {
   return pauses;
 }
 
+bool PauseProbe::MayRepeat(absl::Time limit) const {
+  absl::MutexLock lock(&mu_);
+  return !stop_ && base::SteadyNow() < limit;
+}
+
 void PauseProbe::ThreadLoop() {
   PullSpec nothing;
   nothing.all_dense = false;
@@ -46,7 +53,10 @@ void PauseProbe::ThreadLoop() {
       absl::MutexLock lock(&mu_);
       begun_ = begun;
     }
-    const absl::Status pulled = reader.Pull(0, nothing, timeout_).status();
+    absl::Status pulled;
+    do {
+      pulled = reader.Pull(0, nothing, std::min(timeout_, kAttempt)).status();
+    } while (!pulled.ok() && MayRepeat(begun + timeout_));
     absl::MutexLock lock(&mu_);
     begun_ = absl::InfiniteFuture();
     pauses_.longest = std::max(pauses_.longest, base::SteadyNow() - begun);

@@ -29,6 +29,7 @@ class PauseProbe {
   // Begins. Limits each pull by `timeout`.
   PauseProbe(std::shared_ptr<const TrainingConnection> connection,
              absl::Duration timeout);
+  // Waits for the present attempt, which takes up to 1 s.
   ~PauseProbe();
   PauseProbe(const PauseProbe&) = delete;
   PauseProbe& operator=(const PauseProbe&) = delete;
@@ -38,6 +39,8 @@ class PauseProbe {
 
  private:
   void ThreadLoop();
+  // Returns true if a pull that has failed may begin again, until `limit`.
+  bool MayRepeat(absl::Time limit) const ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<const TrainingConnection> connection_;
   const absl::Duration timeout_;

@@ -33,9 +33,9 @@ class StreamCall {
   StreamCall(const StreamCall&) = delete;
   StreamCall& operator=(const StreamCall&) = delete;
 
-  // Block until done. Return false if the stream has ended; Finish() then
-  // returns the reason. Write() returns once gRPC accepts the next message. The
-  // peer's speed therefore limits the bytes in memory.
+  // These block until done. They return false if the stream has ended, and
+  // Finish() then returns the reason. Write() returns once gRPC accepts the next
+  // message, so the peer's speed limits the bytes in memory.
   bool Write(const grpc::ByteBuffer& message);
   bool WritesDone();
   bool Read(grpc::ByteBuffer* message);
