@@ -89,9 +89,9 @@ absl::Status MoveCommand::Read() {
   now_.wishes = *std::move(wishes);
   now_.live.clear();
   for (const Server& server : now_.registered) {
-    now_.copies = server.replicas() + 1;
-    if (!HasAddress(now_.places, server.address())) continue;
-    now_.live.push_back(IdOf(server));
+    const bool has_place = HasAddress(now_.places, server.address());
+    if (has_place || now_.places.empty()) now_.copies = server.replicas() + 1;
+    if (has_place) now_.live.push_back(IdOf(server));
   }
   Report();
   return absl::OkStatus();

@@ -96,6 +96,16 @@ absl::StatusOr<std::string> AwaitPlace(MoveCommand* command,
   return place;
 }
 
+// Checks that a new server was started with the flags of the others. Keepers
+// make no view while two servers disagree.
+absl::Status CheckAgrees(const Situation& now, const Server& server) {
+  std::vector<Server> servers = {server};
+  for (const Server& each : now.registered) {
+    if (HasAddress(now.places, each.address())) servers.push_back(each);
+  }
+  return membership::CheckAgreement(servers);
+}
+
 // Makes a view in which `server` has the place.
 absl::Status TakePlace(MoveCommand* command, const std::string& place,
                        const Server& server) {
@@ -202,6 +212,8 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
   } else {
     const auto place = AwaitPlace(&command, *added, instead_of);
     if (!place.ok()) return place.status();
+    status = CheckAgrees(command.now(), *added);
+    if (!status.ok()) return status;
     command.Say(absl::StrCat(NameOf(*added), " takes the place of ", *place));
     status = TakePlace(&command, *place, *added);
   }

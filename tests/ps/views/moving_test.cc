@@ -114,6 +114,19 @@ TEST_F(MovingTest, ANewServerTakesThePlaceOfOneThatIsGone) {
   EXPECT_EQ(*found, std::vector<std::string>({"ps0:1", "ps3:1", "ps2:1"}));
 }
 
+TEST_F(MovingTest, ANewServerWithOtherFlagsTakesNoPlace) {
+  Begin();
+  Start(3, 103, /*backups=*/2);
+  nodes_[1] = nullptr;
+  ASSERT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view)[1] == "ps2:1" && IsComplete(view);
+  })) << nodes_[0]->log();
+  EXPECT_THAT(AddServer(options_, "ps3", "").ToString(), HasSubstr("replicas"));
+  // Views go on.
+  Start(1, 111);
+  EXPECT_TRUE(Rebalance(options_).ok());
+}
+
 TEST_F(MovingTest, WrongRequestsNameTheRemedy) {
   EXPECT_THAT(Rebalance(options_).ToString(), HasSubstr("no shards yet"));
   EXPECT_TRUE(DrainServer(options_, "ps1").ok());  // holds nothing yet

@@ -94,7 +94,8 @@ class Replicas final : public replication::ViewFollower {
 // A server process: its registration, its replicas and its keeper.
 class Node {
  public:
-  Node(const std::string& etcd, int number, uint64_t incarnation)
+  Node(const std::string& etcd, int number, uint64_t incarnation,
+       uint32_t backups = 1)
       : replicas({absl::StrCat("ps", number, ":1"), incarnation}) {
     auto member =
         membership::Membership::Open(absl::StrCat("etcd://", etcd, "/t"));
@@ -105,7 +106,7 @@ class Node {
     server.set_address(replicas.self().server);
     server.set_incarnation(incarnation);
     server.set_servers(3);
-    server.set_replicas(1);
+    server.set_replicas(backups);
     const absl::Status registered =
         member_->RegisterServer(server, absl::Milliseconds(150), nullptr);
     EXPECT_TRUE(registered.ok()) << registered;
@@ -147,11 +148,11 @@ class NodesTest : public testing::Test {
     for (int i = 0; i < 3; ++i) Start(i, 100 + static_cast<uint64_t>(i));
   }
 
-  void Start(int number, uint64_t incarnation) {
+  void Start(int number, uint64_t incarnation, uint32_t backups = 1) {
     const size_t count = static_cast<size_t>(number) + 1;
     if (nodes_.size() < count) nodes_.resize(std::max<size_t>(3, count));
     nodes_[static_cast<size_t>(number)] =
-        std::make_unique<Node>(etcd_.address(), number, incarnation);
+        std::make_unique<Node>(etcd_.address(), number, incarnation, backups);
   }
 
   // Waits until all live nodes have one view, which is as wanted.
