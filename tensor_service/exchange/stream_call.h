@@ -34,8 +34,8 @@ class StreamCall {
   StreamCall& operator=(const StreamCall&) = delete;
 
   // These block until done. They return false if the stream has ended, and
-  // Finish() then returns the reason. Write() returns once gRPC accepts the next
-  // message, so the peer's speed limits the bytes in memory.
+  // Finish() then returns the reason. Write() returns once gRPC accepts the
+  // next message, so the peer's speed limits the bytes in memory.
   bool Write(const grpc::ByteBuffer& message);
   bool WritesDone();
   bool Read(grpc::ByteBuffer* message);

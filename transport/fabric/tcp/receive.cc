@@ -73,7 +73,7 @@ absl::StatusOr<size_t> Receive(int fd, Endpoint* endpoint) {
       {place.data(), place.size()},
       {buffer.data(), place.empty() ? kBufferBytes : kTailBytes},
   };
-  const absl::StatusOr<size_t> received = ReceiveOnce(fd, absl::MakeSpan(into));
+  absl::StatusOr<size_t> received = ReceiveOnce(fd, absl::MakeSpan(into));
   if (!received.ok() || *received == 0) return received;
   const size_t placed = std::min(*received, place.size());
   endpoint->BeginBatch();
