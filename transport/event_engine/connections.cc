@@ -11,19 +11,19 @@ namespace {
 
 struct List {
   base::Mutex mu;
-  std::vector<std::weak_ptr<Connection>> all ABSL_GUARDED_BY(mu);
+  std::vector<std::weak_ptr<MovableConnection>> all ABSL_GUARDED_BY(mu);
   size_t cleaned ABSL_GUARDED_BY(mu) = 0;  // the size after the last clean-up
 };
 
 }  // namespace
 
-void AddConnection(const std::shared_ptr<Connection>& connection) {
+void AddConnection(const std::shared_ptr<MovableConnection>& connection) {
   List* const list = base::PerProcess<List>::Get();
   base::MutexLock lock(&list->mu);
   list->all.push_back(connection);
   // Removes ended connections each time the list has doubled.
   if (list->all.size() < 2 * list->cleaned + 16) return;
-  const auto ended = [](const std::weak_ptr<Connection>& weak) {
+  const auto ended = [](const std::weak_ptr<MovableConnection>& weak) {
     return weak.expired();
   };
   list->all.erase(std::remove_if(list->all.begin(), list->all.end(), ended),
@@ -31,11 +31,11 @@ void AddConnection(const std::shared_ptr<Connection>& connection) {
   list->cleaned = list->all.size();
 }
 
-std::vector<std::shared_ptr<Connection>> AllConnections() {
+std::vector<std::shared_ptr<MovableConnection>> AllConnections() {
   List* const list = base::PerProcess<List>::Get();
   base::MutexLock lock(&list->mu);
-  std::vector<std::shared_ptr<Connection>> result;
-  for (const std::weak_ptr<Connection>& weak : list->all) {
+  std::vector<std::shared_ptr<MovableConnection>> result;
+  for (const std::weak_ptr<MovableConnection>& weak : list->all) {
     if (auto connection = weak.lock()) result.push_back(std::move(connection));
   }
   return result;

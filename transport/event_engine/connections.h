@@ -6,15 +6,15 @@
 #include <memory>
 #include <vector>
 
-#include "transport/event_engine/connection.h"
+#include "transport/event_engine/movable_connection.h"
 
 namespace penstock {
 namespace event_engine {
 
 // Remembers `connection` while others hold it. Thread-safe.
-void AddConnection(const std::shared_ptr<Connection>& connection);
+void AddConnection(const std::shared_ptr<MovableConnection>& connection);
 // Returns the connections that exist. Thread-safe.
-std::vector<std::shared_ptr<Connection>> AllConnections();
+std::vector<std::shared_ptr<MovableConnection>> AllConnections();
 
 }  // namespace event_engine
 }  // namespace penstock

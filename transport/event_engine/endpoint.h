@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "grpc/event_engine/event_engine.h"
-#include "transport/event_engine/connection.h"
+#include "transport/event_engine/movable_connection.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace event_engine {
 
-// A handle of a Connection. The destructor closes the connection. Hides the
-// extensions of the TCP endpoint: they give access to the socket, which carries
-// only some of the bytes.
+// A handle of a MovableConnection. The destructor closes the connection. Hides
+// the extensions of the TCP endpoint: they give access to the socket, which
+// carries only some of the bytes.
 //
 // Does nothing in the child of a fork, because the connection is the parent's.
 class Endpoint final
@@ -24,7 +24,7 @@ class Endpoint final
  public:
   using EventEngine = grpc_event_engine::experimental::EventEngine;
 
-  Endpoint(std::shared_ptr<Connection> connection,
+  Endpoint(std::shared_ptr<MovableConnection> connection,
            const EventEngine::ResolvedAddress& local,
            const EventEngine::ResolvedAddress& peer)
       : connection_(std::move(connection)), local_(local), peer_(peer) {}
@@ -58,7 +58,7 @@ class Endpoint final
   bool IsForeign() const { return fork_count_ != progress::ForkCount(); }
 
   const uint32_t fork_count_ = progress::ForkCount();
-  const std::shared_ptr<Connection> connection_;
+  const std::shared_ptr<MovableConnection> connection_;
   const EventEngine::ResolvedAddress local_;
   const EventEngine::ResolvedAddress peer_;
 };

@@ -10,10 +10,10 @@
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "transport/base/log.h"
-#include "transport/event_engine/connection.h"
 #include "transport/event_engine/connections.h"
 #include "transport/event_engine/endpoint.h"
 #include "transport/event_engine/meeting/call.h"
+#include "transport/event_engine/movable_connection.h"
 
 namespace penstock {
 namespace event_engine {
@@ -67,8 +67,8 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
            bool is_client, OnEndpoint done)
       : local_(tcp->GetLocalAddress()),
         peer_(tcp->GetPeerAddress()),
-        connection_(std::make_shared<Connection>(std::move(tcp), crew,
-                                                 is_client, TextOf(peer_))),
+        connection_(std::make_shared<MovableConnection>(
+            std::move(tcp), crew, is_client, TextOf(peer_))),
         done_(std::move(done)) {
     AddConnection(connection_);
   }
@@ -98,7 +98,7 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
 
   // Tries to get a path by `seek`. If `is_required`, gRPC gets the endpoint
   // only after the first attempt.
-  void SeekPath(bool is_required, Connection::Seek seek) {
+  void SeekPath(bool is_required, MovableConnection::Seek seek) {
     // Gives the endpoint to gRPC before the attempt, because the attempt calls
     // back on another thread and also uses done_.
     if (!is_required) HandOver();
@@ -117,7 +117,7 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
  private:
   const EventEngine::ResolvedAddress local_;
   const EventEngine::ResolvedAddress peer_;
-  const std::shared_ptr<Connection> connection_;
+  const std::shared_ptr<MovableConnection> connection_;
   OnEndpoint done_;  // null once called
 };
 

@@ -111,7 +111,7 @@ std::vector<PathReport> Reports(bool of_clients) {
   std::vector<PathReport> reports;
   for (const auto& connection : event_engine::AllConnections()) {
     if (connection->is_client() != of_clients) continue;
-    event_engine::Connection::Description of = connection->Describe();
+    event_engine::MovableConnection::Description of = connection->Describe();
     if (of.closed) continue;
     PathReport report;
     report.peer = std::move(of.peer);

@@ -1,4 +1,4 @@
-#include "transport/event_engine/connection.h"
+#include "transport/event_engine/movable_connection.h"
 
 #include "absl/strings/str_cat.h"
 #include "transport/event_engine/slices.h"
@@ -15,9 +15,9 @@ constexpr absl::Duration kNudgePause = absl::Milliseconds(1);
 
 }  // namespace
 
-class Connection::Section {
+class MovableConnection::Section {
  public:
-  explicit Section(Connection* connection) : connection_(connection) {
+  explicit Section(MovableConnection* connection) : connection_(connection) {
     connection_->mu_.Lock();
   }
   // Gives the callbacks to the crew, so that this thread can poll again. If
@@ -41,21 +41,21 @@ class Connection::Section {
   Ended* ended() { return &ended_; }
 
  private:
-  Connection* const connection_;
+  MovableConnection* const connection_;
   Ended ended_;
 };
 
-Connection::Connection(std::unique_ptr<Endpoint> tcp, Crew* crew,
-                       bool is_client, std::string peer)
+MovableConnection::MovableConnection(std::unique_ptr<Endpoint> tcp, Crew* crew,
+                                     bool is_client, std::string peer)
     : crew_(crew),
       is_client_(is_client),
       peer_(std::move(peer)),
       tcp_(std::move(tcp)) {}
 
-Connection::~Connection() = default;
+MovableConnection::~MovableConnection() = default;
 
-bool Connection::Read(Callback on_read, SliceBuffer* buffer,
-                      Endpoint::ReadArgs args) {
+bool MovableConnection::Read(Callback on_read, SliceBuffer* buffer,
+                             Endpoint::ReadArgs args) {
   Section section(this);
   mu_.AssertHeld();
   if (ReadNowLocked(buffer)) return true;
@@ -69,14 +69,14 @@ bool Connection::Read(Callback on_read, SliceBuffer* buffer,
   return true;
 }
 
-bool Connection::ReadNowLocked(SliceBuffer* buffer) {
+bool MovableConnection::ReadNowLocked(SliceBuffer* buffer) {
   if (!stream_.has_due()) return false;
   AppendPayload(stream_.Take(), buffer);
   return true;
 }
 
-bool Connection::Write(Callback on_written, SliceBuffer* data,
-                       Endpoint::WriteArgs args) {
+bool MovableConnection::Write(Callback on_written, SliceBuffer* data,
+                              Endpoint::WriteArgs args) {
   TcpWriter::Item item;  // outlives the section, and may keep the bytes
   item.args = std::move(args);
   data->Swap(item.bytes);
@@ -96,7 +96,7 @@ bool Connection::Write(Callback on_written, SliceBuffer* data,
   return false;
 }
 
-void Connection::SeekPath(Seek seek, fabric::ConnectCallback found) {
+void MovableConnection::SeekPath(Seek seek, fabric::ConnectCallback found) {
   std::unique_ptr<fabric::PendingConnect> attempt = seek(std::move(found));
   base::MutexLock lock(&mu_);
   if (tcp_ == nullptr) return;
@@ -105,22 +105,22 @@ void Connection::SeekPath(Seek seek, fabric::ConnectCallback found) {
   attempt_.swap(attempt);  // drops the former one without the lock
 }
 
-void Connection::SeekAgain() {
+void MovableConnection::SeekAgain() {
   Seek seek;
   {
     base::MutexLock lock(&mu_);
     if (tcp_ == nullptr) return;
     seek = seek_;
   }
-  std::weak_ptr<Connection> weak = weak_from_this();
+  std::weak_ptr<MovableConnection> weak = weak_from_this();
   SeekPath(std::move(seek),
            [weak](absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
-             std::shared_ptr<Connection> self = weak.lock();
+             std::shared_ptr<MovableConnection> self = weak.lock();
              if (self != nullptr) self->OnPath(std::move(path));
            });
 }
 
-void Connection::OnPath(
+void MovableConnection::OnPath(
     absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
   Section section(this);
   mu_.AssertHeld();
@@ -132,12 +132,12 @@ void Connection::OnPath(
   UsePathLocked(*std::move(path));
 }
 
-void Connection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
+void MovableConnection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
   if (stream_.path() != nullptr) return;
-  std::weak_ptr<Connection> weak = weak_from_this();
+  std::weak_ptr<MovableConnection> weak = weak_from_this();
   absl::StatusOr<std::unique_ptr<PathWatch>> watch =
       PathWatch::Create(crew_, path, [weak] {
-        std::shared_ptr<Connection> self = weak.lock();
+        std::shared_ptr<MovableConnection> self = weak.lock();
         return self != nullptr && self->PollPath();
       });
   if (!watch.ok()) {
@@ -149,7 +149,7 @@ void Connection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
   stream_.MoveTo(std::move(path));
 }
 
-void Connection::Close() {
+void MovableConnection::Close() {
   memory::Payload unsent;
   std::unique_ptr<Endpoint> tcp;
   std::unique_ptr<PathWatch> watch;
@@ -170,13 +170,13 @@ void Connection::Close() {
   }
 }
 
-bool Connection::PollPath() {
+bool MovableConnection::PollPath() {
   Section section(this);
   mu_.AssertHeld();
   return stream_.Poll();
 }
 
-void Connection::OnTcpRead(const absl::Status& status) {
+void MovableConnection::OnTcpRead(const absl::Status& status) {
   Section section(this);
   mu_.AssertHeld();
   reads_tcp_ = false;
@@ -186,7 +186,7 @@ void Connection::OnTcpRead(const absl::Status& status) {
 // Polls the path before interpreting TCP's bytes, because these mean something
 // else if the peer has moved. After TCP's end, the poll returns everything that
 // the peer sent over the path.
-void Connection::TakeTcpLocked(const absl::Status& status) {
+void MovableConnection::TakeTcpLocked(const absl::Status& status) {
   while (stream_.Poll()) continue;
   if (!status.ok()) return FailLocked(status);
   if (stream_.has_lost_path()) LeavePathLocked();
@@ -202,7 +202,7 @@ void Connection::TakeTcpLocked(const absl::Status& status) {
   for (const memory::Bytes& piece : input.pieces()) stream_.OnTcp(piece);
 }
 
-void Connection::OnTcpWritten(const absl::Status& status) {
+void MovableConnection::OnTcpWritten(const absl::Status& status) {
   TcpWriter::Item item;
   {
     Section section(this);
@@ -213,14 +213,14 @@ void Connection::OnTcpWritten(const absl::Status& status) {
   if (item.done != nullptr) item.done(status);
 }
 
-void Connection::FailLocked(const absl::Status& status) {
+void MovableConnection::FailLocked(const absl::Status& status) {
   if (failure_.ok()) failure_ = status;
 }
 
 // Repeats the steps until nothing is left, because a step may lose the path
 // after the step that handles losses. TCP must carry no other bytes before the
 // mark.
-void Connection::SettleLocked(Ended* ended) {
+void MovableConnection::SettleLocked(Ended* ended) {
   do {
     SettleOnceLocked(ended);
   } while (HasUnhandledEndLocked());
@@ -228,12 +228,12 @@ void Connection::SettleLocked(Ended* ended) {
 
 // Polls a dead path here, because the call that found it dead wakes no thread
 // to poll it.
-bool Connection::HasUnhandledEndLocked() {
+bool MovableConnection::HasUnhandledEndLocked() {
   if (stream_.path() != nullptr && stream_.path()->HasFailed()) stream_.Poll();
   return stream_.has_lost_path() || (!stream_.error().ok() && failure_.ok());
 }
 
-void Connection::SettleOnceLocked(Ended* ended) {
+void MovableConnection::SettleOnceLocked(Ended* ended) {
   if (!stream_.error().ok()) FailLocked(stream_.error());
   if (stream_.has_lost_path()) LeavePathLocked();
   // Stops polling the path after a failure. Otherwise the path's input would
@@ -250,7 +250,7 @@ void Connection::SettleOnceLocked(Ended* ended) {
   RingLocked();
 }
 
-void Connection::LeavePathLocked() {
+void MovableConnection::LeavePathLocked() {
   why_no_path_ = std::string(stream_.loss().message());
   may_be_ending_ = true;
   was_announced_ |= announced_;
@@ -265,7 +265,7 @@ void Connection::LeavePathLocked() {
   }
 }
 
-void Connection::GoOnWithoutPathLocked() {
+void MovableConnection::GoOnWithoutPathLocked() {
   if (!may_be_ending_) return;
   may_be_ending_ = false;
   if (std::exchange(was_announced_, false)) {
@@ -275,7 +275,7 @@ void Connection::GoOnWithoutPathLocked() {
   crew_->Run([self = shared_from_this()] { self->SeekAgain(); });
 }
 
-void Connection::SettleReadLocked(Ended* ended) {
+void MovableConnection::SettleReadLocked(Ended* ended) {
   if (on_read_ == nullptr) return;
   ReadNowLocked(read_buffer_);
   const bool has_read = read_buffer_->Length() > 0;
@@ -285,7 +285,7 @@ void Connection::SettleReadLocked(Ended* ended) {
   on_read_ = nullptr;
 }
 
-void Connection::SettleWriteLocked(Ended* ended) {
+void MovableConnection::SettleWriteLocked(Ended* ended) {
   if (!failure_.ok()) {
     for (TcpWriter::Item& item : writer_.TakeWaiting()) {
       ended->push_back({std::move(item.done), failure_, std::move(item.bytes)});
@@ -296,7 +296,7 @@ void Connection::SettleWriteLocked(Ended* ended) {
   on_written_ = nullptr;
 }
 
-void Connection::WriteTcpLocked(Ended* ended) {
+void MovableConnection::WriteTcpLocked(Ended* ended) {
   while (tcp_ != nullptr && failure_.ok() && writer_.is_ready()) {
     TcpWriter::Item item;
     const bool finished = writer_.StartNext(
@@ -313,7 +313,7 @@ void Connection::WriteTcpLocked(Ended* ended) {
 
 // Reads TCP even while the path carries all bytes, because the end of TCP is
 // the end of the connection. Reads more only once earlier bytes are consumed.
-void Connection::ReadTcpLocked() {
+void MovableConnection::ReadTcpLocked() {
   while (tcp_ != nullptr && failure_.ok() && !reads_tcp_ &&
          !stream_.has_due() && stream_.error().ok()) {
     const bool waits = on_read_ != nullptr && read_buffer_->Length() == 0;
@@ -329,7 +329,7 @@ void Connection::ReadTcpLocked() {
   }
 }
 
-void Connection::RingLocked() {
+void MovableConnection::RingLocked() {
   const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
   if (path == nullptr || !path->TakeDoorbellRequest()) return;
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
@@ -342,19 +342,19 @@ void Connection::RingLocked() {
                     [self = shared_from_this()] { self->Nudge(); });
 }
 
-void Connection::Nudge() {
+void MovableConnection::Nudge() {
   Section section(this);
   mu_.AssertHeld();
   nudge_waits_ = false;
   stream_.Nudge();
 }
 
-void Connection::LogPathLocked(const std::string& text) {
+void MovableConnection::LogPathLocked(const std::string& text) {
   log_.Info(absl::StrCat(is_client_ ? "connection to " : "connection from ",
                          peer_, ": ", text));
 }
 
-Connection::Description Connection::Describe() {
+MovableConnection::Description MovableConnection::Describe() {
   base::MutexLock lock(&mu_);
   Description description;
   description.closed = tcp_ == nullptr;

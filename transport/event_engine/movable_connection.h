@@ -1,7 +1,7 @@
 // One TCP connection of gRPC, whose bytes may go over a path.
 
-#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_CONNECTION_H_
-#define PENSTOCK_TRANSPORT_EVENT_ENGINE_CONNECTION_H_
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MOVABLE_CONNECTION_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_MOVABLE_CONNECTION_H_
 
 #include <functional>
 #include <memory>
@@ -28,16 +28,17 @@ namespace event_engine {
 // The state of one endpoint: TCP, the stream, and the operations of gRPC that
 // wait. Outlives the endpoint until no thread polls and TCP has called all
 // callbacks. Thread-safe. Calls callbacks without the lock.
-class Connection : public std::enable_shared_from_this<Connection> {
+class MovableConnection
+    : public std::enable_shared_from_this<MovableConnection> {
  public:
   using Endpoint = grpc_event_engine::experimental::EventEngine::Endpoint;
   using SliceBuffer = grpc_event_engine::experimental::SliceBuffer;
   using Callback = absl::AnyInvocable<void(absl::Status)>;
 
   // `peer` is for people: "ipv4:127.0.0.1:50051".
-  Connection(std::unique_ptr<Endpoint> tcp, Crew* crew, bool is_client,
-             std::string peer);
-  ~Connection();
+  MovableConnection(std::unique_ptr<Endpoint> tcp, Crew* crew, bool is_client,
+                    std::string peer);
+  ~MovableConnection();
 
   bool is_client() const { return is_client_; }
 
@@ -151,4 +152,4 @@ class Connection : public std::enable_shared_from_this<Connection> {
 }  // namespace event_engine
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_CONNECTION_H_
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_MOVABLE_CONNECTION_H_
