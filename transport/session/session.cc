@@ -2,6 +2,7 @@
 
 #include "transport/session/session.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -133,9 +134,14 @@ bool Session::Poll() {
 void Session::DrainFastPath() {
   // Limits the polls of the fast path, because the peer may send without end. A
   // poll delivers up to 64 packets, or a single lent message. There are up to
-  // 1,024 lent messages.
+  // 1,024 lent messages. A poll of sockets delivers up to 1 MiB, and then the
+  // time is the limit, because this thread holds the session's lock.
   constexpr int kMaxPolls = 2048;
+  constexpr int kSurePolls = 128;  // even on a thread that had to wait
+  constexpr std::chrono::milliseconds kLimit(200);
+  const auto end = std::chrono::steady_clock::now() + kLimit;
   for (int i = 0; i < kMaxPolls && Poll(); ++i) {
+    if (i >= kSurePolls && std::chrono::steady_clock::now() > end) return;
   }
 }
 

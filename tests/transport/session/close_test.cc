@@ -1,12 +1,21 @@
 // Tests the ends of a session, and the state that remains.
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "tests/transport/session/session_test_util.h"
+#include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
 #include "transport/metrics/labels.h"
 #include "transport/metrics/metric.h"
 #include "transport/metrics/registry.h"
@@ -58,6 +67,54 @@ TEST_F(SessionTest, CloseSendsWhatWaits) {
   client_->Destroy();
   StepAll(lifeline_.get(), kServer);
   EXPECT_TRUE((*server_)->closed());
+}
+
+// A path that always has input.
+class EndlessPath : public fabric::Endpoint {
+ public:
+  explicit EndlessPath(int* polls) : polls_(polls) {}
+
+  const fabric::Capabilities& capabilities() const override {
+    return capabilities_;
+  }
+  std::string Describe() const override { return "endless"; }
+  void Start(fabric::EndpointEvents*) override {}
+  bool Send(absl::Span<const uint8_t>) override { return true; }
+  absl::StatusOr<fabric::Exposure> Expose(const memory::Payload&,
+                                          size_t) override {
+    return absl::UnimplementedError("");
+  }
+  void Withdraw(const fabric::RemoteRegion&) override {}
+  void Read(const fabric::RemotePart&, uint64_t, absl::Span<uint8_t>,
+            uint64_t) override {}
+  absl::StatusOr<memory::Payload> Load(const fabric::RemoteRegion&) override {
+    return absl::UnimplementedError("");
+  }
+  bool Poll() override {
+    ++*polls_;
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    return true;
+  }
+  bool HasInput() const override { return true; }
+  void SetArmed(bool) override {}
+  bool TakeDoorbellRequest() override { return false; }
+  void RingDoorbell() override {}
+
+ private:
+  int* const polls_;
+  const fabric::Capabilities capabilities_;
+};
+
+TEST_F(SessionTest, EndWaitsBoundedForAnEndlessPath) {
+  Open();
+  int polls = 0;
+  (*client_)->path().Add("shm", std::make_shared<EndlessPath>(&polls));
+  lifeline_->Drop(absl::UnavailableError("cut"));
+  Run();
+  EXPECT_TRUE((*client_)->closed());
+  // 128 polls in any case, and 200 ms.
+  EXPECT_GE(polls, 128);
+  EXPECT_LT(polls, 300);
 }
 
 TEST_F(SessionTest, EachEndIsCountedByItsCause) {
