@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -92,28 +93,47 @@ class BusyServer {
   const std::unique_ptr<Child> crowd_;
 };
 
-class BusyServerTest : public testing::TestWithParam<Load> {};
-
-TEST_P(BusyServerTest, AnswersOthersAsAStockServerDoes) {
+// Compares a Penstock server with a stock server under the same load. Returns
+// the answers that came too late, as text.
+std::string LateAnswers(const Load& load) {
   int64_t stock = 0;
   {
-    BusyServer server(GetParam(), "Stock");
+    BusyServer server(load, "Stock");
     stock = server.Probe("Stock");
   }
-  ASSERT_GT(stock, 0);
-  const auto expect_answers = [stock](const char* what, int64_t median) {
+  EXPECT_GT(stock, 0);
+  std::string late;
+  const auto expect_answers = [&](const char* what, int64_t median) {
     EXPECT_GT(median, 0) << what;
     // Uses a loose bound, because the machine may have had other work during
     // one of the two runs.
-    EXPECT_LT(median, 20 * stock + 20000) << what << "; stock: " << stock;
+    if (median >= 20 * stock + 20000) {
+      absl::StrAppend(&late, what, ": ", median, " us, stock: ", stock, "; ");
+    }
   };
-  BusyServer server(GetParam(), "Shm");
+  BusyServer server(load, "Shm");
   for (const char* path : {"StockClient", "Tcp", "Shm"}) {
     expect_answers(path, server.Probe(path));
   }
   expect_answers("health", server.CheckHealth());
   expect_answers("metrics", server.Scrape());
   EXPECT_TRUE(server.IsBusy());
+  return late;
+}
+
+class BusyServerTest : public testing::TestWithParam<Load> {};
+
+// Repeats a comparison with late answers, because the machine may have been
+// overloaded meanwhile. A server that starves others does so each time.
+TEST_P(BusyServerTest, AnswersOthersAsAStockServerDoes) {
+  constexpr int kTries = 3;
+  std::string late;
+  for (int i = 0; i < kTries; ++i) {
+    late = LateAnswers(GetParam());
+    if (late.empty() || HasFailure()) break;
+    std::cout << "late: " << late << "\n";
+  }
+  EXPECT_EQ(late, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -369,19 +369,20 @@ TEST(ServeMetricsTest, TheChildOfAForkDoesNotKeepThePort) {
 
 // Tests a program that itself listens at the same port, at another address.
 TEST(ServeMetricsTest, TheChildOfAForkKeepsTheProgramsListeners) {
+  // Has the kernel choose a port that is free at 127.0.0.1.
+  const int port = ServeMetrics("127.0.0.1:0").value();
   const int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(bind(own, reinterpret_cast<sockaddr*>(&address), size), 0);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  ASSERT_EQ(bind(own, reinterpret_cast<sockaddr*>(&address), sizeof address),
+            0);
   ASSERT_EQ(listen(own, 1), 0);
-  getsockname(own, reinterpret_cast<sockaddr*>(&address), &size);
-  ASSERT_TRUE(ServeMetrics(absl::StrCat(ntohs(address.sin_port))).ok());
   const pid_t child = fork();
   if (child == 0) {
     int listens = 0;
-    size = sizeof listens;
+    socklen_t size = sizeof listens;
     getsockopt(own, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size);
     _exit(listens == 1 ? 0 : 1);
   }
