@@ -52,10 +52,12 @@ class ResultsTest(unittest.TestCase):
             self.assertEqual(0, done.returncode, done.stderr)
             page = (docs / "results.md").read_text()
             self.assertIn("| 8 B | 10,000 / 100,000 | 1,000 / 10,000 | "
-                          "100 / 1,000 | 10.0 / 100 | 1000.0 x | `penstock "
-                          "bench --benchmark=latency --api=sync --sizes=8` |",
+                          "100 / 1,000 | 10.0 / 100 | 100.0 x | 1000.0 x | "
+                          "`penstock bench --benchmark=latency --api=sync "
+                          "--sizes=8` |",
                           page)
-            self.assertIn("| 8 B | 1.0 | 10.0 | 100 | 1,000 | 1000.0 x |", page)
+            self.assertIn("| 8 B | 1.0 | 10.0 | 100 | 1,000 | 100.0 x | "
+                          "1000.0 x |", page)
             self.assertTrue(page.endswith("after\n"))
             self.assertNotIn("old", page)
             self.assertIn(b"</svg>", (docs / "images/push.svg").read_bytes())
