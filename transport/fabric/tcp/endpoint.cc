@@ -13,10 +13,6 @@ namespace {
 
 // The size in bytes from which a packet is a separate piece of a write.
 constexpr size_t kMinPieceBytes = 4 * 1024;
-// Limits the reads that a peer has requested and that wait here. Penstock's own
-// endpoints request far fewer.
-constexpr size_t kMaxWaitingReads = 64 * 1024;
-
 // The smallest chunk, in bytes. For smaller chunks, the two unit headers would
 // be a noticeable part of the bytes.
 constexpr size_t kLeastChunkBytes = 16 * 1024;
@@ -55,8 +51,12 @@ absl::Status UnreadableMessage() {
 
 }  // namespace
 
-Endpoint::Endpoint(ByteStream* stream)
-    : stream_(stream), capabilities_(TcpCapabilities()) {}
+constexpr size_t Endpoint::kMaxWaitingReads;
+
+Endpoint::Endpoint(ByteStream* stream, size_t max_waiting_reads)
+    : stream_(stream),
+      max_waiting_reads_(max_waiting_reads),
+      capabilities_(TcpCapabilities()) {}
 
 bool Endpoint::Send(absl::Span<const uint8_t> packet) {
   if (!queue_.HasCredit()) return false;
@@ -262,7 +262,7 @@ void Endpoint::AcceptRead(uint64_t cookie, const ReadRequest& request) {
   if (request.length == 0 || request.length > kMaxReadBytes) {
     return Break(absl::InvalidArgumentError("tcp: read of a forbidden size"));
   }
-  if (to_serve_.size() >= kMaxWaitingReads) {
+  if (to_serve_.size() >= max_waiting_reads_) {
     return Break(absl::ResourceExhaustedError("tcp: too many reads at once"));
   }
   to_serve_.push_back(ServedRead{cookie, request});

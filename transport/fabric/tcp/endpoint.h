@@ -7,6 +7,7 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -29,8 +30,14 @@ namespace tcp {
 // Poll() has nothing to do.
 class Endpoint : public fabric::Endpoint {
  public:
-  // Refers to `stream`, which must outlive the endpoint.
-  explicit Endpoint(ByteStream* stream);
+  // Limits the reads of the peer that wait for their answers. Penstock's own
+  // endpoints request far fewer.
+  static constexpr size_t kMaxWaitingReads = 64 * 1024;
+
+  // Refers to `stream`, which must outlive the endpoint. The peer breaks the
+  // endpoint if more than `max_waiting_reads` of its reads wait.
+  explicit Endpoint(ByteStream* stream,
+                    size_t max_waiting_reads = kMaxWaitingReads);
 
   // The stream's owner calls the functions below, under the session's lock.
   //
@@ -112,6 +119,7 @@ class Endpoint : public fabric::Endpoint {
   void Break(const absl::Status& cause);
 
   ByteStream* const stream_;
+  const size_t max_waiting_reads_;
   EndpointEvents* events_ = nullptr;
   const Capabilities capabilities_;
   bool broken_ = false;

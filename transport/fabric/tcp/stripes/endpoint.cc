@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 
 #include <cerrno>
 #include <utility>
@@ -23,9 +24,13 @@ namespace fabric {
 namespace stripes {
 namespace {
 
-// Limits the bytes that one Poll() receives over each stripe, because other
-// connections wait meanwhile.
-constexpr size_t kBytesPerPoll = 256 * 1024;
+// Limits the bytes that one Poll() receives over all stripes, because other
+// connections wait meanwhile. Each stripe gets an equal part.
+constexpr size_t kBytesPerPoll = 1024 * 1024;
+
+// The time between two looks if the peer's kernel has received everything. The
+// kernel reports no event for this.
+constexpr long kDrainLookNanoseconds = 2 * 1000 * 1000;
 
 // Limits the polls between a failure and its report. They receive more than the
 // buffer of a socket holds.
@@ -40,10 +45,10 @@ constexpr size_t kEagerFrames = 8;
 // works, and notices a dead peer later.
 void SetOptions(int fd) {
   tcp::SetNoDelay(fd);
-  // Breaks a silent connection after half a minute. The lifeline may be alive
-  // meanwhile, so nobody else would notice.
-  const int on = 1, idle_seconds = 10, interval_seconds = 5, probes = 4;
-  const int millis = 30 * 1000;
+  // Breaks a silent connection after 10 seconds. gRPC's keepalive waits for 20
+  // seconds by default, and would end the session, whose lifeline may be alive.
+  const int on = 1, idle_seconds = 4, interval_seconds = 2, probes = 3;
+  const int millis = 10 * 1000;
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds,
                    sizeof idle_seconds);
@@ -78,7 +83,7 @@ StripesEndpoint::StripesEndpoint(base::UniqueFd epoll,
     : fork_count_(progress::ForkCount()), epoll_(std::move(epoll)) {
   for (base::UniqueFd& socket : sockets) {
     stripes_.push_back(absl::make_unique<Stripe>(
-        this, /*is_first=*/stripes_.empty(), std::move(socket)));
+        this, stripes_.size(), sockets.size(), std::move(socket)));
   }
   capabilities_ = first()->units()->capabilities();
   capabilities_.is_lifeline = false;
@@ -116,9 +121,11 @@ void StripesEndpoint::NoteReadable() {
 }
 
 void StripesEndpoint::TakeEvents() {
-  epoll_event events[kMostStripes];
-  const int count = epoll_wait(epoll_.get(), events, kMostStripes, 0);
+  constexpr int kMostEvents = kMostStripes + 1;  // and the timer
+  epoll_event events[kMostEvents];
+  const int count = epoll_wait(epoll_.get(), events, kMostEvents, 0);
   for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 >= stripes_.size()) continue;  // the timer
     const uint32_t input = events[i].events & ~static_cast<uint32_t>(EPOLLOUT);
     if (input != 0) {
       stripes_[events[i].data.u64]->OnInput(/*hung_up=*/input != EPOLLIN);
@@ -126,12 +133,39 @@ void StripesEndpoint::TakeEvents() {
   }
 }
 
-void StripesEndpoint::WakeOwner() {
+void StripesEndpoint::PollLater(Stripe* stripe) {
+  if (polling_) {
+    unfinished_ = stripe;
+  } else {
+    WakeOwner(stripe);
+  }
+}
+
+void StripesEndpoint::WakeOwner(Stripe* stripe) {
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-  // Reports the present state again, and a socket that has just sent all of its
-  // output is writable.
-  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, first()->fd(), &event);
+  event.data.u64 = stripe->index();
+  // Reports the present state again, and a socket that has just accepted all
+  // output is writable, now or later.
+  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, stripe->fd(), &event);
+}
+
+bool StripesEndpoint::StartDrainTimer() {
+  if (!drain_timer_.valid()) {
+    base::UniqueFd timer(
+        timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    epoll_event event = {};
+    event.events = EPOLLIN | EPOLLET;
+    event.data.u64 = stripes_.size();
+    if (!timer.valid() ||
+        epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer.get(), &event) != 0) {
+      return false;
+    }
+    drain_timer_ = std::move(timer);
+  }
+  itimerspec once = {};
+  once.it_value.tv_nsec = kDrainLookNanoseconds;
+  return timerfd_settime(drain_timer_.get(), 0, &once, nullptr) == 0;
 }
 
 std::string StripesEndpoint::Describe() const {
@@ -200,9 +234,13 @@ absl::StatusOr<memory::Payload> StripesEndpoint::Load(const RemoteRegion&) {
   return absl::UnimplementedError("tcp has no memory in common");
 }
 
+// Waits until the peer's kernel has acknowledged everything. Otherwise the end
+// of the lifeline could overtake the last packets, and the peer would not wait
+// for them.
 bool StripesEndpoint::IsDrained() {
+  if (has_failed_) return false;  // Poll() reports the failure first
   for (const auto& stripe : stripes_) {
-    if (!stripe->units()->idle()) return false;
+    if (!stripe->IsDrained()) return !StartDrainTimer();
   }
   return true;
 }
@@ -221,11 +259,12 @@ bool StripesEndpoint::HasInput() const {
 bool StripesEndpoint::Poll() {
   if (broken_) return false;
   polling_ = true;
+  unfinished_ = nullptr;
   TakeEvents();
   bool any = false;
   BeginBatch();
   for (const auto& stripe : stripes_) {
-    if (stripe->Receive(kBytesPerPoll)) any = true;
+    if (stripe->Receive(kBytesPerPoll / stripes_.size())) any = true;
   }
   EndBatch();
   if (std::exchange(owes_writable_, false)) {
@@ -240,7 +279,8 @@ bool StripesEndpoint::Poll() {
     return true;
   }
   // OnWritable() may have used up the credit, and sent everything since.
-  if (owes_writable_) WakeOwner();
+  if (owes_writable_) unfinished_ = first();
+  if (unfinished_ != nullptr) WakeOwner(unfinished_);
   return any;
 }
 

@@ -70,8 +70,13 @@ class StripesEndpoint : public Endpoint {
   // Marks the stripes that have new input. Consumes their events.
   void TakeEvents();
   void NoteReadable();
-  // Makes wakeup_fds() report the first stripe's state again.
-  void WakeOwner();
+  // Has the owner poll again, soon.
+  void PollLater(Stripe* stripe);
+  // Makes wakeup_fds() report the stripe's state again.
+  void WakeOwner(Stripe* stripe);
+  // Has the owner poll again after a short time. Returns false if there is no
+  // descriptor left for the timer.
+  bool StartDrainTimer();
   Stripe* first() const { return stripes_.front().get(); }
   Stripe* LeastBusy();
   // Sends as much as the stripe's socket accepts, unless in a batch.
@@ -91,7 +96,9 @@ class StripesEndpoint : public Endpoint {
   int batches_ = 0;  // begun and not ended
   bool polling_ = false;
   bool owes_writable_ = false;
-  int last_polls_ = 0;  // since the failure
+  Stripe* unfinished_ = nullptr;  // after Poll(), the owner must poll again
+  base::UniqueFd drain_timer_;    // a timerfd in epoll_, from first use on
+  int last_polls_ = 0;            // since the failure
   absl::Status failure_;
   std::atomic<bool> has_failed_{false};  // failure_ is still to be reported
   std::atomic<bool> has_more_{false};    // a stripe has input left

@@ -3,6 +3,9 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_STRIPES_STRIPE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_STRIPES_STRIPE_H_
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -24,15 +27,18 @@ namespace stripes {
 // to the endpoint's owner. Not thread-safe.
 class StripesEndpoint::Stripe : public EndpointEvents {
  public:
-  Stripe(StripesEndpoint* endpoint, bool is_first, base::UniqueFd socket)
+  // `count` is the number of all stripes, which share the session's limits.
+  Stripe(StripesEndpoint* endpoint, size_t index, size_t count,
+         base::UniqueFd socket)
       : endpoint_(endpoint),
-        is_first_(is_first),
+        index_(index),
         socket_(std::move(socket)),
-        units_(&socket_) {
+        units_(&socket_, tcp::Endpoint::kMaxWaitingReads / count) {
     units_.Start(this);
   }
 
   int fd() const { return socket_.fd(); }
+  size_t index() const { return index_; }
   tcp::Endpoint* units() { return &units_; }
   // Returns the number of reads in flight.
   int reads() const { return reads_; }
@@ -62,26 +68,36 @@ class StripesEndpoint::Stripe : public EndpointEvents {
     }
     return bytes > 0;
   }
-  // Sends as much as the socket accepts.
+  // Sends as much as the socket accepts, at most kMostWrites writes. A peer
+  // that receives as fast as this side sends would otherwise keep the session's
+  // lock. Leaves the rest to the owner's next Poll().
   void Send() {
-    while (socket_.writing() && endpoint_->failure_.ok()) {
+    for (int i = 0; socket_.writing() && endpoint_->failure_.ok(); ++i) {
+      if (i == kMostWrites) return endpoint_->PollLater(this);
       const absl::StatusOr<bool> done = socket_.Pump();
       if (!done.ok()) return endpoint_->Fail(done.status());
       if (!*done) return;
       units_.OnWritten();
     }
   }
+  // Returns true if the peer's kernel has received everything.
+  bool IsDrained() const {
+    int unacknowledged = 0;
+    // Other sockets than TCP, in tests, deliver at once.
+    return units_.idle() &&
+           (ioctl(fd(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0);
+  }
   // Ends the connection.
   void Close() { socket_.Close(); }
 
   void OnPacket(absl::Span<const uint8_t> packet) override {
-    if (is_first_) return endpoint_->events_->OnPacket(packet);
+    if (index_ == 0) return endpoint_->events_->OnPacket(packet);
     endpoint_->Fail(absl::InvalidArgumentError(
         "a packet on another than the first stripe"));
   }
   void OnWritable() override {
     endpoint_->owes_writable_ = true;
-    if (!endpoint_->polling_) endpoint_->WakeOwner();
+    if (!endpoint_->polling_) endpoint_->WakeOwner(this);
   }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {
     --reads_;
@@ -98,8 +114,11 @@ class StripesEndpoint::Stripe : public EndpointEvents {
     endpoint_->Fail(cause);
   }
 
+  // Limits the writes of one Send(). A write has up to 512 KiB of replies.
+  static constexpr int kMostWrites = 4;
+
   StripesEndpoint* const endpoint_;
-  const bool is_first_;
+  const size_t index_;
   tcp::Socket socket_;
   tcp::Endpoint units_;
   int reads_ = 0;
