@@ -1,19 +1,13 @@
 #include "transport/fabric/tcp/stripes/connector.h"
 
-#include <arpa/inet.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
+#include "transport/base/descriptors.h"
 #include "transport/base/status_util.h"
 #include "transport/fabric/tcp/stripes/endpoint.h"
 #include "transport/fabric/tcp/stripes/greeting.h"
@@ -21,62 +15,6 @@
 namespace penstock {
 namespace fabric {
 namespace stripes {
-namespace {
-
-bool ParseV4(const std::string& host, uint16_t port, Address* address) {
-  auto* v4 = reinterpret_cast<sockaddr_in*>(&address->storage);
-  v4->sin_family = AF_INET;
-  v4->sin_port = htons(port);
-  address->length = sizeof *v4;
-  return inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1;
-}
-
-// Parses "fe80::1%2" or "fe80::1%eth0": an address with an optional interface.
-bool ParseV6(const std::string& host, uint16_t port, Address* address) {
-  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address->storage);
-  v6->sin6_family = AF_INET6;
-  v6->sin6_port = htons(port);
-  address->length = sizeof *v6;
-  const size_t percent = host.find('%');
-  if (percent != std::string::npos) {
-    const std::string scope = host.substr(percent + 1);
-    uint32_t index = 0;
-    if (!absl::SimpleAtoi(scope, &index)) {
-      index = if_nametoindex(scope.c_str());
-    }
-    v6->sin6_scope_id = index;
-  }
-  return inet_pton(AF_INET6, host.substr(0, percent).c_str(), &v6->sin6_addr) ==
-         1;
-}
-
-}  // namespace
-
-absl::StatusOr<Address> Address::Parse(absl::string_view text) {
-  const std::string plain =
-      absl::StrReplaceAll(text, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
-  absl::string_view rest = plain;
-  const bool is_v6 = absl::ConsumePrefix(&rest, "ipv6:[");
-  const absl::string_view before_port = is_v6 ? "]:" : ":";
-  if (is_v6 || absl::ConsumePrefix(&rest, "ipv4:")) {
-    const size_t end = rest.rfind(before_port);
-    uint32_t port = 0;
-    Address address;
-    if (end != absl::string_view::npos &&
-        absl::SimpleAtoi(rest.substr(end + before_port.size()), &port) &&
-        port <= UINT16_MAX) {
-      const std::string host(rest.substr(0, end));
-      const auto number = static_cast<uint16_t>(port);
-      if (is_v6 ? ParseV6(host, number, &address)
-                : ParseV4(host, number, &address)) {
-        return address;
-      }
-    }
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the connection is not one of gRPC over TCP: ", text));
-}
-
 Connector::Connector(progress::EventLoop* loop,
                      std::shared_ptr<Attempt> attempt, const Address& address,
                      int count, absl::Duration limit)
@@ -95,11 +33,14 @@ void Connector::BeginOnLoop() {
 void Connector::ReleaseOnLoop() {
   for (Opening& opening : openings_) {
     loop()->Unwatch(std::exchange(opening.watch, 0));
-    opening.socket.Reset();
+    EndSocket(std::move(opening.socket));
   }
 }
 
 absl::Status Connector::Open(size_t index) {
+  // Looks before each socket, because other sessions open sockets, too.
+  absl::Status room = base::Descriptors::Now().CheckForPath();
+  if (!room.ok()) return room;
   Opening* const opening = &openings_[index];
   opening->socket.Reset(socket(address_.storage.ss_family,
                                SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -113,23 +54,42 @@ absl::Status Connector::Open(size_t index) {
   std::shared_ptr<TimedSetup> self = shared_from_this();
   absl::StatusOr<progress::EventLoop::Id> watch =
       loop()->Watch(opening->socket.get(), EPOLLOUT,
-                    [this, self, index](uint32_t) { OnWritable(index); });
+                    [this, self, index](uint32_t) { OnEvent(index); });
   if (!watch.ok()) return watch.status();
   opening->watch = *watch;
   return absl::OkStatus();
 }
 
-void Connector::OnWritable(size_t index) {
-  if (has_ended() || openings_[index].watch == 0) return;
-  loop()->Unwatch(std::exchange(openings_[index].watch, 0));
-  const absl::Status greeted = Greet(index);
-  if (!greeted.ok()) return FinishOnLoop(greeted);
-  if (++greeted_ < openings_.size()) return;
-  std::vector<base::UniqueFd> sockets;
-  for (Opening& opening : openings_) {
-    sockets.push_back(std::move(opening.socket));
+void Connector::OnEvent(size_t index) {
+  Opening* const opening = &openings_[index];
+  if (has_ended() || opening->watch == 0) return;
+  const absl::Status status =
+      opening->greeted ? TakeAnswer(opening) : Greet(index);
+  if (!status.ok()) return FinishOnLoop(status);
+  if (!std::exchange(opening->greeted, true)) {
+    loop()->SetEvents(opening->watch, EPOLLIN);
   }
+  if (opening->answer.size() < kAnswerBytes) return;
+  loop()->Unwatch(std::exchange(opening->watch, 0));
+  if (++answered_ < openings_.size()) return;
+  std::vector<base::UniqueFd> sockets;
+  for (Opening& each : openings_) sockets.push_back(std::move(each.socket));
   FinishOnLoop(StripesEndpoint::Create(std::move(sockets)));
+}
+
+absl::Status Connector::TakeAnswer(Opening* opening) {
+  char bytes[kAnswerBytes];
+  // Leaves the bytes after the answer to the endpoint.
+  const ssize_t got = recv(opening->socket.get(), bytes,
+                           kAnswerBytes - opening->answer.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return absl::OkStatus();
+  if (got > 0) opening->answer.append(bytes, static_cast<size_t>(got));
+  if (got <= 0 || !IsAnswer(opening->answer)) {
+    return absl::UnavailableError(
+        "a further socket reached no server that waits for it (a proxy may "
+        "have passed it to another server)");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Connector::Greet(size_t index) {

@@ -3,17 +3,15 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_STRIPES_CONNECTOR_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_STRIPES_CONNECTOR_H_
 
-#include <sys/socket.h>
-
-#include <cstdint>
+#include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/tcp/stripes/address.h"
 #include "transport/fabric/timed_setup.h"
 #include "transport/progress/event_loop.h"
 
@@ -21,18 +19,7 @@ namespace penstock {
 namespace fabric {
 namespace stripes {
 
-// The address of a listener of TCP connections.
-struct Address {
-  sockaddr_storage storage = {};
-  socklen_t length = 0;
-
-  // Parses an address as gRPC writes it: "ipv4:10.0.0.1:5000",
-  // "ipv6:[fe80::1%2]:5000", also with "%5B" and "%5D" for the brackets.
-  // Returns INVALID_ARGUMENT for other kinds of addresses.
-  static absl::StatusOr<Address> Parse(absl::string_view text);
-};
-
-// Opens all stripes to one address, and greets on each.
+// Opens all stripes to one address, greets on each, and waits for the answers.
 class Connector : public TimedSetup {
  public:
   Connector(progress::EventLoop* loop, std::shared_ptr<Attempt> attempt,
@@ -41,18 +28,21 @@ class Connector : public TimedSetup {
  private:
   struct Opening {
     base::UniqueFd socket;
-    progress::EventLoop::Id watch = 0;  // 0 once the greeting was sent
+    bool greeted = false;
+    std::string answer;                 // its bytes so far
+    progress::EventLoop::Id watch = 0;  // 0 once the answer is complete
   };
 
   void BeginOnLoop() override;
   void ReleaseOnLoop() override;
   absl::Status Open(size_t index);
-  void OnWritable(size_t index);
+  void OnEvent(size_t index);
   absl::Status Greet(size_t index);
+  absl::Status TakeAnswer(Opening* opening);
 
   const Address address_;
   std::vector<Opening> openings_;  // by index
-  size_t greeted_ = 0;
+  size_t answered_ = 0;
 };
 
 }  // namespace stripes

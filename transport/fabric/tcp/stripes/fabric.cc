@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "transport/base/descriptors.h"
 #include "transport/fabric/attempt.h"
+#include "transport/fabric/tcp/stripes/address.h"
 #include "transport/fabric/tcp/stripes/connector.h"
 #include "transport/fabric/tcp/stripes/greeting.h"
 #include "transport/fabric/tcp/stripes/listener.h"
@@ -36,8 +37,11 @@ StripesFabric::StripesFabric(int sockets, std::string peer)
     : sockets_(sockets), peer_(std::move(peer)) {}
 
 absl::StatusOr<std::string> StripesFabric::Offer() {
-  const absl::StatusOr<Address> address = Address::Parse(peer_);
-  if (!address.ok()) return address.status();
+  if (peer_.empty() || !Address::Parse(peer_).ok()) {
+    return absl::FailedPreconditionError(
+        "further sockets need a TCP connection that gRPC opened itself, "
+        "without a proxy and without a socket mutator");
+  }
   return absl::StrCat(sockets_);
 }
 
@@ -46,7 +50,9 @@ std::unique_ptr<PendingConnect> StripesFabric::Listen(absl::string_view token,
   std::shared_ptr<Attempt> attempt = NewAttempt(token, std::move(done));
   const absl::Status room = base::Descriptors::Now().CheckForPath();
   if (!room.ok()) return FailLater(std::move(attempt), room);
-  return AwaitStripes(std::move(attempt), sockets_, kListenLimit);
+  const absl::StatusOr<Address> peer = Address::Parse(peer_);
+  if (!peer.ok()) return FailLater(std::move(attempt), peer.status());
+  return AwaitStripes(std::move(attempt), *peer, sockets_, kListenLimit);
 }
 
 std::unique_ptr<PendingConnect> StripesFabric::Connect(absl::string_view offer,

@@ -19,7 +19,8 @@ namespace stripes {
 class StripesFabric : public Fabric {
  public:
   // `sockets` limits the sockets, 2 to kMostStripes. `peer` is the address of
-  // the first connection's peer, as gRPC writes it.
+  // the first connection's peer, as gRPC writes it. Empty if further sockets
+  // might not reach this peer.
   StripesFabric(int sockets, std::string peer);
 
   absl::string_view name() const override { return "tcp"; }

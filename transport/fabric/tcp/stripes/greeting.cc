@@ -1,6 +1,9 @@
 #include "transport/fabric/tcp/stripes/greeting.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "transport/base/token.h"
 
@@ -12,6 +15,7 @@ namespace {
 // Differs from the first bytes of HTTP/2, TLS and the greeting of
 // transport/rpc.
 constexpr absl::string_view kMagic("PSTKstr?", 8);
+constexpr absl::string_view kAnswer("PSTKstr!", kAnswerBytes);
 
 static_assert(kGreetingBytes == 8 + 2 + base::kTokenBytes,
               "the magic, two numbers and the token");
@@ -40,6 +44,16 @@ Verdict InspectGreeting(absl::string_view bytes, Greeting* greeting) {
   greeting->index = index;
   greeting->token = std::string(bytes.substr(kMagic.size() + 2));
   return Verdict::kGreeting;
+}
+
+absl::string_view Answer() { return kAnswer; }
+
+bool IsAnswer(absl::string_view bytes) {
+  return bytes == kAnswer.substr(0, bytes.size());
+}
+
+void EndSocket(base::UniqueFd socket) {
+  if (socket.valid()) shutdown(socket.get(), SHUT_RDWR);
 }
 
 }  // namespace stripes

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "transport/base/unique_fd.h"
 
 namespace penstock {
 namespace fabric {
@@ -33,9 +34,19 @@ enum class Verdict {
 };
 
 // Parses all bytes that were received so far. Accepts no byte after the
-// greeting, because a client sends nothing until both sides have all stripes.
+// greeting, because a client sends nothing until the server has answered.
 // Sets `*greeting` if the result is kGreeting.
 Verdict InspectGreeting(absl::string_view bytes, Greeting* greeting);
+
+// The server's answer, on each stripe once all stripes are there.
+constexpr size_t kAnswerBytes = 8;
+absl::string_view Answer();
+// Returns true if `bytes` are the answer, or its beginning.
+bool IsAnswer(absl::string_view bytes);
+
+// Ends the connection. A forked child may have a copy of the descriptor, so
+// closing is not enough.
+void EndSocket(base::UniqueFd socket);
 
 }  // namespace stripes
 }  // namespace fabric

@@ -10,23 +10,28 @@
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/attempt.h"
 #include "transport/fabric/fabric.h"
+#include "transport/fabric/tcp/stripes/address.h"
 #include "transport/fabric/tcp/stripes/greeting.h"
 
 namespace penstock {
 namespace fabric {
 namespace stripes {
 
-// Waits for the stripes of one session. Finishes `attempt` with the endpoint
-// when the peer has opened all of its stripes, at most `most`. Finishes it with
-// DEADLINE_EXCEEDED after `limit`. The attempt's token names the session.
+// Waits for the stripes of one session. When the peer has opened all of its
+// stripes, at most `most`, answers on each and finishes `attempt` with the
+// endpoint. Finishes it with DEADLINE_EXCEEDED after `limit`. The attempt's
+// token names the session. Accepts only sockets from the host of `peer`.
 std::unique_ptr<PendingConnect> AwaitStripes(std::shared_ptr<Attempt> attempt,
-                                             int most, absl::Duration limit);
+                                             const Address& peer, int most,
+                                             absl::Duration limit);
 
 // Gives an accepted socket, whose first bytes were `greeting`, to the session
-// that waits for it. Closes the socket if no session waits for this stripe: the
-// token is unknown or used up, the stripe is there already, or the number of
-// stripes is not that of the session's other stripes. Returns before this
-// happens. Thread-safe.
+// that waits for it. Ends the connection if no session waits for this stripe:
+// - The token is unknown or used up.
+// - The socket comes from another host than the session.
+// - The stripe is there already.
+// - The number of stripes is not that of the session's other stripes.
+// Returns before this happens. Thread-safe.
 void GiveStripe(base::UniqueFd socket, const Greeting& greeting);
 
 }  // namespace stripes

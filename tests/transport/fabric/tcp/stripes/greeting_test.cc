@@ -1,7 +1,9 @@
 #include "transport/fabric/tcp/stripes/greeting.h"
 
+#include <cstddef>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -52,6 +54,17 @@ TEST(StripesGreeting, ImpossibleNumbersAreRefused) {
     EXPECT_EQ(Inspect(Bytes(numbers)), Verdict::kOther);
   }
   EXPECT_EQ(Inspect(Bytes(std::string("\20\17"))), Verdict::kGreeting);
+}
+
+TEST(StripesGreeting, TheAnswerHasTheBytesOfTheDocument) {
+  const absl::string_view answer = "PSTKstr!";
+  EXPECT_EQ(Answer(), answer);
+  EXPECT_EQ(answer.size(), kAnswerBytes);
+  for (size_t size = 0; size <= answer.size(); ++size) {
+    EXPECT_TRUE(IsAnswer(answer.substr(0, size)));
+  }
+  EXPECT_FALSE(IsAnswer("PSTKstr?"));
+  EXPECT_FALSE(IsAnswer("HTTP"));
 }
 
 TEST(StripesGreeting, OtherProtocolsAreNone) {

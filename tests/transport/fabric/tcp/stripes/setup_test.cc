@@ -2,10 +2,13 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <future>
@@ -18,10 +21,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/transport/fabric/tcp/stripes/tcp_pair.h"
 #include "transport/base/token.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/attempt.h"
-#include "transport/fabric/tcp/stripes/connector.h"
+#include "transport/fabric/tcp/stripes/address.h"
 #include "transport/fabric/tcp/stripes/fabric.h"
 #include "transport/fabric/tcp/stripes/greeting.h"
 #include "transport/fabric/tcp/stripes/listener.h"
@@ -84,6 +88,15 @@ class Port {
     ASSERT_EQ(InspectGreeting(bytes, &greeting), Verdict::kGreeting);
     GiveStripe(std::move(socket), greeting);
   }
+  // Accepts a socket, reads its greeting, writes `answer`, and closes.
+  void AnswerNext(const std::string& answer) {
+    const base::UniqueFd socket(accept(fd_.get(), nullptr, nullptr));
+    std::string bytes(kGreetingBytes, '\0');
+    EXPECT_EQ(recv(socket.get(), &bytes[0], bytes.size(), MSG_WAITALL),
+              static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(send(socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(answer.size()));
+  }
   void Close() { fd_.Reset(); }
 
  private:
@@ -91,33 +104,62 @@ class Port {
   std::string text_;
 };
 
-// Returns true if the other end of `fd` is closed.
+// Returns true if the other end of `fd` closes the connection soon.
 bool IsClosed(int fd) {
+  timeval patience = {};
+  patience.tv_sec = 5;
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   char byte;
-  return recv(fd, &byte, 1, 0) <= 0;
+  const ssize_t got = recv(fd, &byte, 1, 0);
+  return got == 0 || (got < 0 && errno == ECONNRESET);
 }
 
-// Gives a socket with this greeting. Returns its other end.
-base::UniqueFd Give(int count, int index, const std::string& token) {
-  int pair[2];
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+// Gives a socket with this greeting. Returns its other end. Keeps a copy of the
+// given descriptor in `copy`, if not null.
+base::UniqueFd Give(int count, int index, const std::string& token,
+                    base::UniqueFd* copy = nullptr) {
+  TcpPair pair;
+  if (copy != nullptr) copy->Reset(dup(pair.server.get()));
   Greeting greeting;
   greeting.count = static_cast<uint8_t>(count);
   greeting.index = static_cast<uint8_t>(index);
   greeting.token = token;
-  GiveStripe(base::UniqueFd(pair[0]), greeting);
-  return base::UniqueFd(pair[1]);
+  GiveStripe(std::move(pair.server), greeting);
+  return std::move(pair.client);
 }
+
+// Lowers the limit of descriptors, and takes all but `free` of them.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int free) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    few.rlim_cur = kLimit;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int fd = dup(0); fd >= 0; fd = dup(0)) taken_.emplace_back(fd);
+    taken_.resize(taken_.size() - static_cast<size_t>(free));
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+  static constexpr int kLimit = 128;
+  // A path needs more free descriptors than these.
+  static constexpr int kLeast = kLimit / 4 * 3 / 2;
+
+ private:
+  rlimit before_ = {};
+  std::vector<base::UniqueFd> taken_;
+};
 
 class StripesSetup : public testing::Test {
  protected:
   std::unique_ptr<PendingConnect> Await(int most, Result* result,
                                         absl::Duration limit) {
     return AwaitStripes(std::make_shared<Attempt>(token_, result->callback()),
-                        most, limit);
+                        Address::Parse(peer_).value(), most, limit);
   }
 
   const std::string token_ = base::NewToken().value();
+  std::string peer_ = "ipv4:127.0.0.1:9";  // the session's, with any port
 };
 
 TEST_F(StripesSetup, BothSidesGetTheSmallerNumber) {
@@ -172,6 +214,53 @@ TEST_F(StripesSetup, WhoeverGivesUpWaitingClosesTheSockets) {
   EXPECT_TRUE(IsClosed(Give(2, 1, token_).get()));
 }
 
+TEST_F(StripesSetup, SocketsOfOtherHostsAreClosed) {
+  Result result;
+  peer_ = "ipv4:127.0.0.2:9";
+  const auto waiting = Await(2, &result, absl::Seconds(20));
+  EXPECT_TRUE(IsClosed(Give(2, 0, token_).get()));
+  EXPECT_TRUE(IsClosed(Give(2, 1, token_).get()));
+}
+
+// A forked child has copies of all descriptors.
+TEST_F(StripesSetup, CopiesOfDescriptorsKeepNoConnection) {
+  base::UniqueFd copies[3];
+  Result result;
+  auto waiting = Await(4, &result, absl::Seconds(20));
+  const base::UniqueFd gathered = Give(2, 0, token_, &copies[0]);
+  EXPECT_TRUE(IsClosed(Give(2, 0, token_, &copies[1]).get())) << "twice";
+  EXPECT_TRUE(IsClosed(Give(2, 0, std::string(16, 'x'), &copies[2]).get()));
+  waiting = nullptr;
+  EXPECT_TRUE(IsClosed(gathered.get()));
+}
+
+TEST_F(StripesSetup, WaitingEndsWhenDescriptorsBecomeFew) {
+  // Makes the event loop and its descriptors before.
+  EXPECT_TRUE(IsClosed(Give(2, 0, token_).get()));
+  Result result;
+  const FewDescriptors few(FewDescriptors::kLeast + 5);
+  const auto waiting = Await(16, &result, absl::Seconds(20));
+  std::vector<base::UniqueFd> given;
+  for (int i = 0; i < 4; ++i) given.push_back(Give(16, i, token_));
+  EXPECT_EQ(result.Take().status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+// A proxy may pass the socket to a server that does not wait for it.
+TEST_F(StripesSetup, AnotherAnswerOrNoneEndsTheAttemptAtOnce) {
+  for (const std::string& answer :
+       {std::string("HTTP/1.1 400"), std::string("PSTK"), std::string()}) {
+    Port port;
+    StripesFabric client(2, port.text());
+    Result connected;
+    const auto connecting = client.Connect("2", token_, connected.callback());
+    port.AnswerNext(answer);
+    const absl::Status status = connected.Take().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_NE(status.message().find("proxy"), std::string::npos) << status;
+  }
+}
+
 TEST_F(StripesSetup, AClosedPortIsAnError) {
   Port port;
   port.Close();
@@ -190,6 +279,23 @@ TEST_F(StripesSetup, MalformedOffersAreErrors) {
               absl::StatusCode::kInvalidArgument)
         << offer;
   }
+}
+
+TEST(StripesAddress, ComparesHosts) {
+  const auto is_same = [](const char* one, const char* other) {
+    return Address::Parse(one)->IsSameHost(*Address::Parse(other));
+  };
+  EXPECT_TRUE(is_same("ipv4:10.1.2.3:1", "ipv4:10.1.2.3:2"));
+  EXPECT_TRUE(is_same("ipv4:10.1.2.3:1", "ipv6:[::ffff:10.1.2.3]:1"));
+  EXPECT_TRUE(is_same("ipv6:[fe80::1%2]:1", "ipv6:[fe80::1%2]:2"));
+  EXPECT_FALSE(is_same("ipv4:10.1.2.3:1", "ipv4:10.1.2.4:1"));
+  EXPECT_FALSE(is_same("ipv6:[::1]:1", "ipv6:[::2]:1"));
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  const base::UniqueFd ends[2] = {base::UniqueFd(pair[0]),
+                                  base::UniqueFd(pair[1])};
+  const Address unknown = Address::OfPeer(pair[0]).value();
+  EXPECT_FALSE(unknown.IsSameHost(unknown));
 }
 
 TEST(StripesAddress, HasGrpcsForm) {
