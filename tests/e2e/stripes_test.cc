@@ -21,6 +21,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "grpc/support/sync.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 #include "gtest/gtest.h"
@@ -48,7 +49,7 @@ std::vector<int> Stripes() {
     if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0 &&
         getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds,
                    &option_length) == 0 &&
-        idle_seconds == 10) {
+        idle_seconds == 4) {
       found.push_back(fd);
     }
   }
@@ -77,8 +78,7 @@ class StripesTest : public testing::Test {
     Connect();
   }
   // Makes a channel with a connection of its own.
-  void Connect() {
-    grpc::ChannelArguments arguments;
+  void Connect(grpc::ChannelArguments arguments = {}) {
     arguments.SetMaxReceiveMessageSize(-1);
     channel_ = stack_.NewChannel(arguments);
     Echo(1);
@@ -180,7 +180,9 @@ TEST_F(StripesTest, LostSocketLosesNoCall) {
     EXPECT_TRUE(EchoUntilPathIs("lost")) << PathNow();
     done = true;
     for (std::thread& caller : callers) caller.join();
-    if (round == 0) EXPECT_TRUE(EchoUntilPathIs("4 sockets")) << PathNow();
+    if (round == 0) {
+      EXPECT_TRUE(EchoUntilPathIs("4 sockets")) << PathNow();
+    }
   }
 }
 
@@ -195,6 +197,35 @@ TEST_F(StripesTest, StrangersGetNoSession) {
   EXPECT_TRUE(IsRefused(magic + std::string("\377\0", 2) + token));
   Echo(1024 * 1024);
   EXPECT_TRUE(absl::StrContains(PathNow(), "4 sockets")) << PathNow();
+}
+
+// A mutator that changes nothing. gRPC's header of these types is not installed
+// everywhere.
+struct MutatorFunctions {
+  bool (*mutate_fd)(int, grpc_socket_mutator*);
+  int (*compare)(grpc_socket_mutator*, grpc_socket_mutator*);
+  void (*destroy)(grpc_socket_mutator*);
+  bool (*mutate_fd_2)(const void*, grpc_socket_mutator*);
+};
+struct Mutator {
+  const MutatorFunctions* functions;
+  gpr_refcount references;
+};
+
+TEST_F(StripesTest, ConnectionsWithAMutatorUseOneSocket) {
+  static const MutatorFunctions functions = {
+      [](int, grpc_socket_mutator*) { return true; },
+      [](grpc_socket_mutator* a, grpc_socket_mutator* b) {
+        return static_cast<int>(a > b) - static_cast<int>(a < b);
+      },
+      [](grpc_socket_mutator*) {}, nullptr};
+  static Mutator mutator = {&functions, {1000}};
+  Serve();
+  grpc::ChannelArguments arguments;
+  arguments.SetSocketMutator(reinterpret_cast<grpc_socket_mutator*>(&mutator));
+  Connect(arguments);
+  EXPECT_TRUE(absl::StrContains(PathNow(), "without a socket mutator"))
+      << PathNow();
 }
 
 TEST_F(StripesTest, TlsUsesOneSocket) {

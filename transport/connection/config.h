@@ -24,9 +24,11 @@ struct Config {
   // The negotiated version of the protocol.
   uint8_t version = wire::kVersion;
   Settings settings;
-  // The peer's address, for logs. Further sockets connect to this address, if
-  // it has gRPC's form.
+  // The peer's address, for logs.
   std::string peer;
+  // True if further sockets to `peer`, which has gRPC's form, reach the same
+  // peer: there is no proxy, and nobody else has set up the socket.
+  bool may_open_sockets = false;
   // True if the connection's security promises privacy. See paths::SidePaths.
   bool is_private = false;
   memory::DeviceAccess* devices = nullptr;

@@ -35,7 +35,7 @@ Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
       executor_(std::move(executor)),
       stream_(std::move(stream)),
       side_paths_(config.settings, config.is_private, config.devices,
-                  config.peer),
+                  config.may_open_sockets ? config.peer : std::string()),
       lifeline_(new fabric::tcp::Endpoint(stream_.get())),
       session_(std::make_unique<session::Session>(
           SessionConfig(config, side_paths_),

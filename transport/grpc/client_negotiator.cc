@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "src/core/lib/transport/http_connect_handshaker.h"
 #include "transport/base/log.h"
 #include "transport/grpc/channel_limits.h"
+#include "transport/grpc/plain_tcp.h"
 #include "transport/grpc/privacy.h"
 #include "transport/grpc/resumed_endpoint.h"
 #include "transport/metrics/registry.h"
@@ -17,6 +19,16 @@ namespace core {
 namespace {
 
 constexpr wire::VersionRange kVersions = {wire::kOldestVersion, wire::kVersion};
+
+// Returns true if a further socket to the endpoint's peer would be like the
+// endpoint's socket. The program's own endpoints, socket mutators and proxies
+// prevent this.
+bool MayOpenSockets(const grpc_endpoint& endpoint,
+                    const grpc_core::ChannelArgs& args) {
+  return IsPlainTcp(endpoint) &&
+         args.GetVoidPointer(GRPC_ARG_SOCKET_MUTATOR) == nullptr &&
+         !args.GetString(GRPC_ARG_HTTP_CONNECT_SERVER).has_value();
+}
 
 }  // namespace
 
@@ -56,6 +68,7 @@ void ClientNegotiator::TakeOverClientLocked(uint8_t version, size_t consumed) {
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/true);
   config.is_private = PromisesPrivacy(args()->args);
+  config.may_open_sockets = MayOpenSockets(*args()->endpoint, args()->args);
   if (settings_.MayExpose()) LowerSecurityLevel(args()->args);
   config.security =
       args()->args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();

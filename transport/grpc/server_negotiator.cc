@@ -130,6 +130,7 @@ void ServerNegotiator::OnWrittenLocked() {
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/false);
   config.is_private = PromisesPrivacy(args()->args);
+  config.may_open_sockets = IsPlainTcp(*args()->endpoint);
   if (settings_.MayExpose()) LowerSecurityLevel(args()->args);
   const grpc_core::ChannelArgs channel_args = args()->args;
   config.security =

@@ -118,8 +118,7 @@ SidePaths::SidePaths(const Settings& settings, bool is_private,
   // Uses the default for a bad value, which was logged when the first channel
   // or server was created.
   const int sockets = ResolveTcpSockets().value_or(1);
-  if (sockets > 1 && !peer.empty() &&
-      settings.Allows(FabricName(Fabric::kTcp))) {
+  if (sockets > 1 && settings.Allows(FabricName(Fabric::kTcp))) {
     stripes_ = std::make_unique<fabric::stripes::StripesFabric>(sockets, peer);
   }
 }

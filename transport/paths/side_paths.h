@@ -42,8 +42,8 @@ class SidePaths {
   // unless the settings request copies. The object must live as long as the
   // process. Null if receivers on this connection read all bytes by the CPU.
   //
-  // `peer` is the peer's address, as gRPC writes it. Without it, there are no
-  // further sockets.
+  // `peer` is the peer's address, as gRPC writes it. If empty, the offer of
+  // further sockets is not usable.
   SidePaths(const Settings& settings, bool is_private,
             memory::DeviceAccess* devices, const std::string& peer = "");
   SidePaths(SidePaths&&) noexcept;
