@@ -91,6 +91,17 @@ class PathLossTest : public ServiceTest {
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(response.payload().body().size(), bytes);
   }
+  // Ends the path while messages are lent. Does not shut the path's sockets
+  // down, because each side would take the other for dead, and reuse the memory
+  // of lent messages that are still to be read. Read() then returns false,
+  // because the message cannot be parsed.
+  static void LosePath() {
+    if (kIsEventEngine) {
+      TearDownSharedMemory();
+    } else {
+      BreakSharedMemory();
+    }
+  }
   std::string PathNow() {
     const auto reports = DescribePaths(*used_);
     return reports.size() == 1 ? reports[0].path : "none";
@@ -119,6 +130,7 @@ TEST_P(PathLossTest, CallsGoOnOverTcpAndThenOverShmAgain) {
 }
 
 TEST_P(PathLossTest, StreamLosesAndRepeatsNothing) {
+  ASSERT_TRUE(CallUntilPathIs("shm"));
   Call call;
   auto stream = OpenStream(&call);
   for (int loss = 0; loss < 3; ++loss) {
@@ -127,7 +139,7 @@ TEST_P(PathLossTest, StreamLosesAndRepeatsNothing) {
     for (size_t bytes : {1, 1000, 8 * 1024, 100 * 1024, 1024 * 1024}) {
       ASSERT_TRUE(stream->Write(RequestOf(bytes, bytes)));
     }
-    TearDownSharedMemory();
+    LosePath();
     for (size_t bytes : {1, 1000, 8 * 1024, 100 * 1024, 1024 * 1024}) {
       StreamingOutputCallResponse response;
       ASSERT_TRUE(stream->Read(&response));
