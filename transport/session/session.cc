@@ -2,6 +2,8 @@
 
 #include "transport/session/session.h"
 
+#include <time.h>
+
 #include <chrono>
 #include <utility>
 
@@ -17,6 +19,14 @@ metrics::End EndOf(const absl::Status& cause) {
   if (absl::IsUnavailable(cause)) return metrics::End::kClosed;
   return absl::IsDeadlineExceeded(cause) ? metrics::End::kTimeout
                                          : metrics::End::kError;
+}
+
+// Returns the time that the calling thread has spent on a core.
+std::chrono::nanoseconds ThreadCpuTime() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) +
+         std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -135,13 +145,12 @@ void Session::DrainFastPath() {
   // Limits the polls of the fast path, because the peer may send without end. A
   // poll delivers up to 64 packets, or a single lent message. There are up to
   // 1,024 lent messages. A poll of sockets delivers up to 1 MiB, and then the
-  // time is the limit, because this thread holds the session's lock.
+  // time is the limit, because this thread holds the session's lock. The time
+  // of other threads on the core does not count.
   constexpr int kMaxPolls = 2048;
-  constexpr int kSurePolls = 128;  // even on a thread that had to wait
   constexpr std::chrono::milliseconds kLimit(200);
-  const auto end = std::chrono::steady_clock::now() + kLimit;
-  for (int i = 0; i < kMaxPolls && Poll(); ++i) {
-    if (i >= kSurePolls && std::chrono::steady_clock::now() > end) return;
+  const std::chrono::nanoseconds end = ThreadCpuTime() + kLimit;
+  for (int i = 0; i < kMaxPolls && Poll() && ThreadCpuTime() < end; ++i) {
   }
 }
 
