@@ -1,6 +1,7 @@
 // Runs one fuzz target without libFuzzer.
 //
-//   NAME_fuzz_test                       runs the seeds, then 20,000 mutations
+//   NAME_fuzz_test                       runs the seeds, then 20,000 mutations,
+//                                        for 5 seconds at most
 //   NAME_fuzz_test --write-seeds=FOLDER  only writes the seeds to the folder
 //   NAME_fuzz_test FILE...               runs these inputs, such as of a crash
 //
@@ -9,6 +10,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -26,8 +28,10 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// The number of mutated inputs of a run. Most targets take less than a second.
+// Limit the mutated inputs of a run, and its time. Most targets take less than
+// a second. Targets with sockets take longer.
 constexpr int kMutations = 20000;
+constexpr std::chrono::seconds kMostTime{5};
 constexpr char kWriteSeeds[] = "--write-seeds=";
 
 // The current input, for OnSignal().
@@ -95,8 +99,13 @@ int RunAll() {
   for (const std::string& seed : seeds) RunOne(seed);
   RunOne(std::string());
   Mutator mutator(seeds, /*random_seed=*/1);
-  for (int i = 0; i < kMutations; ++i) RunOne(mutator.Next());
-  std::printf("%zu seeds, %d mutations\n", seeds.size(), kMutations);
+  const auto end = std::chrono::steady_clock::now() + kMostTime;
+  int mutations = 0;
+  while (mutations < kMutations && std::chrono::steady_clock::now() < end) {
+    RunOne(mutator.Next());
+    ++mutations;
+  }
+  std::printf("%zu seeds, %d mutations\n", seeds.size(), mutations);
   return 0;
 }
 
