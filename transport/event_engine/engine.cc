@@ -98,6 +98,9 @@ class Listener final : public EventEngine::Listener {
       : inner_(std::move(inner)),
         sockets_(std::move(sockets)),
         places_(std::move(places)) {}
+  // Frees the names before the ports, which another server may then get. gRPC's
+  // engine may keep a reference to the places for longer.
+  ~Listener() override { places_->Close(); }
 
   absl::StatusOr<int> Bind(
       const EventEngine::ResolvedAddress& address) override {

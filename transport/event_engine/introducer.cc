@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "transport/base/log.h"
 #include "transport/event_engine/connections.h"
@@ -139,6 +141,21 @@ absl::Status CheckPeer(const Settings& settings,
   return absl::UnavailableError("the peer is on another host");
 }
 
+// Opens a place. If its name is taken, waits for up to a quarter of a second:
+// a server that has just ended frees its TCP port a little before the name.
+absl::StatusOr<std::shared_ptr<MeetingPlace>> OpenSoon(
+    const TcpAddress& address) {
+  constexpr absl::Duration kLongestPause = absl::Milliseconds(128);
+  absl::Duration pause = absl::Milliseconds(1);
+  for (;;) {
+    absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
+        MeetingPlace::Open(address, ShmOptions());
+    if (place.ok() || pause > kLongestPause) return place;
+    absl::SleepFor(pause);
+    pause *= 2;
+  }
+}
+
 bool IsRequired(const Settings& settings) {
   return settings.policy == Policy::kRequire;
 }
@@ -163,8 +180,7 @@ void MeetingPlaces::Open(const EventEngine::ResolvedAddress& bound, int port) {
   absl::optional<TcpAddress> address = AddressOf(bound);
   if (!address.has_value() || !AllowsShm(settings_)) return;
   address->port = static_cast<uint16_t>(port);
-  absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
-      MeetingPlace::Open(*address, ShmOptions());
+  absl::StatusOr<std::shared_ptr<MeetingPlace>> place = OpenSoon(*address);
   if (!place.ok()) {
     base::LogWarning(absl::StrCat(
         "port ", port,
@@ -172,6 +188,12 @@ void MeetingPlaces::Open(const EventEngine::ResolvedAddress& bound, int port) {
   }
   base::MutexLock lock(&mu_);
   places_[MeetingName(*address)] = place.ok() ? *std::move(place) : nullptr;
+}
+
+void MeetingPlaces::Close() {
+  std::map<std::string, std::shared_ptr<MeetingPlace>> places;
+  base::MutexLock lock(&mu_);
+  places_.swap(places);
 }
 
 std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {

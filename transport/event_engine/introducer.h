@@ -37,10 +37,13 @@ class MeetingPlaces {
  public:
   explicit MeetingPlaces(const Settings& settings) : settings_(settings) {}
 
-  // Opens the meeting place of a bound address. If this fails, logs the reason,
-  // and connections stay on TCP. Each accepted connection tries again, because
+  // Opens the meeting place of a bound address. May block for a quarter of a
+  // second if the name is taken. If this fails, logs the reason, and
+  // connections stay on TCP. Each accepted connection tries again, because
   // another server at the same port may have ended meanwhile.
   void Open(const EventEngine::ResolvedAddress& bound, int port);
+  // Frees the names. Connections that come later stay on TCP.
+  void Close();
   // Wraps an accepted endpoint, and waits for its client at the meeting place.
   // Calls `done` as WrapConnected() does.
   void WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,

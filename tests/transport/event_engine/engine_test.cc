@@ -257,26 +257,6 @@ TEST(EngineTest, NormalEndIsNotALostPath) {
   EXPECT_EQ(log.find("http2:"), std::string::npos) << log;
 }
 
-// Opens a second server on the same port, which cannot get the name.
-TEST(EngineTest, TakenNameKeepsClientsOnTcp) {
-  EchoServer first(kPenstock);
-  EchoServer second(kPenstock, grpc::InsecureServerCredentials(), first.port());
-  ASSERT_EQ(second.port(), first.port());
-  for (uint32_t seed = 1; seed <= 8; ++seed) {
-    ExpectEchoes(NewChannel(first.target(), kPenstock), seed, 5);
-  }
-}
-
-// Replaces a server by a new one, which gets the name late.
-TEST(EngineTest, NameThatBecomesFreeIsUsed) {
-  auto first = std::make_unique<EchoServer>(kPenstock);
-  EchoServer second(kPenstock, grpc::InsecureServerCredentials(),
-                    first->port());
-  first.reset();
-  EXPECT_TRUE(
-      ReachesShm(NewChannel(second.target(), kPenstock), second.target()));
-}
-
 // Expects that a handler that blocks its thread does not stop other calls.
 TEST(EngineTest, BlockedHandlerStopsNobody) {
   EchoServer server(kPenstock);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -33,10 +36,32 @@ Options OverTcp() {
   options.fabrics = {Fabric::kTcp};
   return options;
 }
+Options Prefer() {
+  Options options;
+  options.policy = Policy::kPrefer;
+  return options;
+}
 Options Stock() {
   Options options;
   options.policy = Policy::kOff;
   return options;
+}
+
+// Lets the process open `count` descriptors. Returns false if it may not.
+bool MayOpen(rlim_t count) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < count) {
+    return false;
+  }
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+int CountOverShm(grpc::Server& server) {
+  const std::vector<PathReport> reports = DescribePaths(server);
+  return static_cast<int>(std::count_if(
+      reports.begin(), reports.end(),
+      [](const PathReport& report) { return report.path == "shm"; }));
 }
 
 // Returns a text of log-uniform size, up to 8 MiB.
@@ -179,15 +204,9 @@ TEST(SocketTest, PortInUseIsAnError) {
 // also waits for each stranger's path.
 TEST(SocketTest, AThousandStrangersDisturbNobody) {
   constexpr int kStrangers = 1000;
-  rlimit limit;
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  if (limit.rlim_max < 4 * kStrangers) GTEST_SKIP() << "ulimit -Hn is too low";
-  limit.rlim_cur = limit.rlim_max;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  Options prefer;
-  prefer.policy = Policy::kPrefer;
-  EchoServer server(prefer);
-  auto channel = NewChannel(server.target(), prefer);
+  if (!MayOpen(4 * kStrangers)) GTEST_SKIP() << "ulimit -Hn is too low";
+  EchoServer server(Prefer());
+  auto channel = NewChannel(server.target(), Prefer());
   std::vector<base::UniqueFd> strangers;
   for (int i = 0; i < kStrangers; ++i) {
     strangers.push_back(Stranger(server.port()));
@@ -204,6 +223,30 @@ TEST(SocketTest, AThousandStrangersDisturbNobody) {
   ExpectEchoes(NewChannel(server.target(), Stock()), 6, 5);
   strangers.clear();
   ExpectEchoes(channel, 7, 10);
+}
+
+// Opens a thousand connections of one process to its own server, with a call on
+// each. All of them get a path.
+TEST(SocketTest, AThousandConnections) {
+  constexpr int kConnections = 1000;
+  constexpr int kDescriptorsEach = 12;
+  if (!MayOpen(kConnections * kDescriptorsEach)) {
+    GTEST_SKIP() << "ulimit -Hn is too low";
+  }
+  EchoServer server(Prefer());
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int i = 0; i < kConnections; ++i) {
+    channels.push_back(NewChannel(server.target(), Prefer()));
+    ASSERT_TRUE(Echo(channels.back(), std::string(1000, 'x')).ok()) << i;
+  }
+  const auto end = absl::Now() + absl::Minutes(1);
+  while (CountOverShm(*server.server()) < kConnections && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(CountOverShm(*server.server()), kConnections);
+  for (const auto& channel : channels) {
+    ASSERT_TRUE(Echo(channel, "hello").ok());
+  }
 }
 
 }  // namespace
