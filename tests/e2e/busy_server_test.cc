@@ -31,9 +31,9 @@ std::unique_ptr<Child> StartBusy(std::vector<std::string> arguments,
   return Child::Start(std::move(arguments), environment, log);
 }
 
+// Returns the number in the child's line, or -1 if no such line comes in time.
 int64_t NumberAfter(Child* child, const char* prefix) {
   const auto text = child->Find(prefix);
-  EXPECT_TRUE(text.has_value()) << "no line '" << prefix << "'";
   return text.has_value() ? std::atoll(text->c_str()) : -1;
 }
 
@@ -56,20 +56,21 @@ class BusyServer {
         address_(
             absl::StrCat("127.0.0.1:", NumberAfter(server_.get(), "port "))),
         crowd_(StartBusy({"crowd", path, address_, absl::StrCat(load.clients),
-                          absl::StrCat(load.calls)})) {
-    EXPECT_TRUE(crowd_->Find("running").has_value());
-  }
+                          absl::StrCat(load.calls)})),
+        has_load_(crowd_->Find("running").has_value()) {}
   ~BusyServer() { close(log_); }
   BusyServer(const BusyServer&) = delete;
   BusyServer& operator=(const BusyServer&) = delete;
 
   // Return the median response time, in microseconds, of calls of a new client
-  // over `path`, of health checks, and of scrapes.
+  // over `path`, of health checks, and of scrapes. Return -1 without an answer.
   int64_t Probe(const std::string& path) {
     return MedianOf({"probe", path, address_, kProbeMillis});
   }
   int64_t CheckHealth() { return MedianOf({"health", address_, kProbeMillis}); }
   int64_t Scrape() { return MedianOf({"scrape", MetricsPort(), kProbeMillis}); }
+  // Returns true if the load began in time.
+  bool has_load() const { return has_load_; }
   bool IsBusy() { return server_->IsAlive() && crowd_->IsAlive(); }
 
  private:
@@ -91,6 +92,7 @@ class BusyServer {
   const std::unique_ptr<Child> server_;
   const std::string address_;
   const std::unique_ptr<Child> crowd_;
+  const bool has_load_;
 };
 
 // Compares a Penstock server with a stock server under the same load. Returns
@@ -101,17 +103,17 @@ std::string LateAnswers(const Load& load) {
     BusyServer server(load, "Stock");
     stock = server.Probe("Stock");
   }
-  EXPECT_GT(stock, 0);
+  if (stock <= 0) return "not even a stock server answers";
   std::string late;
   const auto expect_answers = [&](const char* what, int64_t median) {
-    EXPECT_GT(median, 0) << what;
     // Uses a loose bound, because the machine may have had other work during
     // one of the two runs.
-    if (median >= 20 * stock + 20000) {
+    if (median <= 0 || median >= 20 * stock + 20000) {
       absl::StrAppend(&late, what, ": ", median, " us, stock: ", stock, "; ");
     }
   };
   BusyServer server(load, "Shm");
+  if (!server.has_load()) return "the load did not begin";
   for (const char* path : {"StockClient", "Tcp", "Shm"}) {
     expect_answers(path, server.Probe(path));
   }
