@@ -169,6 +169,11 @@ void CheckpointCalls::ThreadLoop() {
   }
 }
 
+CheckpointCalls& CheckpointCallsOfShards::Of(absl::optional<uint32_t> shard) {
+  absl::MutexLock lock(&mu_);
+  return calls_[shard];
+}
+
 absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              const v1::BeginCheckpointRequest& request,
                              Cancellation* cancellation,

@@ -4,14 +4,17 @@
 #ifndef PENSTOCK_PS_SERVICE_CHECKPOINT_CALLS_H_
 #define PENSTOCK_PS_SERVICE_CHECKPOINT_CALLS_H_
 
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "grpcpp/support/server_callback.h"
 #include "ps/server/cancellation.h"
 #include "ps/server/checkpoint_writer.h"
@@ -55,6 +58,21 @@ class CheckpointCalls {
   std::deque<Call*> calls_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mu_);
+};
+
+// The threads of the shards that this process leads: one for each, so that no
+// shard waits for the disk of another one. The steps of a shard are held for
+// some seconds only. Thread-safe.
+class CheckpointCallsOfShards {
+ public:
+  // Returns the thread of a shard; nullopt: of the process's only one. Lives as
+  // long as this object. Call only for shards that this process leads.
+  CheckpointCalls& Of(absl::optional<uint32_t> shard) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  absl::Mutex mu_;
+  std::map<absl::optional<uint32_t>, CheckpointCalls> calls_
+      ABSL_GUARDED_BY(mu_);
 };
 
 // Do the work of each call, after the caller's permission was checked. Return

@@ -183,9 +183,10 @@ class ServiceImpl final : public Base {
     if (*leader == nullptr) {
       return Finish(context, ps::HoldSteps(server_, *request, reply));
     }
-    return hold_calls_.Start([=, leader = *leader](Cancellation*) {
-      return ps::HoldSteps(leader->cuts(), *request, reply);
-    });
+    return hold_calls_.Of(routes_.ShardOf(*context))
+        .Start([=, leader = *leader](Cancellation*) {
+          return ps::HoldSteps(leader->cuts(), *request, reply);
+        });
   }
 
   ServerUnaryReactor* WriteShard(CallbackServerContext* context,
@@ -253,7 +254,8 @@ class ServiceImpl final : public Base {
                                           CheckpointCalls::WriterWork work) {
     const auto writer = CheckpointCall(*context, view);
     if (!writer.ok()) return Finish(context, writer.status());
-    return checkpoint_calls_.Start(*writer, std::move(work));
+    return checkpoint_calls_.Of(routes_.ShardOf(*context))
+        .Start(*writer, std::move(work));
   }
 
   absl::Status HandleDefine(const v1::DefineRequest& request,
@@ -264,8 +266,8 @@ class ServiceImpl final : public Base {
   const ServiceOptions options_;
   const Routes routes_;
   Attendance attendance_;
-  CheckpointCalls checkpoint_calls_;
-  CheckpointCalls hold_calls_;
+  CheckpointCallsOfShards checkpoint_calls_;
+  CheckpointCallsOfShards hold_calls_;
   CheckpointCalls define_calls_;  // these calls read checkpoints
 };
 

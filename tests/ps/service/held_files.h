@@ -1,4 +1,5 @@
-// Makes files whose Sync() waits for the test, or fails once.
+// Makes files whose Sync() and Lock() wait for the test, or whose Sync() fails
+// once.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
 #define PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
@@ -14,18 +15,29 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "ps/checkpoint/files.h"
 
 namespace penstock::ps {
 
-// A folder of files in which every Sync() waits for Release(). Thread-safe.
+// A folder of files in which every Sync() waits for Release(), and on request
+// every Lock() too. Thread-safe.
 class HeldFiles final : public checkpoint::Files {
  public:
   // Wraps `files`, which outlive this object. This object outlives the opened
   // files.
-  explicit HeldFiles(checkpoint::Files* files) : files_(files) {}
+  explicit HeldFiles(checkpoint::Files* files, bool holds_locks = false)
+      : files_(files), holds_locks_(holds_locks) {}
 
-  // Lets all calls of Sync() return. Call once.
+  // Waits until so many calls wait. Returns false after ten seconds.
+  bool AwaitWaiting(int calls) {
+    absl::MutexLock lock(&mu_);
+    const auto are_there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return waiting_ >= calls;
+    };
+    return mu_.AwaitWithTimeout(absl::Condition(&are_there), absl::Seconds(10));
+  }
+  // Lets all calls return. Call once.
   void Release() { released_.Notify(); }
   // Makes one call of Sync() fail with `error`, the next one.
   void FailOnce(const absl::Status& error) {
@@ -64,6 +76,7 @@ class HeldFiles final : public checkpoint::Files {
   }
   absl::StatusOr<std::unique_ptr<checkpoint::FileLock>> Lock(
       absl::string_view path) override {
+    if (holds_locks_) Wait();
     return files_->Lock(path);
   }
 
@@ -85,16 +98,27 @@ class HeldFiles final : public checkpoint::Files {
     HeldFiles* const files_;
   };
 
-  absl::Status WaitForSync() {
+  void Wait() {
+    {
+      absl::MutexLock lock(&mu_);
+      ++waiting_;
+    }
     released_.WaitForNotification();
+    absl::MutexLock lock(&mu_);
+    --waiting_;
+  }
+  absl::Status WaitForSync() {
+    Wait();
     absl::MutexLock lock(&mu_);
     return std::exchange(next_, absl::OkStatus());
   }
 
   checkpoint::Files* const files_;
+  const bool holds_locks_;
   absl::Notification released_;
   absl::Mutex mu_;
   absl::Status next_ ABSL_GUARDED_BY(mu_);
+  int waiting_ ABSL_GUARDED_BY(mu_) = 0;  // calls
 };
 
 }  // namespace penstock::ps

@@ -14,9 +14,12 @@
 #include "ps/checkpoint/manifest.h"
 #include "ps/checkpoint/posix_files.h"
 #include "ps/shards/shards.h"
+#include "ps/wire/ps.grpc.pb.h"
+#include "ps/wire/shard_key.h"
 #include "tests/ps/checkpoint/test_folder.h"
 #include "tests/ps/server/small_server.h"
 #include "tests/ps/server/small_training.h"
+#include "tests/ps/service/held_files.h"
 #include "tests/ps/shards/cluster.h"
 
 namespace penstock::ps {
@@ -220,6 +223,79 @@ TEST(CheckpointTest, HasWholeStepsOfAllShardsAlsoAfterFailovers) {
   EXPECT_EQ(checkpoint::ListSteps(files)->size(), 9u);
 }
 
+// Lets each rank push its number plus one times, at all shards.
+void PushClocks(Cluster* cluster) {
+  const std::vector<std::string> parts = PartsOf(*cluster);
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    for (uint32_t rank = 0; rank < kWorkers; ++rank) {
+      ASSERT_TRUE(cluster->Join(shard, {rank, 100 + rank}).ok());
+      for (uint64_t clock = 0; clock <= rank; ++clock) {
+        ASSERT_NO_FATAL_FAILURE(PushOne(cluster, parts, shard, rank, clock));
+      }
+    }
+  }
+}
+
+// Calls WriteShard() of a process, for a cut that has all pushes.
+grpc::Status CallWriteShard(const Node& node, uint32_t shard,
+                            const CheckpointAttempt& attempt,
+                            const CutPoint& cut) {
+  v1::WriteShardRequest request;
+  request.mutable_view()->set_run(kView.run);
+  request.mutable_view()->set_epoch(kView.epoch);
+  request.mutable_attempt()->set_step(attempt.step);
+  request.mutable_attempt()->set_id(attempt.id);
+  for (const RankClock& each : cut.clocks) {
+    v1::WorkerClock* const clock = request.mutable_cut()->add_clocks();
+    clock->mutable_worker()->set_rank(each.worker.rank);
+    clock->set_clock(each.clock);
+  }
+  grpc::ClientContext context;
+  context.AddMetadata(kShardKey, absl::StrCat(shard));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  v1::ShardInfo written;
+  return v1::ParameterServer::NewStub(node.channel())
+      ->WriteShard(&context, request, &written);
+}
+
+TEST(CheckpointTest, AServerWritesAllItsShardsAtTheSameTime) {
+  const checkpoint::TestFolder folder;
+  const auto opened = checkpoint::OpenFolder(folder.name());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  HeldFiles files(opened->get());
+  Cluster cluster({2, kShards, 1, kWorkers, &files},
+                  TwoTables(ConsistencyPolicy::kUnlimited));
+  ASSERT_NO_FATAL_FAILURE(PushClocks(&cluster));
+  cluster.AwaitBackups();
+  cluster.KillPrimary(1);
+  cluster.AwaitBackups();
+  const std::shared_ptr<Node> node = cluster.PrimaryOf(0);
+  ASSERT_EQ(node, cluster.PrimaryOf(1));
+  std::vector<HeldSteps> held;
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    const auto leader = node->shards().LeaderOf(shard);
+    ASSERT_TRUE(leader.ok()) << leader.status();
+    const auto steps = (*leader)->cuts()->HoldSteps(kView);
+    ASSERT_TRUE(steps.ok()) << steps.status();
+    held.push_back(*steps);
+  }
+  const auto writer = (*node->shards().LeaderOf(0))->Writer();
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  const auto begun = (*writer)->Begin({kView});
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  std::vector<std::thread> calls;
+  for (uint32_t shard = 0; shard < kShards; ++shard) {
+    calls.emplace_back([&, shard] {
+      const grpc::Status written =
+          CallWriteShard(*node, shard, begun->attempt, FirstCutOf(held, false));
+      EXPECT_TRUE(written.ok()) << written.error_message();
+    });
+  }
+  EXPECT_TRUE(files.AwaitWaiting(kShards));
+  files.Release();
+  for (std::thread& each : calls) each.join();
+}
+
 // The copy has the clocks from a snapshot only: no rank pushes any more.
 TEST(CheckpointTest, ACopyKnowsTheClocksOfSilentRanks) {
   const checkpoint::TestFolder folder;
@@ -228,15 +304,7 @@ TEST(CheckpointTest, ACopyKnowsTheClocksOfSilentRanks) {
   checkpoint::Files* const files = opened->get();
   Cluster::Options options{3, kShards, 1, kWorkers, files};
   Cluster cluster(options, TwoTables(ConsistencyPolicy::kUnlimited));
-  const std::vector<std::string> parts = PartsOf(cluster);
-  for (uint32_t shard = 0; shard < kShards; ++shard) {
-    for (uint32_t rank = 0; rank < kWorkers; ++rank) {
-      ASSERT_TRUE(cluster.Join(shard, {rank, 100 + rank}).ok());
-      for (uint64_t clock = 0; clock <= rank; ++clock) {
-        ASSERT_NO_FATAL_FAILURE(PushOne(&cluster, parts, shard, rank, clock));
-      }
-    }
-  }
+  ASSERT_NO_FATAL_FAILURE(PushClocks(&cluster));
   for (int kill = 0; kill < 2; ++kill) {
     cluster.AwaitBackups();
     cluster.KillPrimary(0);
