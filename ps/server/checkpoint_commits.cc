@@ -80,10 +80,8 @@ CheckpointCommits::CheckpointCommits(checkpoint::Files* files, Server* server,
 absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
     const CheckpointRequest& request) {
   absl::MutexLock lock(&mu_);
-  if (is_released_) {
-    return absl::UnavailableError(
-        "checkpoint: another server leads shard 0 now, and writes it");
-  }
+  const absl::Status mine = CheckNotReleased();
+  if (!mine.ok()) return mine;
   const auto applied = server_->AppliedClocks(request.view);
   if (!applied.ok()) return applied.status();
   const auto found = server_->TrainingOf(request.view);
@@ -229,22 +227,39 @@ absl::Status CheckpointCommits::Claim() {
   return Open();
 }
 
+absl::Status CheckpointCommits::Lock() {
+  absl::MutexLock lock(&mu_);
+  const absl::Status mine = CheckNotReleased();
+  return mine.ok() ? Open() : mine;
+}
+
+absl::Status CheckpointCommits::CheckNotReleased() const {
+  if (!is_released_) return absl::OkStatus();
+  return absl::UnavailableError(
+      "checkpoint: another server leads shard 0 now, and writes it");
+}
+
 absl::Status CheckpointCommits::Open() {
   if (repository_ != nullptr) return absl::OkStatus();
-  auto opened = checkpoint::Repository::Open(files_);
-  if (!opened.ok()) return opened.status();
-  repository_ = *std::move(opened);
+  if (options_.holder != nullptr) repository_ = options_.holder->Yield();
+  if (repository_ == nullptr) {
+    auto opened = checkpoint::Repository::Open(files_);
+    if (!opened.ok()) return opened.status();
+    repository_ = *std::move(opened);
+  }
   Measure();
   return absl::OkStatus();
 }
 
-void CheckpointCommits::Release() {
+void CheckpointCommits::Release() { Yield(); }
+
+std::unique_ptr<checkpoint::Repository> CheckpointCommits::Yield() {
   absl::MutexLock lock(&mu_);
   is_released_ = true;
-  if (repository_ == nullptr) return;
+  if (repository_ == nullptr) return nullptr;
   EndAttempt();
-  repository_ = nullptr;
   run_ = 0;  // the next run begins anew, even if it is the same
+  return std::move(repository_);
 }
 
 bool CheckpointCommits::GoOnFromOwn(uint64_t run) {

@@ -95,6 +95,9 @@ class CheckpointCommits {
     // True if another process may have begun this run, and written checkpoints
     // of it: the former primary of the shard.
     bool continues_run = false;
+    // Has the lock of the folder until this object needs it; may be null.
+    // Outlives this object.
+    CheckpointCommits* holder = nullptr;
     // Called with each line for the operator. If empty, the lines are warnings
     // in Penstock's log.
     std::function<void(const std::string&)> log;
@@ -107,6 +110,8 @@ class CheckpointCommits {
   // that later checkpoints in the folder are of one training. Returns
   // FAILED_PRECONDITION if another process has locked the folder.
   absl::Status Claim() ABSL_LOCKS_EXCLUDED(mu_);
+  // Does the same, unless Release() was called: then returns UNAVAILABLE.
+  absl::Status Lock() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Begins a checkpoint, unless another caller has its turn. Reads every byte
   // of the base of an incremental one, unless Options permit no time for it.
@@ -158,7 +163,11 @@ class CheckpointCommits {
   const CheckpointHealth& health() const { return health_; }
 
  private:
+  absl::Status CheckNotReleased() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Releases the folder. Returns its repository, which still has the lock, or
+  // null.
+  std::unique_ptr<checkpoint::Repository> Yield() ABSL_LOCKS_EXCLUDED(mu_);
   // Forgets the checkpoints of an earlier run, whose tables are gone.
   void BeginRun(uint64_t run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Prepare(const Server::Training& training)

@@ -77,6 +77,7 @@ class CheckpointWriter {
 
   // Claims the folder; see CheckpointCommits.
   absl::Status Claim() { return commits_.Claim(); }
+  absl::Status Lock() { return commits_.Lock(); }
   absl::StatusOr<Begun> Begin(const CheckpointRequest& request) {
     return commits_.Begin(request);
   }
@@ -90,6 +91,7 @@ class CheckpointWriter {
   }
   // Gives the folder to another process; see CheckpointCommits.
   void Release() { commits_.Release(); }
+  CheckpointCommits* commits() { return &commits_; }
   const CheckpointHealth& health() const { return commits_.health(); }
 
   // Writes this server's shard of the attempt's training; see

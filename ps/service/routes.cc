@@ -77,6 +77,14 @@ absl::Status Routes::CheckMayDefine(uint64_t replaces) const {
                             : shards_->CheckMayDefine(replaces);
 }
 
+absl::Status Routes::ClaimFolder(uint64_t replaces) const {
+  if (direct_writer_ == nullptr) return absl::OkStatus();
+  if (shards_ != nullptr && shards_->HasFolder(replaces)) {
+    return absl::OkStatus();
+  }
+  return direct_writer_->Claim();
+}
+
 absl::Status Routes::CheckModel(const Model& model) const {
   return shards_ == nullptr ? absl::OkStatus() : CheckReplicable(model);
 }

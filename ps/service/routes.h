@@ -44,6 +44,9 @@ class Routes {
       const grpc::CallbackServerContext& context) const;
 
   absl::Status CheckMayDefine(uint64_t replaces) const;
+  // Locks the folder of checkpoints, if there is one, for the training that a
+  // chief is about to define. A primary of the training may have it already.
+  absl::Status ClaimFolder(uint64_t replaces) const;
   // Returns INVALID_ARGUMENT for a model that cannot have replicas.
   absl::Status CheckModel(const Model& model) const;
   // Returns the writer of the checkpoints of a call's shard; null if there is

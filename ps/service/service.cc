@@ -50,10 +50,7 @@ class ServiceImpl final : public Base {
     if (status.ok()) status = routes_.CheckMayDefine(request->replaces());
     if (!status.ok()) return Finish(context, status);
     return define_calls_.Start([=](Cancellation*) {
-      absl::Status claimed;
-      if (options_.checkpoints != nullptr) {
-        claimed = options_.checkpoints->Claim();
-      }
+      absl::Status claimed = routes_.ClaimFolder(request->replaces());
       if (!claimed.ok()) return claimed;
       const auto choice =
           server_->ChooseCut(request->run(), request->replaces());

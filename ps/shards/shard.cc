@@ -14,6 +14,30 @@ namespace {
 // How often leases and applied entries are looked at. A fraction of the
 // shortest lease that makes sense.
 constexpr absl::Duration kTick = absl::Milliseconds(20);
+// The pause before the next attempt to lock the folder of checkpoints, which
+// the former primary may still hold.
+constexpr absl::Duration kLockPause = absl::Seconds(1);
+
+// Locks the folder of checkpoints for the primary. Tries until the reign ends.
+void LockFolder(ReplicaState* state, CheckpointWriter* writer, uint64_t reign) {
+  absl::Status why;
+  while (true) {
+    const absl::Status locked = writer->Lock();
+    if (locked.ok()) return;
+    absl::MutexLock lock(&state->mu);
+    const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu) {
+      return state->reign != reign;
+    };
+    if (is_over()) return;
+    if (std::exchange(why, locked) != locked) {
+      state->Say(absl::StrCat("the folder of checkpoints is not locked yet: ",
+                              locked.message()));
+    }
+    if (state->mu.AwaitWithTimeout(absl::Condition(&is_over), kLockPause)) {
+      return;
+    }
+  }
+}
 
 }  // namespace
 
@@ -64,6 +88,18 @@ void Shard::BeginReignLocked() {
   state_->leases.Clear();
   state_->Say(absl::StrCat("this server leads it in view ", state_->view.number,
                            ", after ", state_->inherited, " entries"));
+  if (state_->options.checkpoints == nullptr) return;
+  writer_ = MakeWriterLocked();
+  if (state_->group.shard == 0) LockFolderLocked();
+}
+
+// Locks the folder of checkpoints on a thread, which waits for the disk.
+void Shard::LockFolderLocked() {
+  ++state_->tracked;
+  std::thread([state = state_, writer = writer_, reign = state_->reign] {
+    LockFolder(state.get(), writer.get(), reign);
+    state->EndTracked();
+  }).detach();
 }
 
 void Shard::EndReignLocked(ReplicaState::Due* due) {
@@ -153,17 +189,15 @@ std::shared_ptr<Server> Shard::server() {
 absl::StatusOr<std::shared_ptr<CheckpointWriter>> Shard::Writer() {
   absl::MutexLock lock(&state_->mu);
   if (state_->primary() == nullptr) return state_->NotPrimary();
-  if (state_->options.checkpoints == nullptr) return nullptr;
-  if (writer_ != nullptr) return writer_;
-  writer_ = MakeWriterLocked();
-  CheckpointWriter* const claim = state_->options.claim;
-  if (state_->group.shard == 0 && claim != nullptr) claim->Release();
   return writer_;
 }
 
 std::shared_ptr<CheckpointWriter> Shard::MakeWriterLocked() {
   CheckpointWriter::Options options;
   options.commits.continues_run = true;
+  if (state_->group.shard == 0 && state_->options.claim != nullptr) {
+    options.commits.holder = state_->options.claim->commits();
+  }
   options.take_snapshot =
       [cuts = cuts_](
           const View& view, const absl::optional<CutPoint>& cut,

@@ -79,6 +79,7 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   // Returns the writer of the shard's checkpoints if this replica is the
   // primary, else the refusal. Returns null if there is no folder. A new
   // primary's writer begins with a full checkpoint.
+  // Does not wait for the disk.
   absl::StatusOr<std::shared_ptr<CheckpointWriter>> Writer();
 
   // Refuses all calls, and waits for the end of what was begun. Call Stop() of
@@ -91,6 +92,7 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   void BeginReignLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void EndReignLocked(ReplicaState::Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void LockFolderLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void ReleaseFolderLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   std::shared_ptr<CheckpointWriter> MakeWriterLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
@@ -107,7 +109,7 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   const std::shared_ptr<SnapshotSender> snapshot_sender_;
   const std::shared_ptr<SnapshotReceiver> snapshot_receiver_;
   bool is_pumping_ ABSL_GUARDED_BY(state_->mu) = false;  // the thread runs
-  // Of this reign; null until it is needed.
+  // Of this reign; null without a folder.
   std::shared_ptr<CheckpointWriter> writer_ ABSL_GUARDED_BY(state_->mu);
 };
 

@@ -329,6 +329,15 @@ absl::Status Shards::CheckMayDefine(uint64_t replaces) {
   return may ? absl::OkStatus() : NotHereLocked(own);
 }
 
+bool Shards::HasFolder(uint64_t replaces) {
+  absl::MutexLock lock(&mu_);
+  if (view_.shards.empty() || IsBeforeViewLocked(0) || IsLostLocked(0)) {
+    return false;
+  }
+  return view_.shards[0].primary == self_ ||
+         (replaces != 0 && replaces == view_.run);
+}
+
 // Returns the holder of a message's shard. Makes a joiner, which has no values
 // yet, for the first message of its primary.
 absl::StatusOr<Shards::ShardPtr> Shards::HolderOf(

@@ -79,6 +79,11 @@ class Shards final : public replication::ViewFollower {
   // view. Otherwise returns UNAVAILABLE, with kNotPrimary.
   absl::Status CheckMayDefine(uint64_t replaces) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Returns true if the folder of checkpoints belongs to the primary of shard 0
+  // in the present view, and a definition that replaces `replaces` concerns its
+  // training.
+  bool HasFolder(uint64_t replaces) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Handles Replicate() of a peer. `callback` gets the reply, on any thread.
   using ReplyCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
   void Replicate(const grpc::ByteBuffer& request, const ReplyCallback& callback)

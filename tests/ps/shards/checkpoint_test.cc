@@ -1,6 +1,7 @@
 // Checkpoints of replicated shards: whole steps only, at all shards, while
 // primaries die; and what a restore gets.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,11 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ps/checkpoint/chain.h"
 #include "ps/checkpoint/manifest.h"
 #include "ps/checkpoint/posix_files.h"
+#include "ps/checkpoint/repository.h"
 #include "ps/shards/shards.h"
 #include "ps/wire/ps.grpc.pb.h"
 #include "ps/wire/shard_key.h"
@@ -294,6 +297,76 @@ TEST(CheckpointTest, AServerWritesAllItsShardsAtTheSameTime) {
   EXPECT_TRUE(files.AwaitWaiting(kShards));
   files.Release();
   for (std::thread& each : calls) each.join();
+}
+
+// Waits until somebody has the lock of the folder. Returns false after ten
+// seconds.
+bool IsLockedSoon(checkpoint::Files* files) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (absl::Now() < deadline) {
+    if (absl::IsFailedPrecondition(
+            checkpoint::Repository::Open(files).status())) {
+      return true;
+    }
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return false;
+}
+
+// Nobody takes a checkpoint.
+TEST(CheckpointTest, EachPrimaryLocksTheFolder) {
+  const checkpoint::TestFolder folder;
+  const auto opened = checkpoint::OpenFolder(folder.name());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  Cluster cluster({3, kShards, 1, kWorkers, opened->get()},
+                  TwoTables(ConsistencyPolicy::kUnlimited));
+  EXPECT_TRUE(IsLockedSoon(opened->get()));
+  cluster.AwaitBackups();
+  cluster.KillPrimary(0);
+  EXPECT_TRUE(IsLockedSoon(opened->get()));
+}
+
+// Tests a disk that takes long to lock the folder.
+TEST(CheckpointTest, NoCallWaitsUntilTheFolderIsLocked) {
+  const checkpoint::TestFolder folder;
+  const auto opened = checkpoint::OpenFolder(folder.name());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  HeldFiles files(opened->get(), /*holds_locks=*/true);
+  Cluster cluster({2, kShards, 1, kWorkers, &files},
+                  TwoTables(ConsistencyPolicy::kUnlimited));
+  const absl::Cleanup release = [&files] { files.Release(); };
+  ASSERT_TRUE(files.AwaitWaiting(1));
+  ASSERT_NO_FATAL_FAILURE(PushClocks(&cluster));
+  const auto leader = cluster.PrimaryOf(0)->shards().LeaderOf(0);
+  ASSERT_TRUE(leader.ok()) << leader.status();
+  EXPECT_TRUE((*leader)->Writer().ok());
+  cluster.AwaitBackups();
+}
+
+// Tests a chief that defines a training again. A primary has the folder.
+TEST(CheckpointTest, TheFolderOfATrainingMayBeClaimedForIt) {
+  const checkpoint::TestFolder folder;
+  const auto opened = checkpoint::OpenFolder(folder.name());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  Cluster cluster({2, kShards, 1, kWorkers, opened->get()},
+                  TwoTables(ConsistencyPolicy::kUnlimited));
+  ASSERT_TRUE(IsLockedSoon(opened->get()));
+  v1::ChooseCutRequest request;
+  request.set_run(kRun + 1);
+  for (const uint64_t replaces : {uint64_t{0}, kRun}) {
+    request.set_replaces(replaces);
+    grpc::ClientContext context;
+    v1::ChooseCutReply choice;
+    const grpc::Status chosen =
+        v1::ParameterServer::NewStub(cluster.PrimaryOf(0)->channel())
+            ->ChooseCut(&context, request, &choice);
+    if (replaces == 0) {
+      EXPECT_TRUE(chosen.ok()) << chosen.error_message();
+      EXPECT_EQ(choice.run(), kRun);
+    } else {
+      EXPECT_THAT(chosen.error_message(), testing::HasSubstr("--restore"));
+    }
+  }
 }
 
 // The copy has the clocks from a snapshot only: no rank pushes any more.

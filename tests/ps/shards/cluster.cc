@@ -36,13 +36,14 @@ Server::Options OwnOptions(uint32_t workers) {
 }
 
 ShardOptions OptionsOf(uint32_t workers, checkpoint::Files* checkpoints,
-                       Peers* peers) {
+                       CheckpointWriter* claim, Peers* peers) {
   ShardOptions options;
   options.new_server = [workers] {
     return std::make_unique<Server>(OwnOptions(workers));
   };
   options.peers = peers;
   options.checkpoints = checkpoints;
+  options.claim = claim;
   options.lease = kLease;
   options.worker_lease = kPatience;
   options.build = "test";
@@ -93,6 +94,10 @@ Node::Node(const std::string& name, uint64_t incarnation, uint32_t workers,
     : id_{absl::StrCat(name, "-", incarnation), incarnation},
       addresses_(addresses),
       own_(OwnOptions(workers)) {
+  if (checkpoints != nullptr) {
+    claim_ = std::make_unique<CheckpointWriter>(checkpoints, &own_,
+                                                CheckpointWriter::Options());
+  }
   peers_ = std::make_unique<CutPeers>(
       PeersOver([addresses](const std::string& server) {
         auto channel = addresses->Find(server);
@@ -102,8 +107,9 @@ Node::Node(const std::string& name, uint64_t incarnation, uint32_t workers,
                                          grpc::InsecureChannelCredentials());
       }));
   shards_ = std::make_unique<Shards>(
-      OptionsOf(workers, checkpoints, peers_.get()), id_, &own_);
+      OptionsOf(workers, checkpoints, claim_.get(), peers_.get()), id_, &own_);
   ServiceOptions options;
+  options.checkpoints = claim_.get();
   options.shards = shards_.get();
   service_ = MakeService(&own_, options);
   grpc::ServerBuilder builder;

@@ -21,6 +21,7 @@
 #include "ps/checkpoint/files.h"
 #include "ps/model/model.h"
 #include "ps/replication/view.h"
+#include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
 #include "ps/service/service.h"
 #include "ps/shards/peers.h"
@@ -78,6 +79,7 @@ class Node {
   const replication::ReplicaId id_;
   Addresses* const addresses_;
   Server own_;
+  std::unique_ptr<CheckpointWriter> claim_;  // null without a folder
   std::unique_ptr<CutPeers> peers_;
   std::unique_ptr<Shards> shards_;
   std::unique_ptr<grpc::Service> service_;
