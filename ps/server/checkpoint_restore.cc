@@ -157,7 +157,8 @@ class FolderSource final : public RestoreSource {
       Warn(options_, absl::StrCat("restore: passed over: ", skipped.message()));
     }
     const CutId cut = CutOf(found->chain.newest());
-    WarnOfLost(cut.step);
+    absl::Status known = WarnOfLost(cut.step);
+    if (!known.ok()) return known;
     return absl::make_optional(cut);
   }
 
@@ -182,13 +183,18 @@ class FolderSource final : public RestoreSource {
 
  private:
   // Warns of committed checkpoints after `step` whose manifests are missing.
-  void WarnOfLost(uint64_t step) {
+  // Returns an error if the list of checkpoints cannot be read now.
+  absl::Status WarnOfLost(uint64_t step) {
     const auto lost = checkpoint::ListLost(files_);
     if (!lost.ok()) {
-      return Warn(options_,
-                  absl::StrCat("restore: cannot tell whether checkpoints are "
-                               "missing: ",
-                               lost.status().message()));
+      const std::string what = absl::StrCat(
+          "restore: cannot tell whether checkpoints after ", StepFolder(step),
+          " are missing: ", lost.status().message());
+      if (!checkpoint::IsDamage(lost.status())) {
+        return absl::Status(lost.status().code(), what);
+      }
+      Warn(options_, what);
+      return absl::OkStatus();
     }
     for (const uint64_t each : *lost) {
       if (each <= step) break;
@@ -198,6 +204,7 @@ class FolderSource final : public RestoreSource {
                         "training goes back to ",
                         StepFolder(step)));
     }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<CutId> Find(uint64_t step) {

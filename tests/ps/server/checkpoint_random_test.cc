@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <random>
 #include <set>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "ps/checkpoint/chain.h"
 #include "tests/ps/checkpoint/memory_files.h"
@@ -358,6 +360,34 @@ TEST(CheckpointTrainingTest, ErrorOfAnyFileOperationCostsOneCheckpoint) {
     ASSERT_TRUE(restored.Define().ok());
     EXPECT_TRUE(restored.State() == last) << "operation " << number;
   }
+}
+
+// The servers then never have values of an older checkpoint, and a chief that
+// defines again restores the newest one.
+TEST(CheckpointTrainingTest, ErrorOfAnyFileOperationRefusesARestore) {
+  MemoryFiles files;
+  TrainingState last;
+  {
+    Interrupted training(&files);
+    ASSERT_TRUE(training.Checkpoint().ok());
+    last = training.second;
+  }
+  const auto contents = files.Contents();
+  bool was_reached = true;
+  int number = 0;
+  for (; was_reached; ++number) {
+    SmallTraining restored(BoundedModel(), &files, Of(2, 1, true));
+    const int operation = files.operations() + number;
+    files.FailOnce(operation, absl::ErrnoToStatus(EIO, "read"));
+    const auto refused = restored.Define();
+    was_reached = files.operations() > operation;
+    EXPECT_EQ(refused.ok(), !was_reached) << "operation " << number;
+    const auto step = restored.Define();
+    ASSERT_TRUE(step.ok()) << step.status() << ", operation " << number;
+    EXPECT_TRUE(restored.State() == last) << "operation " << number;
+    EXPECT_TRUE(files.Contents() == contents) << "operation " << number;
+  }
+  EXPECT_GT(number, 10);
 }
 
 }  // namespace
