@@ -34,11 +34,10 @@ absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags) {
   };
 }
 
-absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
-    const ServerFlags& flags, FindFirst find) {
-  auto connect = ToOtherServers(flags);
-  if (!connect.ok()) return connect.status();
-  return [find = std::move(find), connect = *std::move(connect)] {
+std::function<TrainingConnection::Channels()> ToAllServers(
+    Connect connect, FindFirst find, ServersInView in_view) {
+  return [connect = std::move(connect), find = std::move(find),
+          in_view = std::move(in_view)] {
     TrainingConnection::Channels channels;
     const std::shared_ptr<const Server> server = find();
     if (server == nullptr) return channels;
@@ -46,7 +45,9 @@ absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
     if (training == nullptr || training->server != 0 || !server->has_values()) {
       return channels;
     }
-    for (const std::string& address : training->tables->placement().servers()) {
+    std::vector<std::string> addresses = in_view();
+    if (addresses.empty()) addresses = training->tables->placement().servers();
+    for (const std::string& address : addresses) {
       channels.push_back(connect(address));
     }
     return channels;

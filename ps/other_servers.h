@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/channel.h"
@@ -27,10 +28,16 @@ absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags);
 // else null.
 using FindFirst = std::function<std::shared_ptr<const Server>()>;
 
-// Returns a function that makes a channel to each server of the training. The
-// function returns no channels if shard 0 is in another process.
-absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
-    const ServerFlags& flags, FindFirst find);
+// Returns the addresses of all servers in the newest view, in the order of the
+// shards; none if shards are not replicated, or before the first view.
+using ServersInView = std::function<std::vector<std::string>()>;
+
+// Returns a function that makes a channel to each server of the training. A
+// server that took the place of another one is in the view, and not in the
+// placement of the training. The function returns no channels if shard 0 is in
+// another process.
+std::function<TrainingConnection::Channels()> ToAllServers(
+    Connect connect, FindFirst find, ServersInView in_view);
 
 }  // namespace penstock::ps
 

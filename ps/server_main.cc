@@ -159,16 +159,18 @@ absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {
 
 // Returns null if no checkpoints are requested.
 absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
-    const ServerFlags& flags, FindFirst find,
+    const ServerFlags& flags, FindFirst find, ServersInView in_view,
     const std::function<std::shared_ptr<CheckpointWriter>()>& writer) {
   if (flags.checkpoint_every_seconds == 0) return nullptr;
-  auto channels = ToAllServers(flags, std::move(find));
-  if (!channels.ok()) return channels.status();
+  auto connect = ToOtherServers(flags);
+  if (!connect.ok()) return connect.status();
   PeriodicCheckpoints::Options options;
   options.interval = absl::Seconds(flags.checkpoint_every_seconds);
   options.checkpoint.incremental = flags.incremental;
   options.checkpoint.keep = flags.keep_checkpoints;
-  options.channels = *std::move(channels);
+  options.channels =
+      ToAllServers(*connect, std::move(find), std::move(in_view));
+  options.connect = *std::move(connect);
   options.failed = [writer](const absl::Status& status) {
     const auto now = writer();
     if (now != nullptr) now->RecordFailure(status.message());
@@ -295,7 +297,14 @@ int Serve(const ServerFlags& flags, const sigset_t& signals,
   const std::shared_ptr<void> metrics = AddMetrics([&core, first_writer] {
     return MetricsOf(ReportOf(core, first_writer().get()));
   });
-  auto checkpoints = StartCheckpoints(flags, find, first_writer);
+  const ServersInView in_view = [&] {
+    std::vector<std::string> servers;
+    if (*replicas == nullptr) return servers;
+    const v1::GetViewReply view = (*replicas)->View();
+    servers.assign(view.servers().begin(), view.servers().end());
+    return servers;
+  };
+  auto checkpoints = StartCheckpoints(flags, find, in_view, first_writer);
   if (!checkpoints.ok()) return Fail(checkpoints.status().message());
   int port = 0;
   const std::unique_ptr<grpc::Server> server =

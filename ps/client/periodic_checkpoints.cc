@@ -18,6 +18,7 @@ void PeriodicCheckpoints::TakeOne() const {
   if (to.servers.empty()) return;
   to.wait_for_values = false;
   to.timeout = options_.reach;
+  to.connect = options_.connect;
   const auto connection = TrainingConnection::Open(to);
   if (!connection.ok()) {
     if (options_.failed) options_.failed(connection.status());

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "ps/client/checkpoint.h"
 #include "ps/client/repeated_call.h"
+#include "ps/client/router.h"
 #include "ps/client/training_connection.h"
 
 namespace penstock::ps {
@@ -31,6 +32,9 @@ class PeriodicCheckpoints {
     // A function that returns a channel to each server. Returns none while
     // there is no model, or if another process takes the checkpoints.
     std::function<TrainingConnection::Channels()> channels;
+    // Makes a channel to a server that takes the place of another one during a
+    // checkpoint; see Router. May be empty.
+    Router::Connect connect;
     // A function that receives the error of a checkpoint if server 0 does not
     // learn of it, because a server cannot be reached. May be empty.
     std::function<void(const absl::Status&)> failed;

@@ -18,13 +18,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ps/checkpoint/chain.h"
-#include "ps/checkpoint/posix_files.h"
 #include "ps/client/define.h"
 #include "ps/client/worker.h"
 #include "tests/ps/checkpoint/test_folder.h"
 #include "tests/ps/etcd/real_etcd.h"
 #include "tests/ps/failover/bank.h"
+#include "tests/ps/failover/checkpoints.h"
 #include "tests/ps/failover/servers.h"
 #include "transport/base/steady_time.h"
 
@@ -80,22 +79,6 @@ TEST(FailoverTest, AWorkerThatComesLateFindsTheServersThatLive) {
   // Close() opens a connection of its own, without server 0.
   bank.AwaitTransfers(10);
   EXPECT_EQ(bank.Close(), "") << servers.Logs();
-}
-
-// Returns the newest checkpoint; 0: there is none.
-uint64_t NewestIn(const std::string& folder) {
-  const auto files = checkpoint::OpenFolder(folder);
-  if (!files.ok()) return 0;
-  const auto steps = checkpoint::ListSteps(files->get());
-  return steps.ok() && !steps->empty() ? steps->front() : 0;
-}
-
-void AwaitCheckpointAfter(const std::string& folder, uint64_t step) {
-  const absl::Time limit = base::SteadyNow() + absl::Seconds(30);
-  while (NewestIn(folder) <= step && base::SteadyNow() < limit) {
-    absl::SleepFor(absl::Milliseconds(50));
-  }
-  EXPECT_GT(NewestIn(folder), step);
 }
 
 TEST(FailoverTest, PeriodicCheckpointsGoOnAndAreRestored) {

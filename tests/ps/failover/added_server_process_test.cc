@@ -1,0 +1,43 @@
+// Tests that periodic checkpoints continue when a server at another address has
+// taken the place and the shard of one that is gone.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/ps/checkpoint/test_folder.h"
+#include "tests/ps/etcd/real_etcd.h"
+#include "tests/ps/failover/bank.h"
+#include "tests/ps/failover/checkpoints.h"
+#include "tests/ps/failover/servers.h"
+
+namespace penstock::ps {
+namespace {
+
+TEST(AddedServerTest, PeriodicCheckpointsHaveItsShard) {
+  SKIP_WITHOUT_ETCD();
+  const checkpoint::TestFolder kept;
+  const std::string& folder = kept.name();
+  // A server starts on a folder that has checkpoints only with --restore.
+  ReplicatedServers servers(
+      2, /*replicas=*/1, /*workers=*/1,
+      {"--checkpoints=" + folder, "--checkpoint-every=1", "--restore=newest"});
+  Bank bank(servers.Channels(), servers.addresses(), 1,
+            ReplicatedServers::ChannelTo);
+  ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
+  servers.Kill(1);
+  ASSERT_TRUE(servers.StartElsewhere(1, "ps-1b")) << servers.Logs();
+  const auto added = servers.RunPs("add", {"ps-1b"});
+  ASSERT_EQ(added.first, 0) << added.second << servers.Logs();
+  const auto balanced = servers.RunPs("rebalance", {});
+  ASSERT_EQ(balanced.first, 0) << balanced.second << servers.Logs();
+  ASSERT_EQ(servers.PrimaryOf(1), 1u) << balanced.second;
+  // One may have been begun before.
+  AwaitCheckpointAfter(folder, NewestIn(folder));
+  AwaitCheckpointAfter(folder, NewestIn(folder));
+  bank.SetServers(servers.Channels());
+  EXPECT_EQ(bank.Close(), "") << servers.Logs();
+}
+
+}  // namespace
+}  // namespace penstock::ps
