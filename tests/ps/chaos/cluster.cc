@@ -9,11 +9,29 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "tests/ps/chaos/trainer.h"
 
 namespace penstock::ps {
+namespace {
 
 using process::Child;
+
+// Limits the wait for a server that starts, in calls of Find(), which wait for
+// ten seconds. A loaded machine may take longer than one to start a process.
+constexpr int kMostFinds = 6;
+
+// Returns the port of a server that starts; nothing if the server has ended.
+absl::optional<std::string> PortOf(Child* server) {
+  absl::optional<std::string> port;
+  for (int i = 0; i < kMostFinds && !port.has_value(); ++i) {
+    port = server->Find("port ");
+    if (!server->IsAlive()) break;
+  }
+  return port;
+}
+
+}  // namespace
 
 std::string LogsIn(const std::string& folder) {
   std::string text;
@@ -51,7 +69,7 @@ bool ProcessCluster::FindPorts() {
     children.push_back(Child::Start(
         {"ps/ps_server", "--listen=127.0.0.1:0", "--workers=1", "--quiet"}));
     if (children.back() == nullptr) return false;
-    const auto port = children.back()->Find("port ");
+    const auto port = PortOf(children.back().get());
     if (!port.has_value()) return false;
     ports_.push_back(absl::StrCat("127.0.0.1:", *port));
   }
@@ -76,7 +94,7 @@ void ProcessCluster::StartServer(size_t server, const How& how) {
   place.child = Child::Start(std::move(command), {}, log_);
   // Release the process of a server that refused to start: it ended without
   // printing a port.
-  if (place.child != nullptr && !place.child->Find("port ").has_value()) {
+  if (place.child != nullptr && !PortOf(place.child.get()).has_value()) {
     place.child = nullptr;
   }
 }
