@@ -2,7 +2,8 @@
 //
 // The first byte chooses the peer, and the second one the path. The rest is a
 // list of steps. An honest peer is another stream, and no byte may be lost or
-// changed. A liar sends anything on the path and on TCP.
+// changed. A liar sends anything on the path and on TCP. Either may be on
+// another host.
 
 #include <algorithm>
 #include <memory>
@@ -21,7 +22,7 @@ using event_engine::LinkOptions;
 using event_engine::Packet;
 using event_engine::Pair;
 
-enum Peer : uint8_t { kHonest, kLiar, kPeers };
+enum Peer : uint8_t { kHonest, kLiar, kHonestHost, kLiarHost, kPeers };
 
 // The liar's steps, and the victim's.
 enum Step : uint8_t {
@@ -39,16 +40,19 @@ enum Step : uint8_t {
   kSteps
 };
 
-LinkOptions OptionsOf(uint8_t choice) {
+LinkOptions OptionsOf(uint8_t choice, bool on_other_host) {
   LinkOptions options;
-  options.can_load = choice % 2 == 1;
+  options.can_load = choice % 2 == 1 && !on_other_host;
   options.credits = 1 + choice / 2 % 8;
   options.eager_max_bytes = size_t{1} << (choice / 16);
   return options;
 }
 
-void RunHonest(Input* input) {
-  Pair pair(OptionsOf(input->Number<uint8_t>()));
+void RunHonest(Input* input, bool on_other_host) {
+  Pair pair(OptionsOf(input->Number<uint8_t>(), on_other_host));
+  for (event_engine::End& end : pair.ends) {
+    if (on_other_host) end.FollowRecords();
+  }
   while (!input->empty()) {
     pair.Step([&](uint32_t limit) { return input->Number<uint8_t>() % limit; });
     Require(pair.status().ok(), "honest peers agree");
@@ -64,8 +68,10 @@ constexpr uint64_t kMostKept = 2 * event_engine::kWindowBytes + 1024 * 1024;
 // The victim's program takes the bytes when a step says so.
 class Liar {
  public:
-  explicit Liar(Input* input)
-      : input_(input), pair_(OptionsOf(input->Number<uint8_t>())) {
+  Liar(Input* input, bool on_other_host)
+      : input_(input),
+        pair_(OptionsOf(input->Number<uint8_t>(), on_other_host)) {
+    if (on_other_host) pair_.ends[0].FollowRecords();
     NewPath();
   }
 
@@ -224,7 +230,10 @@ std::string PacketStep(Packet::Kind kind, uint16_t length) {
 
 std::vector<std::string> Seeds() {
   const std::string honest = Number<uint8_t>(kHonest);
+  const std::string honest_host = Number<uint8_t>(kHonestHost);
   const std::string liar = Number<uint8_t>(kLiar) + Number<uint8_t>(0xa7);
+  const std::string liar_host =
+      Number<uint8_t>(kLiarHost) + Number<uint8_t>(0xa7);
   const std::string greets = PacketStep(Packet::Kind::kAck, 0);
   const std::string begins = PacketStep(Packet::Kind::kBegin, 0);
   const std::string sends = PacketStep(Packet::Kind::kBytes, 500);
@@ -243,6 +252,9 @@ std::vector<std::string> Seeds() {
   return {
       honest + any,
       honest + any.substr(100) + any.substr(0, 100),
+      honest_host + any,
+      liar_host + marks + tcp,
+      liar_host + greets + begins + sends + marks + sends + tcp,
       liar + greets + begins + sends + sends + region + marks + tcp,
       liar + greets + writes + tcp + begins + sends + writes + again + greets,
       liar + begins + sends + Number<uint8_t>(kClosePath) +
@@ -257,10 +269,12 @@ std::vector<std::string> Seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock::fuzz;
   Input input(data, size);
-  if (input.Number<uint8_t>() % kPeers == kHonest) {
-    RunHonest(&input);
+  const auto peer = static_cast<Peer>(input.Number<uint8_t>() % kPeers);
+  const bool on_other_host = peer == kHonestHost || peer == kLiarHost;
+  if (peer == kHonest || peer == kHonestHost) {
+    RunHonest(&input, on_other_host);
   } else {
-    Liar(&input).Run();
+    Liar(&input, on_other_host).Run();
   }
   return 0;
 }

@@ -32,7 +32,7 @@ memory::Bytes TakeFirst(size_t size, memory::Bytes* bytes) {
 }  // namespace
 
 bool Incoming::IsPlain(size_t size) const {
-  if (on_path_ || tcp_at_ != received_) return false;
+  if (records_.has_value() || on_path_ || tcp_at_ != received_) return false;
   return next_.empty() || size < next_.front().begin - tcp_at_;
 }
 
@@ -43,7 +43,7 @@ void Incoming::CountTcp(size_t size) {
 
 absl::Status Incoming::OnTcp(memory::Bytes bytes, memory::Payload* due) {
   while (bytes.size > 0) {
-    if (!on_path_) {
+    if (!on_path_ && !IsMark(bytes)) {
       TakePlain(&bytes, due);
       continue;
     }
@@ -57,10 +57,22 @@ absl::Status Incoming::OnTcp(memory::Bytes bytes, memory::Payload* due) {
 void Incoming::TakePlain(memory::Bytes* bytes, memory::Payload* due) {
   uint64_t size = bytes->size;
   if (!next_.empty()) size = std::min(size, next_.front().begin - tcp_at_);
+  if (tcp_at_ < received_) {
+    size = std::min(size, received_ - tcp_at_);  // duplicates
+  } else if (records_.has_value()) {
+    TlsRecords records = *records_;
+    size = records.TakeRecord({bytes->data, size});
+  }
   const uint64_t offset = tcp_at_;
   tcp_at_ += size;
   Deliver(offset, TakeFirst(size, bytes), due);
   MoveIfReached(due);
+}
+
+bool Incoming::IsMark(const memory::Bytes& bytes) const {
+  if (!mark_.empty()) return true;
+  return expects_marks_ && records_.has_value() && records_->at_boundary() &&
+         tcp_at_ == received_ && bytes.data[0] == kMarkFirstByte;
 }
 
 void Incoming::MoveIfReached(memory::Payload* due) {
@@ -85,10 +97,13 @@ absl::Status Incoming::TakeMark(memory::Bytes* bytes) {
   const absl::StatusOr<uint64_t> offset = DecodeMark(
       {reinterpret_cast<const uint8_t*>(mark_.data()), mark_.size()});
   if (!offset.ok()) return offset.status();
-  if (*offset < path_.begin || *offset > received_) return WrongOffset();
+  if (*offset > received_ || (on_path_ && *offset < path_.begin)) {
+    return WrongOffset();
+  }
   mark_.clear();
   tcp_at_ = *offset;
   on_path_ = false;
+  peer_has_left_ = records_.has_value() && next_.empty();
   return absl::OkStatus();
 }
 
@@ -129,7 +144,9 @@ void Incoming::Deliver(uint64_t offset, const memory::Bytes& bytes,
   const uint64_t skip =
       std::min<uint64_t>(received_ - std::min(received_, offset), bytes.size);
   if (skip == bytes.size) return;
-  due->Append(bytes.Part(skip, bytes.size - skip));
+  const memory::Bytes fresh = bytes.Part(skip, bytes.size - skip);
+  if (records_.has_value()) records_->Take({fresh.data, fresh.size});
+  due->Append(fresh);
   received_ += bytes.size - skip;
 }
 

@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "transport/event_engine/stream/packet.h"
+#include "transport/event_engine/stream/tls_records.h"
 #include "transport/memory/bytes.h"
 
 namespace penstock {
@@ -27,13 +30,29 @@ namespace event_engine {
 //   path   OnBegin(S) of a new path     note S                          path
 //   path   a new path's bytes           keep                            path
 //   path   a mark on TCP                TCP is at the mark's offset     tcp
+//   tcp    a mark between two records   TCP is at the mark's offset     tcp
 //   any    any other                    error: the connection ends
 //
-// Call OnBegin() before passing the TCP bytes from its offset on, because a
-// mark looks like any other bytes. On one host, it is enough to poll the path
-// before passing TCP bytes.
+// Without records, call OnBegin() before passing the TCP bytes from its offset
+// on, because a mark looks like any other bytes. On one host, it is enough to
+// poll the path before passing TCP bytes.
+//
+// With records, OnBegin() may come late or never. The bytes are TLS's, and the
+// sender leaves TCP only between two records. There, a mark differs from TLS.
 class Incoming {
  public:
+  // Follows TLS's records. Call before the first bytes.
+  void FollowRecords() { records_.emplace(); }
+  // Stops this. Requires !expects_marks().
+  void IgnoreRecords() { records_.reset(); }
+  bool has_records() const { return records_.has_value(); }
+  // Expects marks from now on, because the peer may use a path.
+  void ExpectMarks() { expects_marks_ = true; }
+  bool expects_marks() const { return expects_marks_; }
+  // Returns true once after the peer has left the path of the last OnBegin(),
+  // or a path for which there was no OnBegin(). With records only.
+  bool TakePeerHasLeft() { return std::exchange(peer_has_left_, false); }
+
   // Returns the offset before which all bytes have been delivered.
   uint64_t received() const { return received_; }
 
@@ -59,6 +78,8 @@ class Incoming {
   };
 
   void TakePlain(memory::Bytes* bytes, memory::Payload* due);
+  // Returns true if a mark, not the stream, continues with `bytes`.
+  bool IsMark(const memory::Bytes& bytes) const;
   absl::Status TakeMark(memory::Bytes* bytes);
   // Moves to the path if TCP has delivered all bytes before the noted offset.
   void MoveIfReached(memory::Payload* due);
@@ -72,6 +93,9 @@ class Incoming {
   std::deque<Move> next_;  // the noted moves, of which the last has a path
   size_t early_ = 0;       // the bytes in next_
   std::string mark_;       // the part of a mark that has come
+  absl::optional<TlsRecords> records_;  // up to received_
+  bool expects_marks_ = false;
+  bool peer_has_left_ = false;
 };
 
 }  // namespace event_engine

@@ -15,10 +15,23 @@ constexpr uint64_t kAckBytes = 32 * 1024;
 
 }  // namespace
 
+void MovableStream::FollowRecords() {
+  sent_records_.emplace();
+  incoming_.FollowRecords();
+}
+
+void MovableStream::IgnoreRecords() {
+  if (incoming_.expects_marks()) return;
+  sent_records_.reset();
+  incoming_.IgnoreRecords();
+}
+
 void MovableStream::MoveTo(std::shared_ptr<fabric::Endpoint> path) {
   if (path_ != nullptr || !error_.ok()) return;
   path_ = std::move(path);
+  peer_has_greeted_ = false;
   peer_has_moved_ = false;
+  incoming_.ExpectMarks();
   path_->Start(this);
   Nudge();
 }
@@ -33,6 +46,28 @@ void MovableStream::Nudge() {
   path_->Send({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
 
+void MovableStream::NoteWritten(absl::Span<const uint8_t> bytes) {
+  if (sent_records_.has_value()) sent_records_->Take(bytes);
+}
+
+void MovableStream::CountWritten(size_t size) {
+  outgoing_.CountTcp(size);
+  MoveIfPossible();
+}
+
+void MovableStream::Write(const memory::Payload& bytes) {
+  for (const memory::Bytes& piece : bytes.pieces()) {
+    NoteWritten({piece.data, piece.size});
+  }
+  outgoing_.Write(bytes);
+}
+
+void MovableStream::MoveIfPossible() {
+  if (!peer_has_greeted_ || lost_ || outgoing_.on_path()) return;
+  if (sent_records_.has_value() && !sent_records_->at_boundary()) return;
+  outgoing_.MoveTo(path_.get());
+}
+
 bool MovableStream::IsPlain(size_t size) const {
   return due_.size() == 0 && incoming_.IsPlain(size);
 }
@@ -44,6 +79,10 @@ void MovableStream::CountReceived(size_t size) {
 
 void MovableStream::OnTcp(memory::Bytes bytes) {
   Check(incoming_.OnTcp(std::move(bytes), &due_));
+  // Drops the path, because its packets may come after the mark.
+  if (incoming_.TakePeerHasLeft()) {
+    LosePath(absl::UnavailableError("the peer has left the path"));
+  }
 }
 
 bool MovableStream::Poll() {
@@ -67,7 +106,8 @@ memory::Payload MovableStream::Take() {
 
 void MovableStream::OnPacket(absl::Span<const uint8_t> packet) {
   if (!error_.ok()) return;
-  if (!outgoing_.on_path() && !lost_) outgoing_.MoveTo(path_.get());
+  peer_has_greeted_ = true;
+  MoveIfPossible();
   const absl::StatusOr<Packet> decoded = DecodePacket(packet);
   Check(decoded.ok() ? Handle(*decoded) : decoded.status());
 }
@@ -116,7 +156,8 @@ void MovableStream::LosePath(absl::Status cause) {
   loss_ = std::move(cause);
   // Ends the connection if the peer may have moved to an offset that this side
   // does not know. If the peer has closed the path (UNAVAILABLE), everything
-  // that the peer sent has arrived.
+  // that the peer sent has arrived. With records, a mark tells the offset.
+  if (incoming_.has_records()) return;
   if (!peer_has_moved_ && !absl::IsUnavailable(loss_)) Check(loss_);
 }
 
@@ -124,6 +165,7 @@ memory::Payload MovableStream::LeavePath() {
   lost_ = false;
   memory::Payload back;
   if (outgoing_.on_path()) back = outgoing_.MoveBack();
+  peer_has_greeted_ = false;
   path_.reset();
   return back;
 }

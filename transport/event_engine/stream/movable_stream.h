@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "transport/event_engine/stream/incoming.h"
 #include "transport/event_engine/stream/outgoing.h"
+#include "transport/event_engine/stream/tls_records.h"
 #include "transport/fabric/fabric.h"
 #include "transport/memory/bytes.h"
 
@@ -34,11 +36,22 @@ namespace event_engine {
 // the peer's greeting has arrived. The peer then has the path, and sees kBegin
 // before it interprets TCP's bytes. Without a greeting, all bytes stay on TCP.
 //
+// Between hosts, TCP's bytes may overtake those of the path. Such streams
+// follow TLS's records, and a direction leaves TCP only between two of them.
+//
 // Uses one path at a time. The owner calls all functions under its lock.
 class MovableStream final : public fabric::EndpointEvents {
  public:
   MovableStream() : outgoing_(&consumed_) {}
   ~MovableStream() override = default;
+
+  // Makes this the stream of a connection between hosts. Call before the first
+  // bytes, and pass all bytes from then on: to NoteWritten() and OnTcp().
+  void FollowRecords();
+  // Stops this, because the bytes are not TLS's, or because there is no path.
+  // Does nothing after MoveTo(), because the peer may have moved.
+  void IgnoreRecords();
+  bool follows_records() const { return sent_records_.has_value(); }
 
   // Begins to use `path`. Does nothing if the stream has a path. Call for each
   // path that the peer may have got, because the peer may have moved to it.
@@ -47,8 +60,11 @@ class MovableStream final : public fabric::EndpointEvents {
 
   // The functions below are for sending.
   bool on_path() const { return outgoing_.on_path(); }
-  void CountWritten(size_t size) { outgoing_.CountTcp(size); }
-  void Write(const memory::Payload& bytes) { outgoing_.Write(bytes); }
+  // Looks at bytes of the next CountWritten(). Call for all its bytes, in
+  // order.
+  void NoteWritten(absl::Span<const uint8_t> bytes);
+  void CountWritten(size_t size);
+  void Write(const memory::Payload& bytes);
   void Pump() { outgoing_.Pump(); }
   // Sends a packet without bytes, so that the path rings the peer again.
   void Nudge();
@@ -90,6 +106,8 @@ class MovableStream final : public fabric::EndpointEvents {
   void OnDoorbell() override {}
   void OnBroken(const absl::Status& cause) override;
 
+  // Moves the sending direction to the path, if the peer has the path.
+  void MoveIfPossible();
   absl::Status Handle(const Packet& packet);
   absl::Status HandleBytes(absl::Span<const uint8_t> bytes, uint64_t offset);
   absl::Status HandleRegion(const Packet& packet);
@@ -101,7 +119,9 @@ class MovableStream final : public fabric::EndpointEvents {
   Incoming incoming_;
   memory::Payload due_;
   std::shared_ptr<fabric::Endpoint> path_;
-  bool peer_has_moved_ = false;  // to path_
+  bool peer_has_greeted_ = false;            // on path_
+  bool peer_has_moved_ = false;              // to path_
+  absl::optional<TlsRecords> sent_records_;  // up to outgoing_.end()
   bool lost_ = false;
   absl::Status loss_;
   absl::Status error_;

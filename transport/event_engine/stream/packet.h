@@ -51,6 +51,7 @@ uint64_t BytesOf(const fabric::RemoteRegion& region);
 // The mark is the first data on TCP after a direction has left TCP and
 // returned: 8 fixed bytes, and the offset of the next byte.
 constexpr size_t kMarkBytes = 16;
+constexpr uint8_t kMarkFirstByte = 'P';  // no type of a TLS record
 std::string EncodeMark(uint64_t offset);
 // Returns INVALID_ARGUMENT unless `bytes` are a mark.
 absl::StatusOr<uint64_t> DecodeMark(absl::Span<const uint8_t> bytes);

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "transport/event_engine/stream/movable_stream.h"
+#include "transport/event_engine/stream/packet.h"
 #include "transport/fabric/fake/link.h"
 
 namespace penstock {
@@ -33,6 +35,26 @@ inline std::string TextOf(const memory::Payload& payload) {
   return text;
 }
 
+// Returns records of TLS, of all sizes. Some contain what looks like a mark.
+inline const std::string& TlsStream() {
+  static const auto* const stream = [] {
+    constexpr size_t kBytes = 8 << 20;
+    auto* const all = new std::string;
+    std::mt19937 random(1);
+    while (all->size() < kBytes) {
+      const size_t size = random() % (size_t{1} << random() % 15);
+      all->push_back(static_cast<char>(20 + random() % 4));
+      all->append(
+          {3, 3, static_cast<char>(size >> 8), static_cast<char>(size & 0xff)});
+      const size_t end = all->size() + size;
+      if (size > kMarkBytes) all->append(EncodeMark(all->size()));
+      while (all->size() < end) all->push_back(static_cast<char>(random()));
+    }
+    return all;
+  }();
+  return *stream;
+}
+
 // One side of a connection: a stream, and a string in place of the TCP socket.
 // Makes the calls that a stream expects of its user.
 struct End {
@@ -42,10 +64,18 @@ struct End {
   uint64_t sent = 0;
   uint64_t got = 0;
   absl::Status status;  // the first wrong byte that was received
+  bool has_records = false;
 
-  // Returns the byte at an offset. Offsets that differ by less than 251 have
-  // different bytes.
-  static char ByteAt(uint64_t offset) {
+  // Lets the streams of both sides follow TLS's records.
+  void FollowRecords() {
+    has_records = true;
+    stream.FollowRecords();
+  }
+
+  // Returns the byte at an offset. Without records, offsets that differ by less
+  // than 251 have different bytes.
+  char ByteAt(uint64_t offset) const {
+    if (has_records) return TlsStream()[offset % TlsStream().size()];
     return static_cast<char>(offset % 251);
   }
 
@@ -56,14 +86,16 @@ struct End {
     if (stream.on_path()) {
       stream.Write(memory::Payload(BytesOf(text)));
     } else {
+      stream.NoteWritten({reinterpret_cast<const uint8_t*>(text.data()), size});
       stream.CountWritten(size);
       tcp += text;
     }
     Settle();
   }
 
+  // Polls the path first, unless the connection is between hosts.
   void ReadTcp(size_t size) {
-    while (stream.Poll()) Settle();
+    while (!has_records && stream.Poll()) Settle();
     Settle();
     const std::string text = peer_tcp->substr(0, size);
     peer_tcp->erase(0, size);
@@ -102,9 +134,11 @@ struct Pair {
     ends[0].peer_tcp = &ends[1].tcp;
     ends[1].peer_tcp = &ends[0].tcp;
   }
+  virtual ~Pair() = default;
 
+  virtual bool HasLink() { return link != nullptr; }
   // Connects the sides that have no path.
-  void NewLink() {
+  virtual void NewLink() {
     link = std::make_unique<Link>(options);
     waiting[0] = link->Take(Side::kA);
     waiting[1] = link->Take(Side::kB);
@@ -165,11 +199,12 @@ struct Pair {
       case 5:
         return Move(static_cast<int>(side));
       case 6:
-        if (link == nullptr) NewLink();
+        if (!HasLink()) NewLink();
         return;
       default:
         break;
     }
+    if (ends[0].has_records) return LoseBetweenHosts(below);
     if (!BothMoved() || below(4) != 0) return;
     if (below(3) == 0) return link->FailNthExpose(Side::kA, 1);
     // Polls before dropping the link, so that the sides learn where the other
@@ -181,6 +216,19 @@ struct Pair {
     if (below(2) == 0) ends[below(2)].Send(size());
     ends[0].Poll();
     ends[1].Poll();
+    link.reset();
+  }
+
+  // Loses the path at any time, with all packets in flight, and perhaps for one
+  // side only.
+  virtual void LoseBetweenHosts(
+      const std::function<uint32_t(uint32_t)>& below) {
+    if (link == nullptr || below(3) != 0) return;
+    if (below(2) == 0) {
+      link->Drop();
+    } else {
+      link->DropOneSide(below(2) == 0 ? Side::kA : Side::kB);
+    }
     link.reset();
   }
 

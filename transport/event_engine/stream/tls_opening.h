@@ -1,0 +1,47 @@
+// The first bytes of a connection that uses TLS.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_TLS_OPENING_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_TLS_OPENING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/types/span.h"
+
+namespace penstock {
+namespace event_engine {
+
+// Collects the first bytes that a client sends, up to the end of the random
+// number of TLS's ClientHello. The number has 32 bytes. Only the two ends of
+// the connection know these bytes, and who can read the network between them.
+// With these bytes, an end proves at an RDMA port that it is one of the two.
+// Not thread-safe.
+class TlsOpening {
+ public:
+  enum class State {
+    kIncomplete,
+    kTls,
+    kOther,  // the bytes are no ClientHello
+  };
+
+  // The head of a record and of a message, the version, and the random number.
+  static constexpr size_t kBytes = 5 + 4 + 2 + 32;
+
+  // Takes the next bytes of the stream. Ignores bytes behind the opening.
+  void Take(absl::Span<const uint8_t> bytes);
+  State state() const { return state_; }
+  // Returns the opening. Requires State::kTls.
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  bool IsPossible(size_t at) const;
+
+  State state_ = State::kIncomplete;
+  std::string bytes_;
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_TLS_OPENING_H_
