@@ -99,12 +99,29 @@ absl::Status NothingFound(const std::vector<std::string>& others,
                    "; there is ", absl::StrJoin(others, ", ")));
 }
 
+// Binds `id` to the port of `options`.
+absl::Status BindToPort(Api* api, rdma_cm_id* id, const Options& options,
+                        Address* address) {
+  address->set_port(options.listen_port);
+  if (api->BindAddr(id, address->get()) == 0 || errno != EADDRINUSE) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(absl::StrCat(
+      "RDMA port ", options.listen_port, " of ", address->Text(),
+      " is taken by another listener (see: rdma resource show cm_id)"));
+}
+
 // Returns an identifier for the address. Most addresses of a machine are not on
 // an RDMA device; their identifiers have no device.
-absl::StatusOr<CmId> Bind(Api* api, CmChannel* channel, Address* address,
-                          const std::vector<Address>& known) {
+absl::StatusOr<CmId> Bind(Api* api, CmChannel* channel, const Options& options,
+                          Address* address, const std::vector<Address>& known) {
   absl::StatusOr<CmId> id = channel->NewId();
   if (!id.ok()) return id;
+  if (options.listen_port != 0) {
+    absl::Status bound = BindToPort(api, id->get(), options, address);
+    if (!bound.ok()) return bound;
+    return id;
+  }
   for (const Address& before : known) {
     if (before.AsGid() == address->AsGid()) address->set_port(before.port());
   }
@@ -133,7 +150,7 @@ absl::StatusOr<std::vector<BoundId>> BindToDevices(
   std::vector<BoundId> bound;
   std::vector<std::string> others;
   for (Address& address : *addresses) {
-    absl::StatusOr<CmId> id = Bind(api, channel, &address, known);
+    absl::StatusOr<CmId> id = Bind(api, channel, options, &address, known);
     if (!id.ok()) return id.status();
     if ((*id)->verbs == nullptr) continue;
     if (!IsWanted(api, **id, address, options)) {

@@ -23,9 +23,11 @@ struct BoundId {
   Address address;  // with its port
 };
 
-// Binds an identifier to each address that `options` allow. Uses the address's
-// port in `known`, if there is one and the port is free. Returns at least one
-// identifier, or NOT_FOUND with a list of the addresses that exist instead.
+// Binds an identifier to each address that `options` allow. Uses the port of
+// `options`, or the address's port in `known`, if there is one and the port is
+// free. Returns at least one identifier, or NOT_FOUND with a list of the
+// addresses that exist instead, or ALREADY_EXISTS if the port of `options` is
+// taken.
 absl::StatusOr<std::vector<BoundId>> BindToDevices(
     Api* api, CmChannel* channel, const Options& options,
     const std::vector<Address>& known = {});

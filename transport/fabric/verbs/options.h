@@ -28,6 +28,8 @@ struct Options {
   std::string device;                  // "mlx5_0"
   int port = 0;
   int gid_index = -1;
+  // The port at which this side listens, in the port space RDMA_PS_TCP. 0: any.
+  uint16_t listen_port = 0;
   // The traffic class (DSCP and ECN bits) of RoCE v2. On InfiniBand, selects
   // the service level. With -1, the system chooses.
   int traffic_class = -1;

@@ -66,6 +66,22 @@ TEST_F(DeviceTest, AddressesOfNoDeviceAreLeftOut) {
   EXPECT_EQ(Found(), (Texts{"10.0.0.1", "fd00::1", "10.0.0.2"}));
 }
 
+TEST_F(DeviceTest, EachHasTheRequestedPort) {
+  options_.listen_port = 50051;
+  const std::vector<BoundId> bound = Bind().value();
+  ASSERT_EQ(bound.size(), 3u);
+  for (const BoundId& each : bound) EXPECT_EQ(each.address.port(), 50051);
+}
+
+TEST_F(DeviceTest, RequestedPortMayBeTaken) {
+  options_.listen_port = 50051;
+  const auto first = Bind();
+  const absl::Status status = Bind().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(absl::StrContains(status.message(), "50051 of 10.0.0.1"))
+      << status;
+}
+
 TEST_F(DeviceTest, EachHasAPort) {
   const std::vector<BoundId> bound = Bind().value();
   for (const BoundId& each : bound) {
