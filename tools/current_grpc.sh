@@ -41,6 +41,7 @@ install_packages() {
   fi
   install -t experimental g++ libgrpc++-dev pkgconf protobuf-compiler-grpc libprotobuf-dev
   install cmake ninja-build libspdlog-dev libgmock-dev openssl
+  install libssl-dev libibverbs-dev librdmacm-dev
   abseil=$(fitting_abseil)
   [[ -n $abseil ]] || moved_on "no libabsl-dev fits the libgrpc"
   install --allow-downgrades "libabsl-dev=$abseil"
@@ -50,7 +51,7 @@ case ${1:-} in
   --packages) install_packages ;;
   '' | -*) sed -n -e '1d' -e '/^#/!q' -e 's/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   *)
-    cmake -G Ninja -B "$1" -DPENSTOCK_TESTS=ON
+    cmake -G Ninja -B "$1" -DPENSTOCK_TESTS=ON -DPENSTOCK_RDMA=ON
     cmake --build "$1"
     ctest --test-dir "$1" --output-on-failure
     ;;

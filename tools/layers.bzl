@@ -128,6 +128,14 @@ LAYERS = {
         "transport/fabric",
         "transport/fabric/shm",
     ],
+    # Paths over RDMA between hosts. Knows no gRPC.
+    "transport/event_engine/rdma": [
+        "transport/base",
+        "transport/fabric/fabric.h",
+        "transport/fabric/verbs",
+        "transport/settings",
+        "transport/event_engine/meeting",
+    ],
     # The threads that poll paths and run tasks for current gRPC.
     "transport/event_engine/threads": [
         "transport/base",
@@ -203,6 +211,7 @@ LAYERS = {
         "transport/settings",
         "transport/event_engine/stream",
         "transport/event_engine/meeting",
+        "transport/event_engine/rdma",
         "transport/event_engine/threads",
         "transport/event_engine/sockets",
         "transport/pool.h",
@@ -684,6 +693,7 @@ LAYERS = {
         "transport/connection",
         "transport/event_engine/stream",
         "transport/event_engine/meeting",
+        "transport/event_engine/rdma",
         "transport/event_engine/threads",
         "transport/rpc",
         "transport/grpc",

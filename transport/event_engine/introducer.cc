@@ -1,11 +1,11 @@
 #include "transport/event_engine/introducer.h"
 
-#include <arpa/inet.h>
 #include <sys/un.h>
 
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -45,10 +45,8 @@ std::string UnixSocketText(const EventEngine::ResolvedAddress& address) {
 std::string TextOf(const EventEngine::ResolvedAddress& address) {
   const absl::optional<TcpAddress> tcp = AddressOf(address);
   if (!tcp.has_value()) return UnixSocketText(address);
-  char text[INET6_ADDRSTRLEN] = "";
-  inet_ntop(AF_INET6, tcp->ip.data(), text, sizeof text);
-  absl::string_view ip = text;
-  if (absl::ConsumePrefix(&ip, "::ffff:")) {
+  const std::string ip = tcp->IpText();
+  if (!absl::StrContains(ip, ':')) {
     return absl::StrCat("ipv4:", ip, ":", tcp->port);
   }
   return absl::StrCat("ipv6:%5B", ip, "%5D:", tcp->port);
@@ -61,6 +59,8 @@ fabric::shm::Options ShmOptions() {
   options.other_users = false;
   return options;
 }
+
+}  // namespace
 
 // One wrapping: the endpoint for gRPC, and its path.
 class Wrapping : public std::enable_shared_from_this<Wrapping> {
@@ -88,8 +88,7 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
     OnEndpoint done = std::move(done_);
     done_ = nullptr;
     connection_->Close();
-    done(absl::FailedPreconditionError(
-        absl::StrCat("Penstock is required but not used: ", status.message())));
+    done(RequiredButNotUsed(status));
   }
   void OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
     const absl::Status status = path.status();
@@ -111,6 +110,25 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
           self->OnPath(std::move(path));
         });
   }
+  // Does the same between hosts. `by_token` makes the function that begins an
+  // attempt with a token.
+  using SeekBy =
+      std::function<MovableConnection::Seek(const std::string& token)>;
+  void SeekPathByTls(bool is_required, const std::string& connection,
+                     SeekBy by_token) {
+    connection_->AwaitTls(
+        FabricName(Fabric::kVerbs), is_required,
+        [self = shared_from_this(), connection,
+         by_token](absl::StatusOr<std::string> opening) {
+          if (!opening.ok()) return self->OnPath(opening.status());
+          self->connection_->SeekPath(
+              by_token(connection + *opening),
+              [self](absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
+                self->OnPath(std::move(path));
+              });
+        });
+    HandOver();
+  }
   void StayOnTcp(bool is_required, const absl::Status& why) {
     connection_->OnPath(why);
     is_required ? Refuse(why) : HandOver();
@@ -123,22 +141,36 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
   OnEndpoint done_;  // null once called
 };
 
-bool AllowsShm(const Settings& settings) {
-  return settings.Allows(FabricName(Fabric::kShm));
+namespace {
+
+bool Allows(const Settings& settings, Fabric fabric) {
+  return settings.Allows(FabricName(fabric));
 }
 
-// Returns OK if the two ends may share memory.
-absl::Status CheckPeer(const Settings& settings,
-                       const absl::optional<TcpAddress>& local,
-                       const absl::optional<TcpAddress>& peer) {
-  if (!AllowsShm(settings)) {
-    return absl::UnavailableError("the list of fabrics does not name shm");
-  }
-  if (!local.has_value() || !peer.has_value()) {
+// Returns the fabric that may connect the two ends.
+absl::StatusOr<Fabric> Choose(const Settings& settings,
+                              const Wrapping& wrapping) {
+  if (!wrapping.local().has_value() || !wrapping.peer().has_value()) {
     return absl::UnavailableError("the connection is not over TCP");
   }
-  if (IsOnOneHost(*local, *peer)) return absl::OkStatus();
-  return absl::UnavailableError("the peer is on another host");
+  const bool on_one_host = IsOnOneHost(*wrapping.local(), *wrapping.peer());
+  if (on_one_host && Allows(settings, Fabric::kShm)) return Fabric::kShm;
+  if (Allows(settings, Fabric::kVerbs)) return Fabric::kVerbs;
+  return absl::UnavailableError(
+      on_one_host ? "the list of fabrics does not name shm"
+                  : "the peer is on another host, and the list of fabrics does "
+                    "not name verbs");
+}
+
+std::unique_ptr<fabric::PendingConnect> ListenerIsGone(
+    fabric::ConnectCallback found) {
+  return fabric::FailLater(
+      std::make_shared<fabric::Attempt>("", std::move(found)),
+      absl::UnavailableError("the listener is gone"));
+}
+
+absl::Status NoRdma(const absl::Status& why) {
+  return absl::UnavailableError(absl::StrCat("no RDMA: ", why.message()));
 }
 
 // Opens a place. If its name is taken, waits for up to a quarter of a second:
@@ -163,37 +195,70 @@ bool IsRequired(const Settings& settings) {
 }  // namespace
 
 void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
-                   const Settings& settings, OnEndpoint done) {
+                   const Settings& settings, OnEndpoint done,
+                   const RdmaOpener& open_rdma) {
   auto wrapping = std::make_shared<Wrapping>(
       std::move(tcp), crew, /*is_client=*/true, std::move(done));
-  const auto local = wrapping->local();
-  const auto peer = wrapping->peer();
-  const absl::Status may = CheckPeer(settings, local, peer);
-  if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings), may);
-  wrapping->SeekPath(IsRequired(settings), [local = *local, peer = *peer](
+  const bool is_required = IsRequired(settings);
+  const absl::StatusOr<Fabric> chosen = Choose(settings, *wrapping);
+  if (!chosen.ok()) return wrapping->StayOnTcp(is_required, chosen.status());
+  const TcpAddress local = *wrapping->local(), peer = *wrapping->peer();
+  if (*chosen == Fabric::kShm) {
+    return wrapping->SeekPath(is_required, [local, peer](
                                                fabric::ConnectCallback found) {
-    return MeetingCall::Start(local, peer, ShmOptions(), std::move(found));
-  });
+      return MeetingCall::Start(local, peer, ShmOptions(), std::move(found));
+    });
+  }
+  const auto rdma = open_rdma(settings, local, 0);
+  if (!rdma.ok()) {
+    return wrapping->StayOnTcp(is_required, NoRdma(rdma.status()));
+  }
+  wrapping->SeekPathByTls(
+      is_required, MeetingToken(local, peer),
+      [rdma = *rdma, peer](const std::string& token) {
+        return [rdma, peer, token](fabric::ConnectCallback found) {
+          return CallByRdma(rdma, peer, token, std::move(found));
+        };
+      });
 }
 
 void MeetingPlaces::Open(const EventEngine::ResolvedAddress& bound, int port) {
   absl::optional<TcpAddress> address = AddressOf(bound);
-  if (!address.has_value() || !AllowsShm(settings_)) return;
+  if (!address.has_value()) return;
   address->port = static_cast<uint16_t>(port);
-  absl::StatusOr<std::shared_ptr<MeetingPlace>> place = OpenSoon(*address);
+  if (Allows(settings_, Fabric::kShm)) OpenMeetingPlace(*address);
+  if (Allows(settings_, Fabric::kVerbs)) OpenRdmaPort(*address);
+}
+
+void MeetingPlaces::OpenMeetingPlace(const TcpAddress& address) {
+  absl::StatusOr<std::shared_ptr<MeetingPlace>> place = OpenSoon(address);
   if (!place.ok()) {
     base::LogWarning(absl::StrCat(
-        "port ", port,
+        "port ", address.port,
         ": clients on this host stay on TCP: ", place.status().message()));
   }
   base::MutexLock lock(&mu_);
-  places_[MeetingName(*address)] = place.ok() ? *std::move(place) : nullptr;
+  places_[MeetingName(address)] = place.ok() ? *std::move(place) : nullptr;
+}
+
+// Logs nothing on a machine without RDMA, which is usual.
+void MeetingPlaces::OpenRdmaPort(const TcpAddress& address) {
+  auto rdma = open_rdma_(settings_, address, address.port);
+  if (absl::IsAlreadyExists(rdma.status())) {
+    base::LogWarning(absl::StrCat(
+        "port ", address.port,
+        ": clients on other hosts stay on TCP: ", rdma.status().message()));
+  }
+  base::MutexLock lock(&mu_);
+  rdma_.insert_or_assign(MeetingName(address), std::move(rdma));
 }
 
 void MeetingPlaces::Close() {
-  std::map<std::string, std::shared_ptr<MeetingPlace>> places;
+  decltype(places_) places;
+  decltype(rdma_) rdma;
   base::MutexLock lock(&mu_);
   places_.swap(places);
+  rdma_.swap(rdma);
 }
 
 std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {
@@ -210,33 +275,68 @@ std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {
   return nullptr;
 }
 
+absl::StatusOr<std::shared_ptr<fabric::Fabric>> MeetingPlaces::FindRdma(
+    const TcpAddress& server) {
+  base::MutexLock lock(&mu_);
+  for (const TcpAddress& address : {server, server.Wildcard()}) {
+    auto it = rdma_.find(MeetingName(address));
+    if (it == rdma_.end()) continue;
+    if (absl::IsAlreadyExists(it->second.status())) {
+      it->second = open_rdma_(settings_, address, address.port);
+    }
+    return it->second;
+  }
+  return absl::UnavailableError("this port has no RDMA port");
+}
+
 void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
                                  Crew* crew, OnEndpoint done) {
   auto wrapping = std::make_shared<Wrapping>(
       std::move(tcp), crew, /*is_client=*/false, std::move(done));
-  const auto local = wrapping->local();
-  const auto peer = wrapping->peer();
-  absl::Status may = CheckPeer(settings_, local, peer);
-  std::shared_ptr<MeetingPlace> place;
-  if (may.ok()) place = Find(*local);
-  if (may.ok() && place == nullptr) {
-    may = absl::UnavailableError("the name of this port's socket is taken");
+  const absl::StatusOr<Fabric> chosen = Choose(settings_, *wrapping);
+  if (!chosen.ok()) {
+    return wrapping->StayOnTcp(IsRequired(settings_), chosen.status());
   }
-  if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings_), may);
-  wrapping->SeekPath(
-      IsRequired(settings_),
-      // Weak, because a connection may outlive its listener. The listener's
-      // name must be free then.
-      [weak = std::weak_ptr<MeetingPlace>(place), local = *local,
-       peer = *peer](fabric::ConnectCallback found)
-          -> std::unique_ptr<fabric::PendingConnect> {
-        const std::shared_ptr<MeetingPlace> place = weak.lock();
-        if (place != nullptr) {
-          return place->Expect(peer, local, std::move(found));
-        }
-        return fabric::FailLater(
-            std::make_shared<fabric::Attempt>("", std::move(found)),
-            absl::UnavailableError("the listener is gone"));
+  if (*chosen == Fabric::kShm) return WrapOnOneHost(std::move(wrapping));
+  WrapBetweenHosts(std::move(wrapping));
+}
+
+void MeetingPlaces::WrapOnOneHost(std::shared_ptr<Wrapping> wrapping) {
+  const TcpAddress local = *wrapping->local(), peer = *wrapping->peer();
+  const std::shared_ptr<MeetingPlace> place = Find(local);
+  if (place == nullptr) {
+    return wrapping->StayOnTcp(
+        IsRequired(settings_),
+        absl::UnavailableError("the name of this port's socket is taken"));
+  }
+  // Weak, because a connection may outlive its listener. The listener's name
+  // must be free then.
+  const std::weak_ptr<MeetingPlace> weak = place;
+  wrapping->SeekPath(IsRequired(settings_),
+                     [weak, local, peer](fabric::ConnectCallback found) {
+                       const std::shared_ptr<MeetingPlace> place = weak.lock();
+                       if (place == nullptr) {
+                         return ListenerIsGone(std::move(found));
+                       }
+                       return place->Expect(peer, local, std::move(found));
+                     });
+}
+
+void MeetingPlaces::WrapBetweenHosts(std::shared_ptr<Wrapping> wrapping) {
+  const TcpAddress local = *wrapping->local(), peer = *wrapping->peer();
+  const auto rdma = FindRdma(local);
+  if (!rdma.ok()) {
+    return wrapping->StayOnTcp(IsRequired(settings_), NoRdma(rdma.status()));
+  }
+  const std::weak_ptr<fabric::Fabric> weak = *rdma;
+  wrapping->SeekPathByTls(
+      IsRequired(settings_), MeetingToken(peer, local),
+      [weak](const std::string& token) {
+        return [weak, token](fabric::ConnectCallback found) {
+          const std::shared_ptr<fabric::Fabric> rdma = weak.lock();
+          if (rdma == nullptr) return ListenerIsGone(std::move(found));
+          return rdma->Listen(token, std::move(found));
+        };
       });
 }
 

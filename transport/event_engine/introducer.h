@@ -7,13 +7,16 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "grpc/event_engine/event_engine.h"
 #include "transport/base/mutex.h"
 #include "transport/event_engine/meeting/place.h"
 #include "transport/event_engine/meeting/tcp_address.h"
+#include "transport/event_engine/rdma/rdma.h"
 #include "transport/event_engine/threads/crew.h"
+#include "transport/fabric/fabric.h"
 #include "transport/fabric/shm/options.h"
 #include "transport/settings/settings.h"
 
@@ -26,23 +29,32 @@ using grpc_event_engine::experimental::EventEngine;
 using OnEndpoint =
     std::function<void(absl::StatusOr<std::unique_ptr<EventEngine::Endpoint>>)>;
 
+class Wrapping;
+
 // Wraps the endpoint of a client's TCP connection, and asks the server for a
-// path. Calls `done` immediately, or with Policy::kRequire after the server's
-// answer.
+// path: over shared memory on one host, over RDMA otherwise. Calls `done`
+// immediately, or with Policy::kRequire after the server's answer. Between
+// hosts, always calls `done` immediately, because the answer needs the first
+// bytes of TLS.
 void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
-                   const Settings& settings, OnEndpoint done);
+                   const Settings& settings, OnEndpoint done,
+                   const RdmaOpener& open_rdma = OpenRdma);
 
 // The places of one listener, one for each bound address. Thread-safe.
 class MeetingPlaces {
  public:
-  explicit MeetingPlaces(const Settings& settings) : settings_(settings) {}
+  explicit MeetingPlaces(const Settings& settings,
+                         RdmaOpener open_rdma = OpenRdma)
+      : settings_(settings), open_rdma_(std::move(open_rdma)) {}
 
-  // Opens the meeting place of a bound address. May block for a quarter of a
-  // second if the name is taken. If this fails, logs the reason, and
-  // connections stay on TCP. Each accepted connection tries again, because
-  // another server at the same port may have ended meanwhile.
+  // Opens the meeting place of a bound address, and its RDMA port. May block
+  // for a quarter of a second if the name is taken. If the place cannot be
+  // opened, or the RDMA port is taken, logs the reason, and connections stay on
+  // TCP. Each accepted connection tries again, because another server at the
+  // same port may have ended meanwhile.
   void Open(const EventEngine::ResolvedAddress& bound, int port);
-  // Frees the names. Connections that come later stay on TCP.
+  // Frees the names and the RDMA ports. Connections that come later stay on
+  // TCP.
   void Close();
   // Wraps an accepted endpoint, and waits for its client at the meeting place.
   // Calls `done` as WrapConnected() does.
@@ -54,10 +66,23 @@ class MeetingPlaces {
   // if another server had taken it before.
   std::shared_ptr<MeetingPlace> Find(const TcpAddress& server);
 
+  // Returns the RDMA port for clients of `server`, or the reason why there is
+  // none. Opens the port if another listener had taken it before.
+  absl::StatusOr<std::shared_ptr<fabric::Fabric>> FindRdma(
+      const TcpAddress& server);
+  void OpenMeetingPlace(const TcpAddress& address);
+  void OpenRdmaPort(const TcpAddress& address);
+  void WrapOnOneHost(std::shared_ptr<Wrapping> wrapping);
+  void WrapBetweenHosts(std::shared_ptr<Wrapping> wrapping);
+
   const Settings settings_;
+  const RdmaOpener open_rdma_;
   base::Mutex mu_;
   // Maps the name to the place, or to null if the name was taken.
   std::map<std::string, std::shared_ptr<MeetingPlace>> places_
+      ABSL_GUARDED_BY(mu_);
+  // Maps the same names.
+  std::map<std::string, absl::StatusOr<std::shared_ptr<fabric::Fabric>>> rdma_
       ABSL_GUARDED_BY(mu_);
 };
 

@@ -8,12 +8,16 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limit the attempts to ring a peer whose doorbell has not arrived yet, and the
-// pause between them. A doorbell arrives right after the path's set-up.
-constexpr int kMaxNudges = 200;
-constexpr absl::Duration kNudgePause = absl::Milliseconds(1);
+// Limits the time in which the path of an ended connection sends its last
+// bytes. Longer than a network needs, even if it has to repeat packets.
+constexpr absl::Duration kDepartureLimit = absl::Seconds(2);
 
 }  // namespace
+
+absl::Status RequiredButNotUsed(const absl::Status& why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("Penstock is required but not used: ", why.message()));
+}
 
 class MovableConnection::Section {
  public:
@@ -70,7 +74,7 @@ bool MovableConnection::Read(Callback on_read, SliceBuffer* buffer,
 }
 
 bool MovableConnection::ReadNowLocked(SliceBuffer* buffer) {
-  if (!stream_.has_due()) return false;
+  if (!stream_.has_due() || awaits_path_) return false;
   AppendPayload(stream_.Take(), buffer);
   return true;
 }
@@ -88,12 +92,48 @@ bool MovableConnection::Write(Callback on_written, SliceBuffer* data,
     on_written_ = std::move(on_written);
     return false;
   }
+  NoteWrittenLocked(&item.bytes);
   stream_.CountWritten(item.bytes.Length());
   writer_.Push(std::move(item));
   WriteTcpLocked(section.ended());
   if (writer_.idle()) return true;
   writer_.SetLastDone(std::move(on_written));
   return false;
+}
+
+void MovableConnection::AwaitTls(std::string name, bool is_required,
+                                 OnTls on_tls) {
+  base::MutexLock lock(&mu_);
+  path_name_ = std::move(name);
+  awaits_path_ = is_required;
+  on_tls_ = std::move(on_tls);
+  stream_.FollowRecords();
+}
+
+void MovableConnection::TakeOpeningLocked(absl::Span<const uint8_t> bytes) {
+  if (on_tls_ == nullptr) return;
+  opening_.Take(bytes);
+  if (opening_.state() == TlsOpening::State::kIncomplete) return;
+  absl::StatusOr<std::string> opening = opening_.bytes();
+  if (opening_.state() == TlsOpening::State::kOther) {
+    stream_.IgnoreRecords();
+    opening = absl::UnavailableError(
+        "without TLS, the peer's RDMA address cannot prove that it is the "
+        "peer");
+  }
+  crew_->Run([on_tls = std::exchange(on_tls_, nullptr),
+              opening = std::move(opening)] { on_tls(opening); });
+}
+
+// Of a client's bytes, looks at those of the opening, too.
+void MovableConnection::NoteWrittenLocked(SliceBuffer* bytes) {
+  if (!stream_.follows_records()) return;
+  for (size_t i = 0; i < bytes->Count(); ++i) {
+    const auto slice = bytes->RefSlice(i);
+    const absl::Span<const uint8_t> span(slice.data(), slice.size());
+    stream_.NoteWritten(span);
+    if (is_client_) TakeOpeningLocked(span);
+  }
 }
 
 void MovableConnection::SeekPath(Seek seek, fabric::ConnectCallback found) {
@@ -127,8 +167,11 @@ void MovableConnection::OnPath(
   if (tcp_ == nullptr || !failure_.ok()) return;
   if (!path.ok()) {
     why_no_path_ = std::string(path.status().message());
+    stream_.IgnoreRecords();
+    if (awaits_path_) FailLocked(RequiredButNotUsed(path.status()));
     return;
   }
+  awaits_path_ = false;
   UsePathLocked(*std::move(path));
 }
 
@@ -150,15 +193,35 @@ void MovableConnection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
 }
 
 void MovableConnection::Close() {
+  {
+    Section section(this);
+    mu_.AssertHeld();
+    FailLocked(absl::CancelledError("the endpoint was destroyed"));
+    absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+    const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
+    if (path != nullptr && !stream_.has_lost_path() && loop.ok() &&
+        !path->IsDrained()) {
+      is_departing_ = true;
+      (*loop)->RunAfter(kDepartureLimit,
+                        [self = shared_from_this()] { self->End(); });
+      return;
+    }
+  }
+  End();
+}
+
+void MovableConnection::End() {
   memory::Payload unsent;
   std::unique_ptr<Endpoint> tcp;
   std::unique_ptr<PathWatch> watch;
   std::unique_ptr<fabric::PendingConnect> attempt;
   Seek seek;
+  OnTls on_tls;
   {
     Section section(this);
     mu_.AssertHeld();
-    FailLocked(absl::CancelledError("the endpoint was destroyed"));
+    on_tls = std::exchange(on_tls_, nullptr);
+    is_departing_ = false;
     tcp = std::move(tcp_);
     watch = std::move(watch_);
     attempt = std::move(attempt_);
@@ -171,9 +234,19 @@ void MovableConnection::Close() {
 }
 
 bool MovableConnection::PollPath() {
-  Section section(this);
-  mu_.AssertHeld();
-  return stream_.Poll();
+  bool any = false;
+  {
+    Section section(this);
+    mu_.AssertHeld();
+    any = stream_.Poll();
+    if (!is_departing_) return any;
+    const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
+    const bool sends = path != nullptr && !stream_.has_lost_path() &&
+                       stream_.error().ok() && !path->IsDrained();
+    if (sends) return any;
+  }
+  End();
+  return any;
 }
 
 void MovableConnection::OnTcpRead(const absl::Status& status) {
@@ -191,7 +264,7 @@ void MovableConnection::TakeTcpLocked(const absl::Status& status) {
   if (!status.ok()) return FailLocked(status);
   if (stream_.has_lost_path()) LeavePathLocked();
   GoOnWithoutPathLocked();
-  if (on_read_ != nullptr && read_buffer_->Length() == 0 &&
+  if (on_read_ != nullptr && read_buffer_->Length() == 0 && !awaits_path_ &&
       stream_.IsPlain(tcp_input_.Length())) {
     stream_.CountReceived(tcp_input_.Length());
     read_buffer_->Swap(tcp_input_);
@@ -199,7 +272,15 @@ void MovableConnection::TakeTcpLocked(const absl::Status& status) {
   }
   const memory::Payload input = TakePayload(&tcp_input_);
   tcp_input_.Clear();
-  for (const memory::Bytes& piece : input.pieces()) stream_.OnTcp(piece);
+  for (const memory::Bytes& piece : input.pieces()) {
+    if (!is_client_) TakeOpeningLocked({piece.data, piece.size});
+    stream_.OnTcp(piece);
+  }
+  // Goes on without waiting for further bytes, because the peer's mark was
+  // among these.
+  if (!stream_.has_lost_path()) return;
+  LeavePathLocked();
+  GoOnWithoutPathLocked();
 }
 
 void MovableConnection::OnTcpWritten(const absl::Status& status) {
@@ -217,131 +298,6 @@ void MovableConnection::FailLocked(const absl::Status& status) {
   if (failure_.ok()) failure_ = status;
 }
 
-// Repeats the steps until nothing is left, because a step may lose the path
-// after the step that handles losses. TCP must carry no other bytes before the
-// mark.
-void MovableConnection::SettleLocked(Ended* ended) {
-  do {
-    SettleOnceLocked(ended);
-  } while (HasUnhandledEndLocked());
-}
-
-// Polls a dead path here, because the call that found it dead wakes no thread
-// to poll it.
-bool MovableConnection::HasUnhandledEndLocked() {
-  if (stream_.path() != nullptr && stream_.path()->HasFailed()) stream_.Poll();
-  return stream_.has_lost_path() || (!stream_.error().ok() && failure_.ok());
-}
-
-void MovableConnection::SettleOnceLocked(Ended* ended) {
-  if (!stream_.error().ok()) FailLocked(stream_.error());
-  if (stream_.has_lost_path()) LeavePathLocked();
-  // Stops polling the path after a failure. Otherwise the path's input would
-  // keep a thread awake until gRPC destroys the endpoint.
-  if (!failure_.ok()) watch_.reset();
-  if (stream_.on_path() && !announced_) {
-    announced_ = true;
-    LogPathLocked(absl::StrCat("shm (", stream_.path()->Describe(), ")"));
-  }
-  ReadTcpLocked();
-  SettleReadLocked(ended);
-  SettleWriteLocked(ended);
-  WriteTcpLocked(ended);
-  RingLocked();
-}
-
-void MovableConnection::LeavePathLocked() {
-  why_no_path_ = std::string(stream_.loss().message());
-  may_be_ending_ = true;
-  was_announced_ |= announced_;
-  announced_ = false;
-  watch_.reset();
-  TcpWriter::Item item;
-  AppendPayload(stream_.LeavePath(), &item.bytes);
-  item.done = std::move(on_written_);
-  on_written_ = nullptr;
-  if (item.bytes.Length() > 0 || item.done != nullptr) {
-    writer_.Push(std::move(item));
-  }
-}
-
-void MovableConnection::GoOnWithoutPathLocked() {
-  if (!may_be_ending_) return;
-  may_be_ending_ = false;
-  if (std::exchange(was_announced_, false)) {
-    LogPathLocked(absl::StrCat("http2: ", why_no_path_));
-  }
-  if (seek_ == nullptr || seeks_ == kMaxSeeks) return;
-  crew_->Run([self = shared_from_this()] { self->SeekAgain(); });
-}
-
-void MovableConnection::SettleReadLocked(Ended* ended) {
-  if (on_read_ == nullptr) return;
-  ReadNowLocked(read_buffer_);
-  const bool has_read = read_buffer_->Length() > 0;
-  if (!has_read && failure_.ok()) return;
-  ended->push_back(
-      {std::move(on_read_), has_read ? absl::OkStatus() : failure_, {}});
-  on_read_ = nullptr;
-}
-
-void MovableConnection::SettleWriteLocked(Ended* ended) {
-  if (!failure_.ok()) {
-    for (TcpWriter::Item& item : writer_.TakeWaiting()) {
-      ended->push_back({std::move(item.done), failure_, std::move(item.bytes)});
-    }
-  }
-  if (on_written_ == nullptr || (failure_.ok() && !stream_.idle())) return;
-  ended->push_back({std::move(on_written_), failure_, {}});
-  on_written_ = nullptr;
-}
-
-void MovableConnection::WriteTcpLocked(Ended* ended) {
-  while (tcp_ != nullptr && failure_.ok() && writer_.is_ready()) {
-    TcpWriter::Item item;
-    const bool finished = writer_.StartNext(
-        tcp_.get(),
-        [self = shared_from_this()](absl::Status status) {
-          self->OnTcpWritten(status);
-        },
-        &item);
-    if (!finished) return;
-    ended->push_back(
-        {std::move(item.done), absl::OkStatus(), std::move(item.bytes)});
-  }
-}
-
-// Reads TCP even while the path carries all bytes, because the end of TCP is
-// the end of the connection. Reads more only once earlier bytes are consumed.
-void MovableConnection::ReadTcpLocked() {
-  while (tcp_ != nullptr && failure_.ok() && !reads_tcp_ &&
-         !stream_.has_due() && stream_.error().ok()) {
-    const bool waits = on_read_ != nullptr && read_buffer_->Length() == 0;
-    if (!waits && stream_.path() == nullptr) return;
-    reads_tcp_ = true;
-    const bool now =
-        tcp_->Read([self = shared_from_this()](
-                       absl::Status status) { self->OnTcpRead(status); },
-                   &tcp_input_, read_args_);
-    if (!now) return;
-    reads_tcp_ = false;
-    TakeTcpLocked(absl::OkStatus());
-  }
-}
-
-void MovableConnection::RingLocked() {
-  const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
-  if (path == nullptr || !path->TakeDoorbellRequest()) return;
-  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-  if (nudge_waits_) return;  // the waiting one rings for this packet, too
-  if (++nudges_ > kMaxNudges || !loop.ok()) {
-    return stream_.LosePath(absl::InternalError("the peer has no doorbell"));
-  }
-  nudge_waits_ = true;
-  (*loop)->RunAfter(kNudgePause,
-                    [self = shared_from_this()] { self->Nudge(); });
-}
-
 void MovableConnection::Nudge() {
   Section section(this);
   mu_.AssertHeld();
@@ -357,10 +313,10 @@ void MovableConnection::LogPathLocked(const std::string& text) {
 MovableConnection::Description MovableConnection::Describe() {
   base::MutexLock lock(&mu_);
   Description description;
-  description.closed = tcp_ == nullptr;
+  description.closed = tcp_ == nullptr || is_departing_;
   description.peer = peer_;
-  description.path = announced_ && stream_.path() ? "shm" : "http2";
-  if (description.path == "shm") {
+  description.path = announced_ && stream_.path() ? path_name_ : "http2";
+  if (description.path != "http2") {
     description.detail = stream_.path()->Describe();
   } else {
     description.reason = why_no_path_;

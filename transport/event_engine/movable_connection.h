@@ -18,12 +18,16 @@
 #include "transport/base/mutex.h"
 #include "transport/event_engine/path_watch.h"
 #include "transport/event_engine/stream/movable_stream.h"
+#include "transport/event_engine/stream/tls_opening.h"
 #include "transport/event_engine/tcp_writer.h"
 #include "transport/event_engine/threads/crew.h"
 #include "transport/fabric/fabric.h"
 
 namespace penstock {
 namespace event_engine {
+
+// Returns the error of a connection without a path, with Policy::kRequire.
+absl::Status RequiredButNotUsed(const absl::Status& why);
 
 // The state of one endpoint: TCP, the stream, and the operations of gRPC that
 // wait. Outlives the endpoint until no thread polls and TCP has called all
@@ -46,6 +50,15 @@ class MovableConnection
   bool Read(Callback on_read, SliceBuffer* buffer, Endpoint::ReadArgs args);
   bool Write(Callback on_written, SliceBuffer* data, Endpoint::WriteArgs args);
 
+  // Receives the first bytes of TLS, or the reason why there are none.
+  using OnTls = std::function<void(absl::StatusOr<std::string> opening)>;
+  // Makes this a connection between hosts, whose path is of the fabric `name`.
+  // Calls `on_tls` on the crew, once the client's first bytes are known. With
+  // `is_required`, gRPC receives no bytes before a path is found, and the
+  // connection fails if none is found. Call before the first Read() and
+  // Write().
+  void AwaitTls(std::string name, bool is_required, OnTls on_tls);
+
   // Begins an attempt at a path. Called without the lock.
   using Seek = std::function<std::unique_ptr<fabric::PendingConnect>(
       fabric::ConnectCallback found)>;
@@ -56,13 +69,14 @@ class MovableConnection
   void SeekPath(Seek seek, fabric::ConnectCallback found);
   // Handles the result of the attempt.
   void OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path);
-  // Ends everything, because gRPC destroys the endpoint.
+  // Ends everything, because gRPC destroys the endpoint. Lets the path finish
+  // sending first, for at most kDepartureLimit.
   void Close();
 
   struct Description {
     bool closed = false;
     std::string peer;
-    std::string path;    // "shm" or "http2"
+    std::string path;    // "shm", "verbs" or "http2"
     std::string detail;  // the parts of the path
     std::string reason;  // why there is no path
   };
@@ -81,6 +95,8 @@ class MovableConnection
   // calls the callbacks, and drops bytes that are no longer needed.
   class Section;
 
+  // Ends everything that Close() has not.
+  void End();
   void OnTcpRead(const absl::Status& status);
   void OnTcpWritten(const absl::Status& status);
   bool PollPath();
@@ -88,6 +104,10 @@ class MovableConnection
   void SeekAgain();
 
   bool ReadNowLocked(SliceBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Looks for TLS in the client's first bytes.
+  void TakeOpeningLocked(absl::Span<const uint8_t> bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteWrittenLocked(SliceBuffer* bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeTcpLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
@@ -122,6 +142,13 @@ class MovableConnection
   base::Mutex mu_;
   std::unique_ptr<Endpoint> tcp_ ABSL_GUARDED_BY(mu_);  // null once closed
   MovableStream stream_ ABSL_GUARDED_BY(mu_);
+  std::string path_name_ ABSL_GUARDED_BY(mu_) = "shm";
+  TlsOpening opening_ ABSL_GUARDED_BY(mu_);
+  OnTls on_tls_ ABSL_GUARDED_BY(mu_);  // null once called, or on one host
+  // True if gRPC must not receive bytes yet.
+  bool awaits_path_ ABSL_GUARDED_BY(mu_) = false;
+  // True if gRPC has destroyed the endpoint, and the path still sends.
+  bool is_departing_ ABSL_GUARDED_BY(mu_) = false;
   Seek seek_ ABSL_GUARDED_BY(mu_);
   int seeks_ ABSL_GUARDED_BY(mu_) = 0;
   std::unique_ptr<fabric::PendingConnect> attempt_ ABSL_GUARDED_BY(mu_);

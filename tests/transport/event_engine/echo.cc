@@ -40,12 +40,12 @@ class EchoServer::Reactor : public grpc::ServerGenericBidiReactor {
 
 EchoServer::EchoServer(const Options& options,
                        std::shared_ptr<grpc::ServerCredentials> credentials,
-                       int port) {
+                       int port, const std::string& ip) {
   grpc::ServerBuilder builder;
   Enable(&builder, options);
   builder.SetMaxReceiveMessageSize(-1);
-  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port),
-                           std::move(credentials), &port_);
+  builder.AddListeningPort(absl::StrCat(ip, ":", port), std::move(credentials),
+                           &port_);
   builder.RegisterCallbackGenericService(this);
   server_ = builder.BuildAndStart();
 }

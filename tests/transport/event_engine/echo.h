@@ -20,12 +20,12 @@ namespace event_engine {
 // thread until Release().
 class EchoServer : private grpc::CallbackGenericService {
  public:
-  // Starts the server; with Policy::kOff, a stock server. `port` 0 picks a free
-  // port.
+  // Starts the server at an IPv4 address; with Policy::kOff, a stock server.
+  // `port` 0 picks a free port.
   explicit EchoServer(const Options& options,
                       std::shared_ptr<grpc::ServerCredentials> credentials =
                           grpc::InsecureServerCredentials(),
-                      int port = 0);
+                      int port = 0, const std::string& ip = "127.0.0.1");
   ~EchoServer() override;
 
   int port() const { return port_; }

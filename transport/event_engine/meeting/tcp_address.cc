@@ -1,11 +1,13 @@
 #include "transport/event_engine/meeting/tcp_address.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "transport/wire/reader.h"
 
 namespace penstock {
@@ -72,6 +74,14 @@ TcpAddress TcpAddress::Wildcard() const {
   TcpAddress wildcard;
   wildcard.port = port;
   return wildcard;
+}
+
+std::string TcpAddress::IpText() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET6, ip.data(), text, sizeof text);
+  absl::string_view view = text;
+  absl::ConsumePrefix(&view, "::ffff:");
+  return std::string(view);
 }
 
 bool IsOnOneHost(const TcpAddress& local, const TcpAddress& peer) {

@@ -32,6 +32,8 @@ struct TcpAddress {
   bool IsLoopback() const;
   // Returns [::] with the same port.
   TcpAddress Wildcard() const;
+  // Returns the IP address for people: "10.9.0.1" or "fd00::1".
+  std::string IpText() const;
 };
 
 // Returns true if both ends of a connection are on this host. May return false
