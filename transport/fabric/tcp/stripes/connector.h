@@ -29,7 +29,7 @@ class Connector : public TimedSetup {
   struct Opening {
     base::UniqueFd socket;
     bool greeted = false;
-    std::string answer;                 // its bytes so far
+    std::string answer;                 // the bytes received so far
     progress::EventLoop::Id watch = 0;  // 0 once the answer is complete
   };
 
