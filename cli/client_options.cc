@@ -27,12 +27,8 @@ absl::Status ClientOptions::Check() {
     return absl::InvalidArgumentError(
         "--server-name is for TLS: give --tls, or --ca=FILE, too");
   }
-  const absl::StatusOr<absl::Duration> timeout = ParseDuration(timeout_text_);
-  if (!timeout.ok() || *timeout == absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--timeout: ", timeout.ok() ? "must be above 0"
-                                                 : timeout.status().message()));
-  }
+  const auto timeout = ParseLimit("--timeout", timeout_text_);
+  if (!timeout.ok()) return timeout.status();
   timeout_ = *timeout;
   return files_.Check();
 }

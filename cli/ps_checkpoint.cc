@@ -121,12 +121,8 @@ class PsCheckpoint final : public Command {
   }
 
   absl::Status Check() override {
-    const absl::StatusOr<absl::Duration> within = ParseDuration(within_text_);
-    if (!within.ok() || *within == absl::ZeroDuration()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--within: ", within.ok() ? "must be above 0"
-                                                 : within.status().message()));
-    }
+    const auto within = ParseLimit("--within", within_text_);
+    if (!within.ok()) return within.status();
     options_.timeout = *within;
     return servers_.Check();
   }

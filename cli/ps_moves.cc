@@ -40,12 +40,8 @@ class PsMove : public Command {
   }
 
   absl::Status Check() override {
-    const absl::StatusOr<absl::Duration> within = ParseDuration(within_text_);
-    if (!within.ok() || *within == absl::ZeroDuration()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--within: ", within.ok() ? "must be above 0"
-                                                 : within.status().message()));
-    }
+    const auto within = ParseLimit("--within", within_text_);
+    if (!within.ok()) return within.status();
     within_ = *within;
     return servers_.Check();
   }

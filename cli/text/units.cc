@@ -76,4 +76,12 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
   return duration;
 }
 
+absl::StatusOr<absl::Duration> ParseLimit(absl::string_view flag,
+                                          absl::string_view text) {
+  const absl::StatusOr<absl::Duration> limit = ParseDuration(text);
+  if (limit.ok() && *limit > absl::ZeroDuration()) return limit;
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, ": ", limit.ok() ? "must be above 0" : limit.status().message()));
+}
+
 }  // namespace penstock::cli

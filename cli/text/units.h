@@ -32,6 +32,11 @@ absl::StatusOr<std::vector<size_t>> ParseSizes(absl::string_view text,
 // INVALID_ARGUMENT for other texts, negative times, and times above a day.
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
 
+// Parses the time limit of a flag, such as "--within", which must be above 0.
+// The error names the flag.
+absl::StatusOr<absl::Duration> ParseLimit(absl::string_view flag,
+                                          absl::string_view text);
+
 }  // namespace penstock::cli
 
 #endif  // PENSTOCK_CLI_TEXT_UNITS_H_

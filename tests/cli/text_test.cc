@@ -55,6 +55,14 @@ TEST(UnitsTest, WhatIsNoTimeIsRefused) {
   }
 }
 
+TEST(UnitsTest, ALimitIsAboveZeroAndItsErrorNamesTheFlag) {
+  EXPECT_EQ(*ParseLimit("--within", "1s"), absl::Seconds(1));
+  EXPECT_EQ(ParseLimit("--within", "0").status().message(),
+            "--within: must be above 0");
+  EXPECT_EQ(ParseLimit("--within", "x").status().message(),
+            "--within: \"x\" is no time: use 200ms, 1s or 0.5");
+}
+
 TEST(WrappedTest, LinesKeepToTheWidthAndTheIndent) {
   EXPECT_EQ(Wrapped("one two three", 2, 9), "one two\n  three");
   EXPECT_EQ(Wrapped("  one\n two ", 0, 80), "one two");
