@@ -25,26 +25,17 @@ import argparse
 import json
 import os
 import pathlib
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 
+from ports import free_ports
+
 HERE = pathlib.Path(__file__).resolve().parent
 OPS = ("pull", "push", "step")
 OURS = ("stock", "tcp", "shm")
 PS_LITE = {"pull": 190.0, "push": 141.0}
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Peer:

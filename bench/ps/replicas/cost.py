@@ -15,26 +15,19 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_ports  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).resolve().parents[3]
 GROUPS = {"without": None, "0": 0, "1": 1, "2": 2}
 SERVERS = 3
 TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def start(command, **environment):
