@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ps/membership/agreements.h"
 #include "ps/membership/registration.h"
 #include "ps/replication/view_wire.h"
 #include "ps/views/view_text.h"
@@ -36,14 +36,10 @@ void AddIncarnations(const View& view, membership::v1::View* proposal) {
 Keeping::Keeping(const Options& options)
     : options_(options),
       keeper_({options.follower->self(), options.backups}),
-      mirror_(
-          std::make_unique<etcd::Mirror>(options.member->registry()->client(),
-                                         options.member->registry()->prefix(),
-                                         [this] {
-                                           absl::MutexLock lock(&mu_);
-                                           is_changed_ = true;
-                                           changed_.Signal();
-                                         })),
+      mirror_(std::make_unique<etcd::Mirror>(
+          options.member->registry()->client(),
+          options.member->registry()->prefix(), [this] { Wake(); })),
+      proposer_(std::make_unique<Proposer>(options.member, [this] { Wake(); })),
       thread_([this] { ThreadLoop(); }) {}
 
 Keeping::~Keeping() {
@@ -53,7 +49,14 @@ Keeping::~Keeping() {
     changed_.Signal();
   }
   thread_.join();
-  mirror_ = nullptr;  // calls `changed_`
+  proposer_ = nullptr;
+  mirror_ = nullptr;
+}
+
+void Keeping::Wake() {
+  absl::MutexLock lock(&mu_);
+  is_changed_ = true;
+  changed_.Signal();
 }
 
 void Keeping::ThreadLoop() {
@@ -99,7 +102,10 @@ void Keeping::Round() {
   knowledge.wishes = options_.follower->Wishes();
   if (moves.ok()) knowledge.moves = *moves;
   Publish(knowledge);
+  const absl::Status refused = proposer_->TakeError();
+  if (!refused.ok()) Warn("views", refused);
   if (!is_connected || !options_.member->registration()->status().ok()) return;
+  if (proposer_->is_busy()) return;
   const auto next = keeper_.Next(knowledge, now);
   if (next) Propose(*next, knowledge.live);
 }
@@ -160,15 +166,7 @@ void Keeping::Propose(const View& next, const std::vector<ReplicaId>& live) {
                                        newest_.servers().end());
   }
   AddIncarnations(next, &proposal);
-  const absl::Status status =
-      membership::AdvanceView(options_.member->registry(), proposal,
-                              options_.member->registration()->guard());
-  // Another process's view has come first, or etcd has just gone away: a later
-  // round decides anew.
-  if (status.ok() || absl::IsAborted(status) || absl::IsUnavailable(status)) {
-    return;
-  }
-  Warn(absl::StrCat("view ", next.number, " was not taken"), status);
+  proposer_->Propose(std::move(proposal));
 }
 
 void Keeping::Publish(const ViewKeeper::Knowledge& knowledge) {

@@ -22,6 +22,7 @@
 #include "ps/replication/view_follower.h"
 #include "ps/replication/view_keeper.h"
 #include "ps/views/board.h"
+#include "ps/views/proposer.h"
 #include "ps/views/view_watch.h"
 #include "transport/base/steady_time.h"
 
@@ -33,7 +34,7 @@ namespace penstock::ps::views {
 constexpr absl::Duration kTimeToLive = absl::Seconds(2);
 
 // The part of one server process in the views. A thread follows etcd, moves the
-// process's replicas to each new view, and proposes the next one where
+// process's replicas to each new view, and has the next one proposed where
 // ViewKeeper says so.
 //
 // | Event                       | What happens                                |
@@ -85,6 +86,8 @@ class Keeping {
   void Propose(const replication::View& next,
                const std::vector<replication::ReplicaId>& live);
   void Publish(const replication::ViewKeeper::Knowledge& knowledge);
+  // Makes the thread look again.
+  void Wake() ABSL_LOCKS_EXCLUDED(mu_);
   void Warn(absl::string_view what, const absl::Status& status);
 
   const Options options_;
@@ -98,7 +101,9 @@ class Keeping {
   base::SteadyCondVar changed_;
   bool is_changed_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  // These call Wake().
   std::unique_ptr<etcd::Mirror> mirror_;
+  std::unique_ptr<Proposer> proposer_;
   std::thread thread_;  // starts last
 };
 

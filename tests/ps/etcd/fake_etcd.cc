@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "third_party/etcd/rpc.grpc.pb.h"
@@ -42,19 +43,31 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
 
   Status Txn(ServerContext* context, const etcdserverpb::TxnRequest* request,
              etcdserverpb::TxnResponse* reply) override {
+    absl::Duration delay;
+    Status status = DoTxn(*context, *request, reply, &delay);
+    absl::SleepFor(delay);
+    return status;
+  }
+
+  Status DoTxn(const ServerContext& context,
+               const etcdserverpb::TxnRequest& request,
+               etcdserverpb::TxnResponse* reply, absl::Duration* delay) {
     absl::MutexLock lock(&shared_->mu);
-    Status status = Admit(*context);
+    Status status = Admit(context);
     if (!status.ok()) return status;
     EtcdState& state = shared_->state;
     const bool holds =
-        std::all_of(request->compare().begin(), request->compare().end(),
+        std::all_of(request.compare().begin(), request.compare().end(),
                     [&](const auto& compare) { return state.Holds(compare); });
     reply->set_succeeded(holds);
-    const auto& operations = holds ? request->success() : request->failure();
+    const auto& operations = holds ? request.success() : request.failure();
     const bool writes = std::any_of(
         operations.begin(), operations.end(),
         [](const auto& operation) { return operation.has_request_put(); });
-    if (writes) ++state.revision;
+    if (writes) {
+      ++state.revision;
+      *delay = delay_of_writes_;
+    }
     for (const etcdserverpb::RequestOp& operation : operations) {
       etcdserverpb::ResponseOp* const answer = reply->add_responses();
       if (operation.has_request_put()) {
@@ -239,6 +252,7 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   bool is_away_ = false;
   grpc::StatusCode failure_ = grpc::StatusCode::OK;
   bool loses_answer_ = false;
+  absl::Duration delay_of_writes_;
   int generation_ = 0;  // of streams
   int reads_ = 0;
   int refused_ = 0;  // calls while etcd was away
@@ -298,6 +312,11 @@ void FakeEtcd::FailWith(grpc::StatusCode code) {
 void FakeEtcd::LoseNextAnswer() {
   absl::MutexLock lock(&shared_->mu);
   services_->loses_answer_ = true;
+}
+
+void FakeEtcd::DelayAnswersOfWrites(absl::Duration delay) {
+  absl::MutexLock lock(&shared_->mu);
+  services_->delay_of_writes_ = delay;
 }
 
 void FakeEtcd::LieOfCluster(uint64_t cluster_id) {

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "grpcpp/server.h"
 #include "ps/etcd/client.h"
 #include "tests/ps/etcd/etcd_state.h"
@@ -34,6 +35,8 @@ class FakeEtcd {
   void FailWith(grpc::StatusCode code);
   // Makes the next transaction take effect, and fail with UNAVAILABLE.
   void LoseNextAnswer();
+  // Makes transactions that write take effect immediately, and answer later.
+  void DelayAnswersOfWrites(absl::Duration delay);
   // Puts this cluster id or revision into the header of each answer. 0 makes
   // the headers right again.
   void LieOfCluster(uint64_t cluster_id);

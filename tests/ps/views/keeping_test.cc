@@ -62,6 +62,19 @@ TEST_F(KeepingTest, NobodyIsDroppedIfEtcdHasEndedAllLeases) {
   })) << nodes_[0]->log();
 }
 
+TEST_F(KeepingTest, AProposerFollowsTheViewBeforeEtcdAnswers) {
+  Begin();
+  etcd_.DelayAnswersOfWrites(absl::Seconds(5));
+  const absl::Time begin = base::SteadyNow();
+  nodes_[0]->replicas.Complain(nodes_[1]->replicas.self());
+  ASSERT_TRUE(Await([&](const View& view) {
+    return view.shards[0].backups.empty() ||
+           view.shards[0].backups[0].server != "ps1:1";
+  })) << nodes_[0]->log();
+  EXPECT_LT(base::SteadyNow() - begin, absl::Seconds(4));
+  etcd_.DelayAnswersOfWrites(absl::ZeroDuration());
+}
+
 TEST_F(KeepingTest, ViewsFreezeWhileEtcdIsAway) {
   Begin();
   const View before = nodes_[0]->replicas.view();

@@ -1,0 +1,54 @@
+// Writes views to etcd while their keeper goes on.
+
+#ifndef PENSTOCK_PS_VIEWS_PROPOSER_H_
+#define PENSTOCK_PS_VIEWS_PROPOSER_H_
+
+#include <functional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "ps/membership/membership.h"
+#include "ps/membership/membership.pb.h"
+
+namespace penstock::ps::views {
+
+// Proposes one view at a time, on a thread of its own. Meanwhile, the process
+// follows the views that other processes see already, even if etcd answers
+// late. A former primary that did not would make its successor wait for the end
+// of a lease.
+//
+// Thread-safe.
+class Proposer {
+ public:
+  // Proposes with the registration of `member`, which must outlive this object.
+  // Calls `done` on the thread after each proposal.
+  Proposer(membership::Membership* member, std::function<void()> done);
+  // May block while etcd takes a proposal, for seconds at most.
+  ~Proposer();
+  Proposer(const Proposer&) = delete;
+  Proposer& operator=(const Proposer&) = delete;
+
+  bool is_busy() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Begins a proposal. Requires !is_busy().
+  void Propose(membership::v1::View view) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the error of a proposal once; otherwise OK.
+  absl::Status TakeError() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void ThreadLoop();
+
+  membership::Membership* const member_;
+  const std::function<void()> done_;
+  mutable absl::Mutex mu_;
+  absl::optional<membership::v1::View> proposal_ ABSL_GUARDED_BY(mu_);
+  absl::Status error_ ABSL_GUARDED_BY(mu_);
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;  // starts last
+};
+
+}  // namespace penstock::ps::views
+
+#endif  // PENSTOCK_PS_VIEWS_PROPOSER_H_
