@@ -17,8 +17,8 @@ namespace penstock::ps::membership {
 //
 //   servers/NAME   Server      a server that listens
 //   workers/RANK   Worker      a worker; rank 0 is the chief
-//   leaving/NAME   Server      a server that should hold nothing. Ends with the
-//                              lease of servers/NAME
+//   leaving/NAME   Server      an incarnation of a server that should hold
+//                              nothing. Stays once the server holds nothing
 //   move           Move        a command that moves shards
 //
 //   identity       16 bytes    drawn at random by whoever comes first

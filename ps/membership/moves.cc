@@ -41,6 +41,26 @@ std::string TextOf(const std::string& value) {
                       base::Printable(move.by(), kMaxNameBytes));
 }
 
+absl::Status WriteMark(Registry* registry, const v1::Server& server,
+                       const std::string& value, int64_t lease,
+                       const Registry::Guard& claim) {
+  const std::string mark = LeavingKey(server.name());
+  const auto present = registry->Read(mark);
+  if (!present.ok()) return present.status();
+  const auto is_done = [&](const absl::optional<Registry::Value>& now) {
+    return now && now->bytes == value && now->lease == lease;
+  };
+  if (is_done(*present) || (value.empty() && !*present)) {
+    return absl::OkStatus();
+  }
+  const int64_t revision = *present ? (*present)->revision : 0;
+  const auto written = registry->Write(mark, value, revision, lease, claim);
+  if (!written.ok()) return written.status();
+  if (written->is_done || is_done(written->found)) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat(mark, " in etcd was written by another process"));
+}
+
 }  // namespace
 
 absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
@@ -90,42 +110,16 @@ absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(Registry* registry,
       absl::FormatDuration(kTimeToLive)));
 }
 
-namespace {
-
-// Writes the mark of a registered server, with the lease of its registration.
-absl::Status WriteMark(Registry* registry, const std::string& name,
-                       bool is_leaving) {
-  const std::string key = ServerKey(name);
-  const auto server = registry->Read(key);
-  if (!server.ok()) return server.status();
-  if (!server->has_value()) {
-    return absl::AbortedError(
-        absl::StrCat("server ", name, " is not registered in etcd any more"));
-  }
-  const std::string mark = LeavingKey(name);
-  const auto present = registry->Read(mark);
-  if (!present.ok()) return present.status();
-  const int64_t lease = (*server)->lease;
-  const std::string value = is_leaving ? (*server)->bytes : "";
-  const auto written =
-      registry->Write(mark, value, *present ? (*present)->revision : 0, lease,
-                      Registry::Guard{key, lease});
-  if (!written.ok()) return written.status();
-  if (written->is_done || (written->found && written->found->bytes == value)) {
-    return absl::OkStatus();
-  }
-  return absl::AbortedError(
-      absl::StrCat(mark, " in etcd was written by another process"));
+absl::Status MarkLeaving(Registry* registry, const v1::Server& server,
+                         MarkLasts lasts, const Registry::Guard& claim) {
+  const int64_t lease = lasts == MarkLasts::kWithCommand ? claim.lease : 0;
+  return WriteMark(registry, server, server.SerializeAsString(), lease, claim);
 }
 
-}  // namespace
-
-absl::Status MarkLeaving(Registry* registry, const std::string& name) {
-  return WriteMark(registry, name, true);
-}
-
-absl::Status UnmarkLeaving(Registry* registry, const std::string& name) {
-  return WriteMark(registry, name, false);
+absl::Status UnmarkLeaving(Registry* registry, const v1::Server& server,
+                           const Registry::Guard& claim) {
+  // An empty mark says nothing, and ends with the command.
+  return WriteMark(registry, server, "", claim.lease, claim);
 }
 
 }  // namespace penstock::ps::membership

@@ -32,11 +32,20 @@ absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
 absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(Registry* registry,
                                                         v1::Move::Kind kind);
 
-// Mark a registered server as one that should hold nothing, or remove the mark.
-// The mark ends with the server's registration. Return ABORTED if the server is
-// not registered, or another process has just written the mark: try again.
-absl::Status MarkLeaving(Registry* registry, const std::string& name);
-absl::Status UnmarkLeaving(Registry* registry, const std::string& name);
+// How long the mark of a leaving server lasts.
+enum class MarkLasts {
+  kWithCommand,  // ends with the right to move shards
+  kForRun,       // holds for the server's incarnation
+};
+
+// Mark a server as one that should hold nothing, or remove the mark. A mark
+// says nothing about another incarnation of the server. `claim` is the guard of
+// ClaimMove()'s result. Return ABORTED if that right has ended, or another
+// process has just written the mark: try again.
+absl::Status MarkLeaving(Registry* registry, const v1::Server& server,
+                         MarkLasts lasts, const Registry::Guard& claim);
+absl::Status UnmarkLeaving(Registry* registry, const v1::Server& server,
+                           const Registry::Guard& claim);
 
 }  // namespace penstock::ps::membership
 

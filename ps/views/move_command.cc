@@ -22,6 +22,8 @@ using replication::ShardReplicas;
 constexpr absl::Duration kRound = absl::Milliseconds(50);
 // How long the keepers may need for the next step, so that a rest is an end.
 constexpr absl::Duration kRest = absl::Milliseconds(500);
+// Limits the attempts to write what servers write, too.
+constexpr int kMaxTries = 8;
 
 std::string NamesOf(const std::vector<Server>& servers) {
   return absl::StrJoin(servers, ", ", [](std::string* out, const Server& each) {
@@ -52,6 +54,24 @@ bool HasAddress(const std::vector<std::string>& addresses,
                 const std::string& address) {
   return std::find(addresses.begin(), addresses.end(), address) !=
          addresses.end();
+}
+
+// Returns a shard without another live copy than those at `address`.
+absl::optional<size_t> ShardWithoutOther(const Situation& now,
+                                         const std::string& address) {
+  for (size_t i = 0; now.view && i < now.view->shards.size(); ++i) {
+    const replication::ShardReplicas& shard = now.view->shards[i];
+    bool is_here = false;
+    bool is_elsewhere = false;
+    const auto look = [&](const ReplicaId& id) {
+      is_here |= id.server == address;
+      is_elsewhere |= id.server != address && replication::Has(now.live, id);
+    };
+    look(shard.primary);
+    for (const ReplicaId& backup : shard.backups) look(backup);
+    if (is_here && !is_elsewhere) return i;
+  }
+  return absl::nullopt;
 }
 
 MoveCommand::MoveCommand(const MovingOptions& options)
@@ -118,6 +138,10 @@ absl::Status MoveCommand::Await(
   while (true) {
     absl::Status status = Read();
     if (!status.ok()) return status;
+    if (absl::IsAlreadyExists(claim_->status())) {
+      return absl::AbortedError(absl::StrCat("etcd was away for too long, and ",
+                                             claim_->status().message()));
+    }
     const auto done = is_done();
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
@@ -132,6 +156,17 @@ absl::Status MoveCommand::Await(
     }
     absl::SleepFor(kRound);
   }
+}
+
+absl::Status MoveCommand::Insist(
+    const std::function<absl::Status()>& write) const {
+  absl::Status status;
+  for (int i = 0; i < kMaxTries; ++i) {
+    status = write();
+    if (!absl::IsAborted(status)) return status;
+    absl::SleepFor(kRound);
+  }
+  return status;
 }
 
 bool MoveCommand::IsBusy() const {

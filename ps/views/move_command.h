@@ -44,6 +44,10 @@ struct Situation {
   size_t copies = 1;  // wanted of each shard
 };
 
+// Returns a shard without another live copy than those at `address`.
+absl::optional<size_t> ShardWithoutOther(const Situation& now,
+                                         const std::string& address);
+
 // A command that moves shards. Has the right to do so while it exists. Not
 // thread-safe.
 class MoveCommand {
@@ -55,14 +59,21 @@ class MoveCommand {
 
   const Situation& now() const { return now_; }
   membership::Registry* registry() { return options_.member->registry(); }
+  // Returns the condition of this command's writes: it still has the right.
+  membership::Registry::Guard claim() const { return claim_->guard(); }
+  // Returns true if now() is not older than etcd.
+  bool SeesEtcd() const { return mirror_.status().ok(); }
   // Returns the registered server of a name or an address.
   absl::StatusOr<membership::v1::Server> Registered(
       const std::string& name) const;
   // Returns FAILED_PRECONDITION if shards have one copy.
   absl::Status CheckReplicated() const;
   // Waits until `is_done` returns true. Calls it in each round, after now() has
-  // changed. Returns its error, or CANCELLED or DEADLINE_EXCEEDED.
+  // changed. Returns its error, or CANCELLED or DEADLINE_EXCEEDED; or ABORTED
+  // if another command has taken the right to move shards.
   absl::Status Await(const std::function<absl::StatusOr<bool>()>& is_done);
+  // Repeats a write that servers, or a new lease of claim(), have outrun.
+  absl::Status Insist(const std::function<absl::Status()>& write) const;
   // Returns true if nothing has moved for a while, and nothing is to move.
   bool Rests();
   void Say(const std::string& line) const;

@@ -4,9 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "ps/membership/agreements.h"
 #include "ps/membership/members.h"
 #include "ps/membership/moves.h"
@@ -22,39 +24,6 @@ namespace {
 using membership::v1::Move;
 using membership::v1::Server;
 using replication::ReplicaId;
-
-constexpr absl::Duration kPause = absl::Milliseconds(50);
-// How long a drain goes on without the server, or with too few others. Servers
-// that are started again, or that etcd forgot under load, are back sooner.
-constexpr absl::Duration kGiveUp = absl::Seconds(10);
-// Longer than the lease of a server in etcd.
-constexpr absl::Duration kLease = absl::Seconds(4);
-// Limits the attempts to write what servers write, too.
-constexpr int kMaxTries = 8;
-
-absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
-  size_t stay = 0;
-  for (const ReplicaId& id : now.live) {
-    const bool leaves =
-        id == IdOf(server) || replication::Has(now.wishes.leaving, id);
-    stay += leaves ? 0 : 1;
-  }
-  if (stay >= now.copies) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "without ", NameOf(server), ", ", stay, " servers would be left for the ",
-      now.copies, " copies of each shard: start another server first"));
-}
-
-// Repeats a write that servers have outrun.
-absl::Status Insist(const std::function<absl::Status()>& write) {
-  absl::Status status;
-  for (int i = 0; i < kMaxTries; ++i) {
-    status = write();
-    if (!absl::IsAborted(status)) return status;
-    absl::SleepFor(kPause);
-  }
-  return status;
-}
 
 // Returns the place that a new server takes.
 absl::StatusOr<std::string> PlaceFor(const Situation& now, const Server& server,
@@ -82,16 +51,51 @@ absl::StatusOr<std::string> PlaceFor(const Situation& now, const Server& server,
                 ". Say which place is meant"));
 }
 
-// Waits for the place: a server that was killed has a lease for some seconds.
+// Returns true if the view has no replica at the address.
+bool HoldsNothing(const Situation& now, const std::string& address) {
+  const auto is_there = [&](const ReplicaId& id) {
+    return id.server == address;
+  };
+  return std::none_of(now.view->shards.begin(), now.view->shards.end(),
+                      [&](const replication::ShardReplicas& shard) {
+                        return is_there(shard.primary) ||
+                               absl::c_any_of(shard.backups, is_there) ||
+                               absl::c_any_of(shard.joiners, is_there);
+                      });
+}
+
+// Returns why a place cannot be taken although its server is gone.
+absl::Status CheckIsFree(const Situation& now, const std::string& place) {
+  const auto last = ShardWithoutOther(now, place);
+  if (last) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        place, " has the last copy of shard ", *last,
+        ", and is not registered: it may come back as it was. If it never "
+        "does, start all servers anew from a checkpoint"));
+  }
+  if (HoldsNothing(now, place)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      place, " has replicas in view ", now.view->number,
+      ", although it is not registered: do the other servers reach etcd?"));
+}
+
+// Waits until the place is free for `gone_after`. A server that etcd has just
+// forgotten keeps its place.
 absl::StatusOr<std::string> AwaitPlace(MoveCommand* command,
                                        const Server& server,
-                                       const std::string& instead_of) {
-  const absl::Time limit = base::SteadyNow() + kLease;
+                                       const std::string& instead_of,
+                                       absl::Duration gone_after) {
+  absl::Time since = base::SteadyNow();
   absl::StatusOr<std::string> place;
   absl::Status status = command->Await([&]() -> absl::StatusOr<bool> {
-    place = PlaceFor(command->now(), server, instead_of);
-    return place.ok() || base::SteadyNow() >= limit;
+    auto now = PlaceFor(command->now(), server, instead_of);
+    const bool is_same =
+        now.ok() == place.ok() && (!now.ok() || *now == *place);
+    place = std::move(now);
+    if (!is_same || !command->SeesEtcd()) since = base::SteadyNow();
+    return base::SteadyNow() - since >= gone_after;
   });
+  if (status.ok() && place.ok()) status = CheckIsFree(command->now(), *place);
   if (!status.ok()) return status;
   return place;
 }
@@ -109,7 +113,7 @@ absl::Status CheckAgrees(const Situation& now, const Server& server) {
 // Makes a view in which `server` has the place.
 absl::Status TakePlace(MoveCommand* command, const std::string& place,
                        const Server& server) {
-  return Insist([&]() -> absl::Status {
+  return command->Insist([&]() -> absl::Status {
     const auto view = membership::ReadView(command->registry());
     if (!view.ok()) return view.status();
     if (!view->has_value()) return absl::AbortedError("there is no view");
@@ -121,57 +125,11 @@ absl::Status TakePlace(MoveCommand* command, const std::string& place,
     for (std::string& each : *next.mutable_servers()) {
       if (each == place) each = server.address();
     }
-    return membership::AdvanceView(command->registry(), next);
+    return membership::AdvanceView(command->registry(), next, command->claim());
   });
 }
 
 }  // namespace
-
-absl::Status DrainServer(const MovingOptions& options,
-                         const std::string& server) {
-  MoveCommand command(options);
-  absl::Status status = command.Begin(Move::DRAIN);
-  if (!status.ok()) return status;
-  const auto leaves = command.Registered(server);
-  if (!leaves.ok()) return leaves.status();
-  status = command.CheckReplicated();
-  if (!status.ok()) return status;
-  const ReplicaId id = IdOf(*leaves);
-  const auto holds_nothing = [&] {
-    const auto& view = command.now().view;
-    return !view || replication::PartsOf(*view, id) == 0;
-  };
-  if (!holds_nothing()) {
-    status = CheckEnoughStay(command.now(), *leaves);
-    if (!status.ok()) return status;
-  }
-  const auto mark = [&] {
-    return membership::MarkLeaving(command.registry(), leaves->name());
-  };
-  status = Insist(mark);
-  if (!status.ok()) return status;
-  absl::Time last_good = base::SteadyNow();
-  status = command.Await([&]() -> absl::StatusOr<bool> {
-    if (holds_nothing()) return true;
-    absl::Status flaw = CheckEnoughStay(command.now(), *leaves);
-    const Server* const now = Find(command.now().registered, leaves->name());
-    if (now == nullptr || IdOf(*now) != id) {
-      flaw = absl::AbortedError(absl::StrCat(
-          NameOf(*leaves),
-          " has ended, or lost etcd, before it held nothing: backups take "
-          "over. Look at penstock ps status"));
-    } else if (!replication::Has(command.now().wishes.leaving, id)) {
-      mark().IgnoreError();  // the server has registered anew
-    }
-    if (flaw.ok()) last_good = base::SteadyNow();
-    if (base::SteadyNow() - last_good > kGiveUp) return flaw;
-    return false;
-  });
-  if (!status.ok()) {
-    membership::UnmarkLeaving(command.registry(), leaves->name()).IgnoreError();
-  }
-  return status;
-}
 
 absl::Status Rebalance(const MovingOptions& options) {
   MoveCommand command(options);
@@ -206,11 +164,13 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
   if (!status.ok()) return status;
   if (!command.now().view) return absl::OkStatus();  // all will have a part
   if (HasAddress(command.now().places, added->address())) {
-    status = Insist([&] {
-      return membership::UnmarkLeaving(command.registry(), added->name());
+    status = command.Insist([&] {
+      return membership::UnmarkLeaving(command.registry(), *added,
+                                       command.claim());
     });
   } else {
-    const auto place = AwaitPlace(&command, *added, instead_of);
+    const auto place =
+        AwaitPlace(&command, *added, instead_of, options.gone_after);
     if (!place.ok()) return place.status();
     status = CheckAgrees(command.now(), *added);
     if (!status.ok()) return status;

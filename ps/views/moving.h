@@ -17,6 +17,9 @@ struct MovingOptions {
   membership::Membership* member = nullptr;
   // Limits the whole call.
   absl::Duration timeout = absl::Minutes(10);
+  // How long a server must be missing in etcd to be taken for gone. A server
+  // that etcd forgot under load registers again sooner.
+  absl::Duration gone_after = absl::Seconds(8);
   // Returns true to end the call. May be empty.
   std::function<bool()> interrupted;
   // Gets a line for each step. May be empty.
@@ -24,6 +27,7 @@ struct MovingOptions {
 };
 
 // Each function asks the servers by etcd, and blocks until they have done it.
+// etcd keeps a request as long as the command has its right to move shards.
 // The servers move one shard after another, and shards never have fewer copies
 // meanwhile. `server` is a name or an address. Errors of all functions, which
 // name the remedy:
@@ -38,7 +42,9 @@ struct MovingOptions {
 // After an error, the servers stop to move. Each shard has all its copies.
 
 // Takes all replicas off a server, which may then be stopped. The server gets
-// no others until it is started again, or AddServer() is called.
+// no others until it is started again, or AddServer() is called. Waits, up to
+// the timeout, while too few other servers live. After an error, the message
+// says so if the server has the last copy of a shard.
 absl::Status DrainServer(const MovingOptions& options,
                          const std::string& server);
 
@@ -48,7 +54,8 @@ absl::Status Rebalance(const MovingOptions& options);
 
 // Lets a server take part that was drained, or gives a new one the place of a
 // server that is gone for good: `instead_of` is its address, or empty if only
-// one is gone. Returns once all shards have all their copies.
+// one is gone. Returns once all shards have all their copies. Refuses the place
+// of a server with the last copy of a shard.
 absl::Status AddServer(const MovingOptions& options, const std::string& server,
                        const std::string& instead_of);
 

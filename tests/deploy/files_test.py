@@ -115,7 +115,9 @@ def commands(container):
         assert (shell, option) == ("sh", "-c")
         variables = {each["name"]: each.get("value", "x")
                      for each in container["env"]}
-        yield shlex.split(string.Template(line).substitute(variables))
+        repeated = re.fullmatch(r"until (.*); do sleep \d+; done\n?", line)
+        yield shlex.split(
+            string.Template(repeated.group(1)).substitute(variables))
     for key, probe in container.items():
         if key.endswith("Probe") and "exec" in probe:
             yield probe["exec"]["command"]
@@ -268,6 +270,26 @@ class KubernetesTest(unittest.TestCase):
         flags = dict(word.split("=", 1) for word in container["args"])
         self.assertEqual(
             drain[3], f"etcd://{flags['--etcd']}/{flags['--etcd-prefix']}")
+
+    def test_the_hook_drains_until_it_succeeds(self):
+        servers = next(each for each in objects(REPLICATED.read_text())
+                       if each["kind"] == "StatefulSet")
+        container = servers["spec"]["template"]["spec"]["containers"][0]
+        hook = container["lifecycle"]["preStop"]["exec"]["command"]
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder, "log")
+            for name, line in (("penstock", "[ $(grep -c drain log) -ge 3 ]"),
+                               ("sleep", "true")):
+                program = pathlib.Path(folder, name)
+                program.write_text(
+                    f'#!/bin/sh\ncd {folder}\necho "{name} $*" >> log\n{line}\n')
+                program.chmod(0o755)
+            run(*hook, env={"PATH": f"{folder}:{os.environ['PATH']}",
+                            "TRAINING": "etcd://a/b", "POD": "ps-1",
+                            "CALLS": "--ca=x"})
+            drain = "penstock ps drain etcd://a/b ps-1 --within=600s --ca=x"
+            self.assertEqual(log.read_text().splitlines(),
+                             [drain, "sleep 2"] * 2 + [drain])
 
     def test_each_pod_of_tensorflow_is_another_task_of_the_cluster(self):
         job = objects(TENSORFLOW.read_text())[-1]

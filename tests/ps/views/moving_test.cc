@@ -6,9 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,9 +36,20 @@ class MovingTest : public NodesTest {
     member_ = *std::move(member);
     options_.member = member_.get();
     options_.timeout = kTimeout;
+    options_.gone_after = absl::Milliseconds(700);
     options_.progress = [this](const std::string& line) {
       said_.push_back(line);
     };
+  }
+
+  // Calls `act` on another thread once a replica joins.
+  std::thread OnceOneJoins(std::function<void()> act) {
+    return std::thread([this, act = std::move(act)] {
+      while (nodes_[0]->replicas.view().shards[0].joiners.empty()) {
+        absl::SleepFor(absl::Milliseconds(5));
+      }
+      act();
+    });
   }
 
   size_t PartsOfServer(int number) const {
@@ -170,12 +183,7 @@ TEST_F(MovingTest, AMoveThatDoesNotEndIsTakenBack) {
 TEST_F(MovingTest, AServerThatEndsInMidDrainIsReplaced) {
   Begin();
   for (const auto& node : nodes_) node->replicas.SetCompletes(false);
-  std::thread killer([this] {
-    while (nodes_[0]->replicas.view().shards[0].joiners.empty()) {
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    nodes_[1] = nullptr;
-  });
+  std::thread killer = OnceOneJoins([this] { nodes_[1] = nullptr; });
   EXPECT_TRUE(DrainServer(options_, "ps1").ok());
   killer.join();
   nodes_[0]->replicas.SetCompletes(true);
@@ -183,6 +191,114 @@ TEST_F(MovingTest, AServerThatEndsInMidDrainIsReplaced) {
   EXPECT_TRUE(Await([](const View& view) {
     return PrimariesOf(view)[1] == "ps2:1" && IsComplete(view);
   })) << nodes_[0]->log();
+}
+
+TEST_F(MovingTest, ADrainWaitsWhileTooFewOtherServersLive) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  std::thread killer = OnceOneJoins([this] {
+    nodes_[2] = nullptr;
+    absl::SleepFor(3 * options_.gone_after);
+    Start(2, 902);
+    for (const auto& node : nodes_) node->replicas.SetCompletes(true);
+  });
+  const absl::Status drained = DrainServer(options_, "ps1");
+  killer.join();
+  ASSERT_TRUE(drained.ok()) << drained << "\n" << said();
+  EXPECT_TRUE(Await([&](const View& view) {
+    return IsComplete(view) && PartsOf(view, nodes_[1]->replicas.self()) == 0;
+  })) << nodes_[0]->log();
+}
+
+TEST_F(MovingTest, ADrainNamesTheLastCopy) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  options_.timeout = absl::Seconds(2);
+  std::thread killer = OnceOneJoins([this] { nodes_[2] = nullptr; });
+  const absl::Status drained = DrainServer(options_, "ps1");
+  killer.join();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(drained)) << drained;
+  EXPECT_THAT(drained.ToString(),
+              HasSubstr("ps1 (ps1:1) has the last copy of shard 1: do not"));
+  // A second attempt is refused at once, and says so, too.
+  EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
+              HasSubstr("ps1 (ps1:1) has the last copy of shard 1: do not"));
+}
+
+TEST_F(MovingTest, AServerThatEtcdForgotForAMomentKeepsItsPlace) {
+  Begin();
+  Start(3, 103);
+  options_.gone_after = absl::Seconds(3);
+  nodes_[1] = nullptr;
+  std::thread starter([this] {
+    absl::SleepFor(absl::Milliseconds(300));
+    Start(1, 101);
+    nodes_[1]->replicas.SetRun(kRun);
+  });
+  EXPECT_THAT(AddServer(options_, "ps3", "").ToString(),
+              HasSubstr("no server is gone"));
+  starter.join();
+  EXPECT_EQ(nodes_[0]->known().servers, kAllAtHome);
+}
+
+TEST_F(MovingTest, NobodyGetsThePlaceOfAServerWithALastCopy) {
+  Begin();
+  Start(3, 103);
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  nodes_[2] = nullptr;
+  ASSERT_TRUE(Await([](const View& view) {
+    return view.shards[1].backups.empty() && view.shards[2].backups.empty();
+  })) << nodes_[0]->log();
+  nodes_[1] = nullptr;
+  EXPECT_THAT(AddServer(options_, "ps3", "ps1:1").ToString(),
+              HasSubstr("ps1:1 has the last copy of shard 1"));
+}
+
+TEST_F(MovingTest, ADrainedServerStaysDrainedWhenItRegistersAnew) {
+  Begin();
+  ASSERT_TRUE(DrainServer(options_, "ps1").ok());
+  etcd_.ExpireLeases();
+  absl::SleepFor(absl::Seconds(1));  // longer than the nodes' `settle`
+  // Another server is missing: the drained one still gets nothing.
+  nodes_[2] = nullptr;
+  ASSERT_TRUE(Await([](const View& view) {
+    return view.shards[0].backups.empty();
+  })) << nodes_[0]->log();
+  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_EQ(PartsOfServer(1), 0u) << nodes_[0]->log();
+}
+
+TEST_F(MovingTest, AKilledDrainLeavesNoMark) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  options_.timeout = absl::Seconds(3);
+  etcd::EtcdState in_mid_drain;
+  std::thread watcher = OnceOneJoins([&] { in_mid_drain = etcd_.Save(); });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(DrainServer(options_, "ps1")));
+  watcher.join();
+  // The mark ends with the lease of the command, as after kill -9.
+  const auto mark = in_mid_drain.values.find("t/leaving/ps1");
+  const auto move = in_mid_drain.values.find("t/move");
+  ASSERT_NE(mark, in_mid_drain.values.end());
+  ASSERT_NE(move, in_mid_drain.values.end());
+  EXPECT_NE(mark->second.lease(), 0);
+  EXPECT_EQ(mark->second.lease(), move->second.lease());
+  EXPECT_EQ(etcd_.Save().values.count("t/leaving/ps1"), 0u);
+}
+
+TEST_F(MovingTest, ACommandThatLostItsRightEnds) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  std::thread thief = OnceOneJoins([this] {
+    membership::v1::Move move;
+    move.set_kind(membership::v1::Move::REBALANCE);
+    move.set_by("process 9 on elsewhere");
+    etcd_.Put("t/move", move.SerializeAsString());
+  });
+  const absl::Status drained = DrainServer(options_, "ps1");
+  thief.join();
+  EXPECT_TRUE(absl::IsAborted(drained)) << drained;
+  EXPECT_THAT(drained.ToString(), HasSubstr("a rebalance by process 9"));
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ps/membership/moves.h"
+#include "ps/replication/replica_list.h"
+#include "ps/views/move_command.h"
+#include "ps/views/moving.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps::views {
+namespace {
+
+using membership::v1::Move;
+using membership::v1::Server;
+using replication::ReplicaId;
+
+absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
+  size_t stay = 0;
+  for (const ReplicaId& id : now.live) {
+    const bool leaves =
+        id == IdOf(server) || replication::Has(now.wishes.leaving, id);
+    stay += leaves ? 0 : 1;
+  }
+  if (stay >= now.copies) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "without ", NameOf(server), ", ", stay, " servers would be left for the ",
+      now.copies, " copies of each shard: start another server first"));
+}
+
+// A server that leaves.
+class Drain {
+ public:
+  Drain(const MovingOptions& options, MoveCommand* command,
+        const Server& server)
+      : options_(options), command_(*command), server_(server) {}
+
+  absl::Status Run() {
+    if (!holds_nothing()) {
+      absl::Status status = CheckEnoughStay(command_.now(), server_);
+      if (!status.ok()) return status;
+    }
+    absl::Status status =
+        command_.Insist([&] { return Mark(MarkLasts::kWithCommand); });
+    if (!status.ok()) return status;
+    last_seen_ = base::SteadyNow();
+    status = command_.Await([&] { return Look(); });
+    if (!status.ok()) return status;
+    return command_.Insist([&] { return Mark(MarkLasts::kForRun); });
+  }
+
+  // Adds to an error that the server must go on.
+  absl::Status Explain(const absl::Status& status) const {
+    const auto last = ShardWithoutOther(command_.now(), server_.address());
+    if (status.ok() || !last) return status;
+    return {status.code(), absl::StrCat(status.message(), ". ", NameOf(server_),
+                                        " has the last copy of shard ", *last,
+                                        ": do not stop it")};
+  }
+
+ private:
+  using MarkLasts = membership::MarkLasts;
+
+  bool holds_nothing() const {
+    const auto& view = command_.now().view;
+    return !view || replication::PartsOf(*view, IdOf(server_)) == 0;
+  }
+  absl::Status Mark(MarkLasts lasts) {
+    return membership::MarkLeaving(command_.registry(), server_, lasts,
+                                   command_.claim());
+  }
+  // Returns true once the server holds nothing.
+  absl::StatusOr<bool> Look() {
+    if (holds_nothing()) return true;
+    const Situation& now = command_.now();
+    const absl::Time time = base::SteadyNow();
+    if (replication::Has(now.live, IdOf(server_)) || !command_.SeesEtcd()) {
+      last_seen_ = time;
+    }
+    if (time - last_seen_ > options_.gone_after) {
+      return absl::AbortedError(absl::StrCat(
+          NameOf(server_),
+          " has ended, or lost etcd, before it held nothing: backups take "
+          "over. Look at penstock ps status"));
+    }
+    // The command has got its right anew.
+    if (!replication::Has(now.wishes.leaving, IdOf(server_))) {
+      Mark(MarkLasts::kWithCommand).IgnoreError();
+    }
+    return false;
+  }
+
+  const MovingOptions& options_;
+  MoveCommand& command_;
+  const Server& server_;
+  absl::Time last_seen_;
+};
+
+}  // namespace
+
+absl::Status DrainServer(const MovingOptions& options,
+                         const std::string& server) {
+  MoveCommand command(options);
+  absl::Status status = command.Begin(Move::DRAIN);
+  if (!status.ok()) return status;
+  const auto leaves = command.Registered(server);
+  if (!leaves.ok()) return leaves.status();
+  status = command.CheckReplicated();
+  if (!status.ok()) return status;
+  Drain drain(options, &command, *leaves);
+  return drain.Explain(drain.Run());
+}
+
+}  // namespace penstock::ps::views
