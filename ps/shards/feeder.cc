@@ -4,6 +4,7 @@
 
 #include "ps/shards/boot_time.h"
 #include "ps/shards/entry.h"
+#include "ps/shards/feed_order.h"
 
 namespace penstock::ps {
 namespace {
@@ -68,8 +69,15 @@ void Feeder::Feed(const EntryPtr& entry,
                   const std::shared_ptr<Server>& server) {
   const View view = training_view();
   const auto exchange = server->Serving(view);
-  // Else the version that an entry meets would depend on the server's speed.
-  if (exchange.ok() && !(*exchange)->Await(HasAppliedSteps, kStepWait)) {
+  absl::optional<PushId> push;
+  if (!entry->pushes.empty()) {
+    const replication::WorkerPush& first = entry->pushes.front();
+    push = PushId{first.worker.rank, first.clock};
+  }
+  const auto may_feed = [&](const Coordinator& all) {
+    return MayFeed(all, push);
+  };
+  if (exchange.ok() && !(*exchange)->Await(may_feed, kStepWait)) {
     {
       absl::MutexLock lock(&state_->mu);
       state_->fed.Stop();

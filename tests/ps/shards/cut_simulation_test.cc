@@ -1,5 +1,7 @@
 // Replicas of a shard that apply at different speeds stay equal through
-// checkpoints: cuts are places in the log, and the gate is in front of it.
+// checkpoints and snapshots for joiners. The cut of a checkpoint is a place in
+// the log, and its gate is in front of the log. The cut of a joiner's snapshot
+// is a matter of the primary alone.
 
 #include <gtest/gtest.h>
 
@@ -14,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "ps/consistency/coordinator.h"
 #include "ps/consistency/progress.h"
+#include "ps/shards/feed_order.h"
 #include "ps/shards/log_gate.h"
 
 namespace penstock::ps {
@@ -41,9 +44,14 @@ class Replica {
   bool CanFeed(const std::vector<Entry>& log) const {
     return fed_ < log.size() && !is_waiting_;
   }
+  // Does nothing if the entry waits for the end of a snapshot.
   void FeedNext(const std::vector<Entry>& log) {
-    while (!HasAppliedSteps()) ApplyNext();
     const Entry& entry = log[fed_];
+    absl::optional<PushId> push;
+    if (entry.kind == Entry::kPush) push = {entry.worker.rank, entry.clock};
+    while (!MayFeed(core_, push)) {
+      if (!ApplyNext()) return;
+    }
     switch (entry.kind) {
       case Entry::kPush:
         is_waiting_ = true;
@@ -74,6 +82,14 @@ class Replica {
     return true;
   }
 
+  // Begins to go to the first cut for a snapshot.
+  void HoldForSnapshot(bool is_synchronous) {
+    Coordinator::Outcome outcome;
+    core_.GoOnTo(FirstCutOf({core_.Hold()}, is_synchronous), &outcome);
+    Take(std::move(outcome));
+  }
+  void EndSnapshot() { Take(core_.Release()); }
+
   Coordinator& core() { return core_; }
   size_t fed() const { return fed_; }
   const std::vector<Applied>& applied() const { return applied_; }
@@ -87,16 +103,6 @@ class Replica {
     options.membership.assemble_timeout = absl::InfiniteDuration();
     for (const int64_t each : staleness) options.policies.push_back({each});
     return *Coordinator::Create(options);
-  }
-  bool HasAppliedSteps() const {
-    for (size_t at = 0; at < core_.policies(); ++at) {
-      const ConsistencyPolicy& policy = core_.policy(at);
-      if (policy.synchronous() &&
-          policy.state() == ConsistencyPolicy::State::kApplying) {
-        return false;
-      }
-    }
-    return true;
   }
   void Take(Coordinator::Outcome outcome) {
     for (auto& apply : outcome.applies) applies_.push_back(std::move(apply));
@@ -132,7 +138,7 @@ class World {
   }
 
   void Act() {
-    switch (dice_() % 10) {
+    switch (dice_() % 11) {
       case 0:
       case 1:
       case 2:
@@ -150,6 +156,8 @@ class World {
         return;
       case 8:
         return Checkpoint();
+      case 9:
+        return SendSnapshot();
       default:
         if (dice_() % 50 == 0) Lose(dice_() % kWorkers);
     }
@@ -157,6 +165,7 @@ class World {
   // Lets both replicas apply the log, and compares them.
   void End() {
     gate_.Clear();
+    primary_.EndSnapshot();
     for (Replica* each : {&primary_, &backup_}) {
       bool goes_on = true;
       while (goes_on) {
@@ -180,8 +189,10 @@ class World {
   }
   int checkpoints() const { return checkpoints_; }
   int vain() const { return vain_; }
+  int snapshots() const { return snapshots_; }
 
  private:
+  enum class Snapshot { kNone, kOnTheWay, kTaken };
   enum class State { kNone, kHeld, kOnTheWay, kClosing };
 
   std::vector<int64_t> Draw() {
@@ -250,6 +261,24 @@ class World {
         return EndCheckpoint();
     }
   }
+  // Entries come while the values at the cut are taken.
+  void SendSnapshot() {
+    switch (snapshot_) {
+      case Snapshot::kNone:
+        primary_.HoldForSnapshot(IsSynchronous());
+        snapshot_ = Snapshot::kOnTheWay;
+        return;
+      case Snapshot::kOnTheWay:
+        if (IsAtCut(primary_.core())) snapshot_ = Snapshot::kTaken;
+        return;
+      case Snapshot::kTaken:
+        primary_.EndSnapshot();
+        snapshot_ = Snapshot::kNone;
+        ++snapshots_;
+        return;
+    }
+  }
+
   void EndCheckpoint() {
     gate_.Open(hold_);
     state_ = State::kNone;
@@ -288,6 +317,8 @@ class World {
   // The incarnation and clock of each rank's last push in the log.
   std::map<uint32_t, std::pair<uint64_t, uint64_t>> last_;
   uint64_t incarnation_ = 0;
+  Snapshot snapshot_ = Snapshot::kNone;  // for a joiner
+  int snapshots_ = 0;                    // snapshots that were taken
   State state_ = State::kNone;
   uint64_t hold_ = 0;
   size_t logged_ = 0;
@@ -296,12 +327,13 @@ class World {
   int vain_ = 0;  // were past the cut
 };
 
-TEST(CutSimulationTest, ReplicasStayEqualThroughCheckpoints) {
+TEST(CutSimulationTest, ReplicasStayEqualThroughCheckpointsAndSnapshots) {
   const absl::Time end = absl::Now() + absl::Seconds(2);
   uint32_t seed = std::random_device()();
   int worlds = 0;
   int checkpoints = 0;
   int vain = 0;
+  int snapshots = 0;
   while (absl::Now() < end && !HasFailure()) {
     SCOPED_TRACE(testing::Message() << "seed " << ++seed);
     World world(seed);
@@ -310,10 +342,12 @@ TEST(CutSimulationTest, ReplicasStayEqualThroughCheckpoints) {
     ++worlds;
     checkpoints += world.checkpoints();
     vain += world.vain();
+    snapshots += world.snapshots();
   }
   std::cout << worlds << " worlds, " << checkpoints << " checkpoints, " << vain
-            << " in vain\n";
+            << " in vain, " << snapshots << " snapshots\n";
   EXPECT_GT(checkpoints, worlds);
+  EXPECT_GT(snapshots, worlds);
   // A lost worker completes a step behind the cut now and then.
   EXPECT_LT(vain, checkpoints / 10);
 }

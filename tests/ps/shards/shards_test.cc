@@ -170,6 +170,23 @@ TEST(ShardsTest, SynchronousTrainingThroughFailoversIsBitEqual) {
   EXPECT_EQ(TrainAll(&cluster, kSteps, 3), expected);
 }
 
+// A large table, so that the step is being applied when the second worker
+// joins.
+TEST(ShardsTest, AnEntryWaitsForTheStepBeforeIt) {
+  constexpr size_t kElements = size_t{8} << 20;
+  TableSpec table = DenseTable("w", {kElements});
+  table.optimizer.rule = optim::Rule::kMomentum;
+  Cluster cluster({1, 1, 0, 1}, ModelOf({table}));
+  const WorkerId worker{0, 100};
+  ASSERT_TRUE(cluster.Join(0, worker).ok());
+  ASSERT_TRUE(cluster.Pull(0, worker, 0).ok());
+  const auto pushed = cluster.Push(0, worker, 0, AddOneAt(0, kElements));
+  ASSERT_TRUE(pushed.ok()) << pushed.status();
+  const auto clock = cluster.Join(0, {1, 101});
+  ASSERT_TRUE(clock.ok()) << clock.status();
+  EXPECT_EQ(*clock, 1u);
+}
+
 tensor::Bundle SparsePush(uint64_t clock) {
   tensor::Bundle bundle = AddOneAt(0, 3);
   const auto id = static_cast<int64_t>(clock % 50);
