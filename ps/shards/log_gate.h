@@ -3,10 +3,10 @@
 #ifndef PENSTOCK_PS_SHARDS_LOG_GATE_H_
 #define PENSTOCK_PS_SHARDS_LOG_GATE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -35,20 +35,34 @@ class LogGate {
   const CutPoint* cut() const { return gate_.cut(); }
 
   bool LetsThrough(const PushId& push) const { return gate_.LetsThrough(push); }
-  // Keeps what goes on with a push that was stopped. `ticket` is of its call.
-  void Keep(uint64_t ticket, const PushId& push, std::function<void()> go_on);
-  void Forget(uint64_t ticket) { kept_.erase(ticket); }
+  // Keeps what goes on with a push that was stopped. `ticket` is of its call,
+  // which holds `bytes` of gradients.
+  void Keep(uint64_t ticket, const PushId& push, size_t bytes,
+            std::function<void()> go_on);
+  void Forget(uint64_t ticket);
+  // Returns the bytes of all kept pushes.
+  size_t bytes() const { return bytes_; }
+  // Forgets all pushes that are stopped, and returns their tickets: pushes in
+  // the cut need the room.
+  std::vector<uint64_t> GiveUp();
   // Ends a hold whose time is over. Removes and returns what goes on.
   std::vector<std::function<void()>> TakeDue(absl::Time now);
   // Opens the gate, and forgets all pushes.
   void Clear();
 
  private:
+  struct Kept {
+    PushId push;
+    size_t bytes = 0;
+    std::function<void()> go_on;
+  };
+
   CutGate gate_;
   uint64_t hold_ = 0;
   absl::Time ends_ = absl::InfiniteFuture();
   // By ticket, and thus in the order of the calls.
-  std::map<uint64_t, std::pair<PushId, std::function<void()>>> kept_;
+  std::map<uint64_t, Kept> kept_;
+  size_t bytes_ = 0;  // of kept_
 };
 
 }  // namespace penstock::ps

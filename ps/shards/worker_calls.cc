@@ -252,14 +252,10 @@ void WorkerCalls::CheckPush(const PushCallPtr& call, uint64_t reign) {
 }
 
 void WorkerCalls::AcceptPush(const PushCallPtr& call, uint64_t reign) {
-  size_t pending = 0;
-  {
-    absl::MutexLock lock(&state_->mu);
-    if (reign != state_->reign || state_->primary() == nullptr) return;
-    pending = state_->logged.checked_bytes();
+  absl::Status status = CheckRoom(call, reign);
+  if (absl::IsResourceExhausted(status) && MakeRoom(call, reign)) {
+    status = CheckRoom(call, reign);
   }
-  absl::Status status =
-      call->checked->exchange->CheckTakes(call->checked->push, pending);
   {
     absl::MutexLock lock(&state_->mu);
     if (reign != state_->reign || state_->primary() == nullptr) return;
@@ -273,7 +269,7 @@ void WorkerCalls::AcceptPush(const PushCallPtr& call, uint64_t reign) {
     }
     const PushId id{call->worker.rank, call->clock};
     if (status.ok() && !state_->gate.LetsThrough(id)) {
-      state_->gate.Keep(call->ticket, id,
+      state_->gate.Keep(call->ticket, id, call->held_bytes,
                         [this, call, reign] { AcceptPush(call, reign); });
       return;
     }
@@ -287,6 +283,34 @@ void WorkerCalls::AcceptPush(const PushCallPtr& call, uint64_t reign) {
   }
   if (status.ok()) return state_->Pump();
   AnswerPush(reign, call->ticket, status);
+}
+
+absl::Status WorkerCalls::CheckRoom(const PushCallPtr& call, uint64_t reign) {
+  size_t pending = 0;
+  {
+    absl::MutexLock lock(&state_->mu);
+    if (reign != state_->reign) return state_->NotPrimary();
+    pending = state_->logged.checked_bytes() + state_->gate.bytes();
+  }
+  return call->checked->exchange->CheckTakes(call->checked->push, pending);
+}
+
+bool WorkerCalls::MakeRoom(const PushCallPtr& call, uint64_t reign) {
+  std::vector<uint64_t> given_up;
+  {
+    absl::MutexLock lock(&state_->mu);
+    const bool is_in_cut =
+        state_->gate.LetsThrough({call->worker.rank, call->clock});
+    if (reign != state_->reign || !is_in_cut) return false;
+    given_up = state_->gate.GiveUp();
+  }
+  for (const uint64_t ticket : given_up) {
+    AnswerPush(reign, ticket,
+               absl::ResourceExhaustedError(
+                   "a checkpoint needs the room of this push: come again, or "
+                   "raise the server's --held-gradients"));
+  }
+  return !given_up.empty();
 }
 
 uint64_t WorkerCalls::Pull(const View& view, const Exchange::PullSpec& spec,

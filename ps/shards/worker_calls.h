@@ -78,6 +78,12 @@ class WorkerCalls final : public Calls,
                       std::function<void()> go);
   void CheckPush(const PushCallPtr& call, uint64_t reign);
   void AcceptPush(const PushCallPtr& call, uint64_t reign);
+  // Returns an error if the gradients have no room next to those in the log and
+  // at its gate.
+  absl::Status CheckRoom(const PushCallPtr& call, uint64_t reign);
+  // Refuses the pushes that wait at the gate if `call` may pass it: a
+  // checkpoint waits for `call`. Returns false if there are none.
+  bool MakeRoom(const PushCallPtr& call, uint64_t reign);
   void StartPull(uint64_t ticket, const View& view,
                  const Exchange::PullSpec& spec, uint64_t reign);
   void OnPulled(uint64_t ticket, uint64_t reign,

@@ -27,22 +27,23 @@ constexpr replication::LeaseTimes kLease = {absl::Milliseconds(600),
                                             absl::Milliseconds(50)};
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-Server::Options OwnOptions(uint32_t workers) {
+Server::Options OwnOptions(const Node::Options& node) {
   Server::Options options;
-  options.membership.expected_workers = workers;
+  options.membership.expected_workers = node.workers;
+  options.max_held_bytes = node.max_held_bytes;
   options.tables.hash_seed = 1;
   options.log = [](const std::string&) {};
   return ForReplica(options);
 }
 
-ShardOptions OptionsOf(uint32_t workers, checkpoint::Files* checkpoints,
-                       CheckpointWriter* claim, Peers* peers) {
+ShardOptions OptionsOf(const Node::Options& node, CheckpointWriter* claim,
+                       Peers* peers) {
   ShardOptions options;
-  options.new_server = [workers] {
-    return std::make_unique<Server>(OwnOptions(workers));
+  options.new_server = [node] {
+    return std::make_unique<Server>(OwnOptions(node));
   };
   options.peers = peers;
-  options.checkpoints = checkpoints;
+  options.checkpoints = node.checkpoints;
   options.claim = claim;
   options.lease = kLease;
   options.worker_lease = kPatience;
@@ -89,13 +90,13 @@ void CutPeers::Replicate(const std::string& server,
   peers_->Replicate(server, request, timeout, std::move(callback));
 }
 
-Node::Node(const std::string& name, uint64_t incarnation, uint32_t workers,
-           checkpoint::Files* checkpoints, Addresses* addresses)
+Node::Node(const std::string& name, uint64_t incarnation,
+           const Options& node_options, Addresses* addresses)
     : id_{absl::StrCat(name, "-", incarnation), incarnation},
       addresses_(addresses),
-      own_(OwnOptions(workers)) {
-  if (checkpoints != nullptr) {
-    claim_ = std::make_unique<CheckpointWriter>(checkpoints, &own_,
+      own_(OwnOptions(node_options)) {
+  if (node_options.checkpoints != nullptr) {
+    claim_ = std::make_unique<CheckpointWriter>(node_options.checkpoints, &own_,
                                                 CheckpointWriter::Options());
   }
   peers_ = std::make_unique<CutPeers>(
@@ -107,7 +108,7 @@ Node::Node(const std::string& name, uint64_t incarnation, uint32_t workers,
                                          grpc::InsecureChannelCredentials());
       }));
   shards_ = std::make_unique<Shards>(
-      OptionsOf(workers, checkpoints, claim_.get(), peers_.get()), id_, &own_);
+      OptionsOf(node_options, claim_.get(), peers_.get()), id_, &own_);
   ServiceOptions options;
   options.checkpoints = claim_.get();
   options.shards = shards_.get();
@@ -184,9 +185,12 @@ Cluster::~Cluster() {
 }
 
 std::shared_ptr<Node> Cluster::Add(const std::string& name) {
+  Node::Options options;
+  options.workers = options_.workers;
+  options.max_held_bytes = options_.max_held_bytes;
+  options.checkpoints = options_.checkpoints;
   auto node =
-      std::make_shared<Node>(name, next_incarnation_++, options_.workers,
-                             options_.checkpoints, &addresses_);
+      std::make_shared<Node>(name, next_incarnation_++, options, &addresses_);
   absl::MutexLock lock(&mu_);
   nodes_[node->id().server] = node;
   return node;

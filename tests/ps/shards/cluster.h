@@ -64,8 +64,14 @@ class CutPeers final : public Peers {
 // One process.
 class Node {
  public:
-  Node(const std::string& name, uint64_t incarnation, uint32_t workers,
-       checkpoint::Files* checkpoints, Addresses* addresses);
+  struct Options {
+    uint32_t workers = 1;
+    size_t max_held_bytes = size_t{4} << 30;
+    // The folder of checkpoints; null: none. Outlives the node.
+    checkpoint::Files* checkpoints = nullptr;
+  };
+  Node(const std::string& name, uint64_t incarnation, const Options& options,
+       Addresses* addresses);
   // Ends like a process that is killed: sends nothing any more.
   ~Node();
 
@@ -99,6 +105,7 @@ class Cluster {
     uint32_t workers = 1;
     // The folder of checkpoints; null: none. Outlives the cluster.
     checkpoint::Files* checkpoints = nullptr;
+    size_t max_held_bytes = size_t{4} << 30;
   };
   // Defines the model, and sets zeros as first values of dense tables.
   Cluster(const Options& options, Model model);
