@@ -28,12 +28,26 @@ void Primary::OnView(const View& view, absl::Time now) {
 // Knows nothing of what the replicas hold beyond the committed entries: other
 // primaries may have changed that in views between.
 void Primary::SetPeers(const View& view, absl::Time now) {
-  peers_.clear();
+  std::map<ReplicaId, Peer> before;
+  before.swap(peers_);
   counting_.clear();
   const ShardReplicas& replicas = view.shards[options_.group.shard];
   for (const ReplicaId& id : replicas.backups) AddPeer(id, true, now);
-  for (const ReplicaId& id : replicas.joiners) AddPeer(id, false, now);
+  for (const ReplicaId& id : replicas.joiners) {
+    AddPeer(id, false, now);
+    const auto was = before.find(id);
+    if (was != before.end()) KeepPlace(was->second, &peers_[id]);
+  }
   Commit(now);
+}
+
+// A snapshot has committed entries only.
+void Primary::KeepPlace(const Peer& before, Peer* peer) const {
+  peer->state = before.state;
+  peer->kept = before.kept;
+  if (before.state != Peer::kFollows) return;
+  peer->held = std::min(before.held, holdings_.committed);
+  peer->sent = peer->kept = peer->held;
 }
 
 void Primary::AddPeer(const ReplicaId& id, bool is_backup, absl::Time now) {

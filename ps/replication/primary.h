@@ -105,6 +105,8 @@ class Primary {
   // Makes Next() repeat what the replica has not answered. Call when the
   // connection broke, or no answer came.
   void Resend(const ReplicaId& to);
+  // Ends a snapshot that was lost. The replica gets another one if it needs it.
+  void LoseSnapshot(const ReplicaId& to);
   // Returns the joiners that need a snapshot. The caller copies the values as
   // of applied(), and sends a message with them. Entries after them are kept
   // for the joiner from then on. Returns nullopt for any other replica.
@@ -112,6 +114,10 @@ class Primary {
   absl::optional<Snapshot> MakeSnapshot(const ReplicaId& to,
                                         std::shared_ptr<const Payload> values,
                                         absl::Time now);
+  // Returns the message for the present view if the replica still waits for
+  // this snapshot. Otherwise returns nullopt.
+  absl::optional<Snapshot> RenewSnapshot(const ReplicaId& to, Snapshot message,
+                                         absl::Time now);
   void OnAnswer(const Answer& answer, absl::Time now);
   // Call when time has passed, if nothing else was called.
   void Tick(absl::Time now) { Commit(now); }
@@ -130,7 +136,8 @@ class Primary {
   // view by WithoutReplica().
   std::vector<Complaint> Overdue(absl::Time now) const;
 
-  // Moves to a newer view in which this replica is still the primary.
+  // Moves to a newer view in which this replica is still the primary. Joiners
+  // keep their places: the snapshot, or the entries after it.
   void OnView(const View& view, absl::Time now);
 
   const Holdings& holdings() const { return holdings_; }
@@ -156,6 +163,8 @@ class Primary {
 
   void SetPeers(const View& view, absl::Time now);
   void AddPeer(const ReplicaId& id, bool is_backup, absl::Time now);
+  // Gives a joiner the place that it had in the view before.
+  void KeepPlace(const Peer& before, Peer* peer) const;
   absl::StatusOr<uint64_t> AcceptEntry(Entry entry, absl::Time now);
   absl::Status MakeRoom(size_t bytes, absl::Time now);
   bool DropOnePlace();

@@ -11,6 +11,9 @@ namespace {
 
 // A jump of the clock alone makes no replica overdue.
 constexpr int kMinMessages = 3;
+// A joiner that lacks at most so many entries has nearly caught up, however
+// large they are: while workers push, a few are always under way.
+constexpr uint64_t kFewEntries = 4;
 
 }  // namespace
 
@@ -64,6 +67,12 @@ void Primary::Resend(const ReplicaId& to) {
   if (found == peers_.end()) return;
   Peer& peer = found->second;
   peer.sent = peer.held;
+}
+
+void Primary::LoseSnapshot(const ReplicaId& to) {
+  const auto found = peers_.find(to);
+  if (found == peers_.end()) return;
+  Peer& peer = found->second;
   if (peer.state == Peer::kGetsSnapshot) peer.state = Peer::kUnknown;
 }
 
@@ -90,6 +99,20 @@ absl::optional<Snapshot> Primary::MakeSnapshot(
   message.seq_view = holdings_.log.ViewAt(message.seq).value_or(0);
   message.history = holdings_.applied_history;
   message.values = std::move(values);
+  message.stamp = lease_.Ask(now);
+  message.lease = options_.lease.duration;
+  return message;
+}
+
+absl::optional<Snapshot> Primary::RenewSnapshot(const ReplicaId& to,
+                                                Snapshot message,
+                                                absl::Time now) {
+  const auto found = peers_.find(to);
+  const bool waits = found != peers_.end() &&
+                     found->second.state == Peer::kGetsSnapshot &&
+                     found->second.kept == message.seq;
+  if (!waits) return absl::nullopt;
+  message.envelope = MakeEnvelope();
   message.stamp = lease_.Ask(now);
   message.lease = options_.lease.duration;
   return message;
@@ -167,7 +190,8 @@ bool Primary::IsNearlyThere(const Peer& peer) const {
   size_t lacking = 0;
   for (uint64_t seq = peer.held + 1; seq <= log.last(); ++seq) {
     lacking += log.At(seq)->bytes();
-    if (lacking > options_.max_lag_bytes) return false;
+    const bool are_few = seq <= peer.held + kFewEntries;
+    if (lacking > options_.max_lag_bytes && !are_few) return false;
   }
   return true;
 }

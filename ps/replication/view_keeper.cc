@@ -116,7 +116,7 @@ void ViewKeeper::DropLeavingJoiners(const Knowledge& known, View* next) const {
   }
 }
 
-// Waits while something else is under way: each view makes joiners begin anew.
+// Waits while something else is under way: shards move one after another.
 void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
   for (const ShardReplicas& shard : next->shards) {
     const bool rests =

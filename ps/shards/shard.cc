@@ -76,7 +76,7 @@ absl::Status Shard::OnView(const replication::View& view) {
     }
     if (!moved.ok()) return moved;
   }
-  if (has_moved) snapshot_receiver_->Reset();
+  if (has_moved) snapshot_receiver_->OnView(view);
   for (const auto& each : due) each();
   state_->Pump();
   return absl::OkStatus();

@@ -1,5 +1,6 @@
 #include "ps/shards/snapshot_receiver.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -15,9 +16,13 @@ using replication::Answer;
 SnapshotReceiver::SnapshotReceiver(std::shared_ptr<ReplicaState> state)
     : state_(std::move(state)) {}
 
-void SnapshotReceiver::Reset() {
+void SnapshotReceiver::OnView(const replication::View& view) {
   Incoming former;  // freed without the lock
+  const replication::ShardReplicas& shard = view.shards[state_->group.shard];
+  const bool joins = std::find(shard.joiners.begin(), shard.joiners.end(),
+                               state_->self) != shard.joiners.end();
   absl::MutexLock lock(&state_->mu);
+  if (joins && shard.primary == incoming_.from) return;
   std::swap(former, incoming_);
 }
 
@@ -32,6 +37,7 @@ absl::StatusOr<Answer> SnapshotReceiver::TakePiece(
   if (piece.offset == 0) {
     incoming_ = {};
     incoming_.id = piece.id;
+    incoming_.from = message.envelope.from;
   }
   if (piece.id != incoming_.id || piece.offset != incoming_.bytes) {
     return state_->PlainAnswer(absl::OutOfRangeError(
@@ -116,6 +122,7 @@ absl::StatusOr<Answer> SnapshotReceiver::TakeSnapshot(
     }
     bool replaces = false;
     answer = backup->OnSnapshot(*message.snapshot, BootNow(), &replaces);
+    if (!answer->status.ok()) return answer;  // comes again in another view
     former = std::move(incoming_.restored);
     if (replaces) ReplaceServerLocked(message.snapshot->seq, &former);
     incoming_ = {};

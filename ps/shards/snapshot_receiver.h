@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ps/replication/view.h"
 #include "ps/server/server.h"
 #include "ps/shards/replica_state.h"
 #include "ps/shards/wire.h"
@@ -37,12 +38,14 @@ class SnapshotReceiver final
   void StartRestore(ReplicateMessage message, AnswerCallback callback);
   absl::StatusOr<replication::Answer> TakeSnapshot(
       const ReplicateMessage& message);
-  // Forgets what has come of a snapshot.
-  void Reset();
+  // Forgets what has come of a snapshot, unless its sender is still the primary
+  // in `view`, and this replica still a joiner.
+  void OnView(const replication::View& view);
 
  private:
   struct Incoming {
     uint64_t id = 0;
+    replication::ReplicaId from;
     uint64_t bytes = 0;
     std::deque<tensor::Tensor> pieces;
     std::shared_ptr<Server> restored;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "ps/shards/boot_time.h"
 #include "ps/shards/snapshot.h"
 
@@ -23,6 +24,9 @@ constexpr absl::Duration kSnapshotAgain = absl::Milliseconds(500);
 // and other tables, a step has to be completed first.
 constexpr absl::Duration kCutTimeout = absl::Seconds(60);
 constexpr absl::Duration kPieceTimeout = absl::Seconds(10);
+// How long the views of both may differ, and how often the sender looks.
+constexpr absl::Duration kViewTimeout = absl::Seconds(5);
+constexpr absl::Duration kViewAgain = absl::Milliseconds(50);
 // Limits the time in which a joiner restores the values.
 constexpr absl::Duration kRestoreTimeout = absl::Minutes(10);
 
@@ -100,10 +104,13 @@ void SnapshotSender::Collect(absl::Time now, ReplicaState::Due* due) {
   }
   const std::vector<ReplicaId> wanting = leads->WantSnapshot();
   if (wanting.empty()) return;
+  // Takes turns: a joiner that always fails holds up no other one.
+  const auto next = std::upper_bound(wanting.begin(), wanting.end(), last_);
+  last_ = next == wanting.end() ? wanting.front() : *next;
   is_sending_ = true;
   cancellation_ = std::make_shared<Cancellation>();
   ++state_->tracked;
-  due->push_back([self = shared_from_this(), to = wanting.front()] {
+  due->push_back([self = shared_from_this(), to = last_] {
     std::thread([self, to] { self->Send(to); }).detach();
   });
 }
@@ -133,7 +140,7 @@ void SnapshotSender::Send(const ReplicaId& to) {
       retry_ = BootNow() + kSnapshotAgain;
       state_->Say(
           absl::StrCat("snapshot to ", TextOf(to), ": ", sent.message()));
-      if (state_->primary() != nullptr) state_->primary()->Resend(to);
+      if (state_->primary() != nullptr) state_->primary()->LoseSnapshot(to);
     }
   }
   state_->Pump();
@@ -153,11 +160,22 @@ absl::StatusOr<ModelSnapshot> SnapshotSender::TakeValues(
     state_->fed.Hold();
     view = state_->training_view;
     cancellation = cancellation_;
+    ++state_->wants_idle;  // no entry is fed until the server knows the cut
   }
-  return server->TakeSnapshot(
+  bool is_idle = true;
+  const auto feed_again = [&] {
+    absl::MutexLock lock(&state_->mu);
+    state_->wants_idle -= is_idle ? 1 : 0;
+    state_->wants_pump = true;
+    is_idle = false;
+  };
+  auto values = server->TakeSnapshot(
       view, absl::nullopt, {}, kCutTimeout, [&](uint64_t ticket) {
+        feed_again();
         cancellation->EndWaitWith([server, ticket] { server->Cancel(ticket); });
       });
+  feed_again();
+  return values;
 }
 
 absl::Status SnapshotSender::TrySend(const ReplicaId& to,
@@ -176,16 +194,18 @@ absl::Status SnapshotSender::TrySend(const ReplicaId& to,
   state.hash_seed = training->hash_seed;
   state.restored = {values->cut.clocks, values->cut.version, values->cut.floor,
                     std::move(place->members)};
-  const replication::Envelope envelope = place->message.envelope;
   absl::Status sent =
-      SendPieces(to, envelope, *training, *std::move(values), &state);
+      SendPieces(to, place->message, *training, *std::move(values), &state);
   if (!sent.ok()) return sent;
-  const auto restored =
-      CallAndWait(to, ToBytes(envelope, state), kRestoreTimeout);
+  const auto restored = Call(
+      to, place->message,
+      [&](const Snapshot& now) { return ToBytes(now.envelope, state); },
+      kRestoreTimeout);
   if (!restored.ok()) return restored.status();
-  if (!restored->status.ok()) return restored->status;
-  auto answer =
-      CallAndWait(to, ToBytes(place->message, state.id), kPieceTimeout);
+  const auto answer = Call(
+      to, place->message,
+      [&](const Snapshot& now) { return ToBytes(now, state.id); },
+      kPieceTimeout);
   if (!answer.ok()) return answer.status();
   absl::MutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
@@ -219,7 +239,7 @@ absl::StatusOr<SnapshotSender::Place> SnapshotSender::FindPlace(
 }
 
 absl::Status SnapshotSender::SendPieces(const ReplicaId& to,
-                                        const replication::Envelope& envelope,
+                                        const Snapshot& message,
                                         const Server::Training& training,
                                         ModelSnapshot snapshot,
                                         SnapshotState* state) {
@@ -229,10 +249,13 @@ absl::Status SnapshotSender::SendPieces(const ReplicaId& to,
     cancellation = cancellation_;
   }
   PieceSender sender(state->id, [&](const SnapshotPiece& piece) {
-    if (cancellation->is_cancelled()) return absl::CancelledError("stopped");
-    const auto answer =
-        CallAndWait(to, ToBytes(envelope, piece), kPieceTimeout);
-    return answer.ok() ? answer->status : answer.status();
+    return Call(
+               to, message,
+               [&](const Snapshot& now) {
+                 return ToBytes(now.envelope, piece);
+               },
+               kPieceTimeout)
+        .status();
   });
   absl::Status written = WriteValues(
       training, std::move(snapshot), cancellation.get(),
@@ -240,22 +263,54 @@ absl::Status SnapshotSender::SendPieces(const ReplicaId& to,
   return written.ok() ? sender.Flush() : written;
 }
 
-absl::StatusOr<Answer> SnapshotSender::CallAndWait(
-    const ReplicaId& to, const absl::StatusOr<grpc::ByteBuffer>& request,
-    absl::Duration timeout) {
-  if (!request.ok()) return request.status();
+absl::StatusOr<Snapshot> SnapshotSender::Renew(const ReplicaId& to,
+                                               const Snapshot& message) {
+  absl::MutexLock lock(&state_->mu);
+  if (cancellation_->is_cancelled()) return absl::CancelledError("stopped");
+  if (state_->primary() == nullptr) return state_->NotPrimary();
+  auto renewed = state_->primary()->RenewSnapshot(to, message, BootNow());
+  if (renewed.has_value()) return *std::move(renewed);
+  return absl::AbortedError("the replica wants no snapshot any more");
+}
+
+absl::StatusOr<Answer> SnapshotSender::Call(const ReplicaId& to,
+                                            const Snapshot& message,
+                                            const MakeRequest& make,
+                                            absl::Duration timeout) {
+  const absl::Time limit = BootNow() + kViewTimeout;
+  while (true) {
+    const auto now = Renew(to, message);
+    if (!now.ok()) return now.status();
+    const auto request = make(*now);
+    if (!request.ok()) return request.status();
+    absl::StatusOr<Answer> answer = CallOnce(to, message, *request, timeout);
+    if (!answer.ok() || answer->status.ok()) return answer;
+    const bool differs = answer->envelope.view != now->envelope.view;
+    if (!differs || BootNow() >= limit) return answer->status;
+    absl::SleepFor(kViewAgain);
+  }
+}
+
+absl::StatusOr<Answer> SnapshotSender::CallOnce(const ReplicaId& to,
+                                                const Snapshot& message,
+                                                const grpc::ByteBuffer& request,
+                                                absl::Duration timeout) {
   struct Result {
     absl::Notification is_there;
     absl::StatusOr<grpc::ByteBuffer> reply;
   };
   auto result = std::make_shared<Result>();
   state_->options.peers->Replicate(
-      to.server, *request, timeout,
+      to.server, request, timeout,
       [result](absl::StatusOr<grpc::ByteBuffer> reply) {
         result->reply = std::move(reply);
         result->is_there.Notify();
       });
-  result->is_there.WaitForNotification();
+  while (!result->is_there.WaitForNotificationWithTimeout(kViewAgain)) {
+    // A joiner that has lost its place holds up no other one.
+    const auto wanted = Renew(to, message);
+    if (!wanted.ok()) return wanted.status();
+  }
   if (!result->reply.ok()) return result->reply.status();
   return AnswerIn(*result->reply);
 }

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_PS_SHARDS_SNAPSHOT_SENDER_H_
 #define PENSTOCK_PS_SHARDS_SNAPSHOT_SENDER_H_
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -50,17 +51,28 @@ class SnapshotSender final
   absl::StatusOr<Place> FindPlace(const replication::ReplicaId& to,
                                   const Server& server, const CutState& cut);
   absl::Status SendPieces(const replication::ReplicaId& to,
-                          const replication::Envelope& envelope,
+                          const replication::Snapshot& message,
                           const Server::Training& training,
                           ModelSnapshot snapshot, SnapshotState* state);
-  // Calls a peer, and blocks until the answer. Returns the error of `request`,
-  // if it is one.
-  absl::StatusOr<replication::Answer> CallAndWait(
-      const replication::ReplicaId& to,
-      const absl::StatusOr<grpc::ByteBuffer>& request, absl::Duration timeout);
+  // Makes a request for the present view, from the renewed message.
+  using MakeRequest = std::function<absl::StatusOr<grpc::ByteBuffer>(
+      const replication::Snapshot& message)>;
+  // Calls a peer, and blocks until the answer. Repeats the call while the views
+  // of both differ. Returns the error of the request or of the answer.
+  absl::StatusOr<replication::Answer> Call(const replication::ReplicaId& to,
+                                           const replication::Snapshot& message,
+                                           const MakeRequest& make,
+                                           absl::Duration timeout);
+  absl::StatusOr<replication::Answer> CallOnce(
+      const replication::ReplicaId& to, const replication::Snapshot& message,
+      const grpc::ByteBuffer& request, absl::Duration timeout);
+  // Returns the message for the present view; or why the snapshot is in vain.
+  absl::StatusOr<replication::Snapshot> Renew(
+      const replication::ReplicaId& to, const replication::Snapshot& message);
 
   const std::shared_ptr<ReplicaState> state_;
   bool is_sending_ ABSL_GUARDED_BY(state_->mu) = false;
+  replication::ReplicaId last_ ABSL_GUARDED_BY(state_->mu);  // receiver
   absl::Time retry_ ABSL_GUARDED_BY(state_->mu) = absl::InfinitePast();
   std::shared_ptr<Cancellation> cancellation_ ABSL_GUARDED_BY(state_->mu);
 };

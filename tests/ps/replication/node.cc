@@ -42,6 +42,7 @@ void Node::DropCalls() {
   waiting_.clear();
   pulls_.clear();
   gathered_.clear();
+  snapshots_.clear();
 }
 
 void Node::OnCall(const Call& call) {
@@ -161,8 +162,10 @@ void Node::OnTimer() {
   for (const ReplicaId& peer : primary->Peers()) {
     // A connection that has been silent is made anew.
     if (timers_ % 8 == 0) primary->Resend(peer);
+    if (timers_ % 16 == 0) primary->LoseSnapshot(peer);
     Send(peer, *primary->Heartbeat(peer, clock_.Now()));
   }
+  if (timers_ % 4 == 0) RenewSnapshots(primary);
   for (const ReplicaId& joiner : primary->Complete()) {
     hooks_.propose(replica_.view(), joiner);
   }
@@ -229,11 +232,28 @@ void Node::Pump() {
   for (const ReplicaId& joiner : primary->WantSnapshot()) {
     const auto message = primary->MakeSnapshot(
         joiner, std::make_shared<ValuesPayload>(values_), clock_.Now());
-    hooks_.send(joiner.server, [joiner, message](Node* node) {
-      if (node->id() == joiner) node->OnSnapshot(*message);
-    });
+    snapshots_[joiner] = *message;
+    SendSnapshot(joiner, *message);
   }
   AnswerCalls();
+}
+
+void Node::SendSnapshot(const ReplicaId& to, const Snapshot& message) {
+  hooks_.send(to.server, [to, message](Node* node) {
+    if (node->id() == to) node->OnSnapshot(message);
+  });
+}
+
+// A snapshot that takes long meets later views.
+void Node::RenewSnapshots(Primary* primary) {
+  for (const auto& [joiner, message] : snapshots_) {
+    const auto renewed = primary->RenewSnapshot(joiner, message, clock_.Now());
+    if (!renewed.has_value()) continue;
+    if (message.envelope.view != renewed->envelope.view) {
+      world_->Count("snapshot renewed");
+    }
+    SendSnapshot(joiner, *renewed);
+  }
 }
 
 void Node::AnswerCalls() {

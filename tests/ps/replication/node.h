@@ -97,6 +97,8 @@ class Node {
   void Wait(absl::StatusOr<uint64_t> seq, const Call& call, uint64_t clock);
   void Refuse(const Call& call, PushHistory::Verdict verdict);
   void Send(const ReplicaId& to, Append message);
+  void SendSnapshot(const ReplicaId& to, const Snapshot& message);
+  void RenewSnapshots(Primary* primary);
   void Pump();
   void AnswerCalls();
   void DropCalls();
@@ -114,7 +116,8 @@ class Node {
   Values values_;
   std::multimap<uint64_t, Waiting> waiting_;  // by sequence number
   std::vector<WaitingPull> pulls_;
-  std::map<uint32_t, Call> gathered_;  // of a synchronous step, by rank
+  std::map<uint32_t, Call> gathered_;        // of a synchronous step, by rank
+  std::map<ReplicaId, Snapshot> snapshots_;  // the last one to each joiner
   uint64_t timers_ = 0;
 };
 

@@ -285,6 +285,68 @@ TEST_F(ReplicaTest, AJoinerCatchesUpBySnapshotWhilePushesGoOn) {
   EXPECT_EQ(c.holdings().log.last(), 2u);
 }
 
+TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
+  Replica c(OptionsOf(kC));
+  const auto move = [&](const View& view) {
+    Move(view);
+    ASSERT_TRUE(c.OnView(view, At(0)).ok());
+  };
+  const auto exchange = [&](const Append& message) {
+    const Answer answer = c.backup()->OnAppend(message, At(0));
+    primary().OnAnswer(answer, At(0));
+    // As the sender of the log does.
+    if (!answer.status.ok()) primary().Resend(kC);
+  };
+  move(ViewOf(3, kA, {kB}, {kC}));
+  a_.Applied();
+  exchange(*primary().Heartbeat(kC, At(0)));
+  const Snapshot snapshot =
+      *primary().MakeSnapshot(kC, std::make_shared<Bytes>(1), At(0));
+  Push(0);
+  Exchange(At(0));
+  a_.Applied();
+  exchange(*primary().Heartbeat(kC, At(0)));
+  exchange(*primary().Heartbeat(kC, At(0)));
+  move(ViewOf(4, kA, {}, {kC, kB}));
+  EXPECT_TRUE(primary().WantSnapshot().empty());
+  bool replaces_values = false;
+  const auto take = [&](const Snapshot& message) {
+    return c.backup()->OnSnapshot(message, At(0), &replaces_values);
+  };
+  EXPECT_FALSE(take(snapshot).status.ok());  // of view 3
+  const auto renewed = primary().RenewSnapshot(kC, snapshot, At(0));
+  ASSERT_TRUE(renewed.has_value());
+  primary().OnAnswer(take(*renewed), At(0));
+  EXPECT_TRUE(replaces_values);
+  EXPECT_FALSE(primary().RenewSnapshot(kC, snapshot, At(0)).has_value());
+  // The entry after the snapshot was kept, and is still when a view comes.
+  move(ViewOf(5, kA, {kB}, {kC}));
+  exchange(*primary().Next(kC, At(0)));
+  exchange(*primary().Heartbeat(kC, At(0)));
+  EXPECT_EQ(c.holdings().log.last(), 2u);
+  EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kC});
+}
+
+TEST_F(ReplicaTest, ALostSnapshotIsMadeAnew) {
+  Replica c(OptionsOf(kC));
+  const View view = ViewOf(3, kA, {kB}, {kC});
+  Move(view);
+  ASSERT_TRUE(c.OnView(view, At(0)).ok());
+  const auto ask = [&] {
+    const Append probe = *primary().Heartbeat(kC, At(0));
+    primary().OnAnswer(c.backup()->OnAppend(probe, At(0)), At(0));
+  };
+  ask();
+  a_.Applied();
+  const auto values = std::make_shared<Bytes>(1);
+  const auto lost = primary().MakeSnapshot(kC, values, At(0));
+  ASSERT_TRUE(lost.has_value());
+  primary().LoseSnapshot(kC);
+  EXPECT_FALSE(primary().RenewSnapshot(kC, *lost, At(0)).has_value());
+  ask();
+  EXPECT_TRUE(primary().MakeSnapshot(kC, values, At(0)).has_value());
+}
+
 TEST_F(ReplicaTest, AJoinerThatIsBehindLosesItsPlaceBeforePushesAreRefused) {
   const View view = ViewOf(3, kA, {kB}, {kC});
   Move(view);
