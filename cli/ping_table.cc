@@ -23,7 +23,7 @@ constexpr size_t kRoomyColumns = 63;
 struct Quantile {
   const char* name;
   double quantile;
-  int rank;  // like a column's rank: the least useful are omitted first
+  int rank;  // as Column::rank: the highest rank is omitted first
 };
 constexpr Quantile kQuantiles[] = {{"min", 0, 4},
                                    {"p50", 0.5, 0},

@@ -72,12 +72,12 @@ class PsMove : public Command {
   // Adds the arguments about the server.
   virtual void DeclareServer(CLI::App* app) = 0;
   virtual absl::Status Move(const ps::views::MovingOptions& options) = 0;
-  // Returns a sentence about the success.
+  // Returns a sentence that reports the success.
   virtual std::string Result() const = 0;
 
  private:
-  // Returns an error if the pauses cannot be measured. The move does not need
-  // the servers' answers.
+  // Starts to measure the pauses of the training. Returns an error if the
+  // servers do not answer. The move itself does not need their answers.
   Probe StartProbe() {
     const auto channels = servers_.Open();
     if (!channels.ok()) return channels.status();

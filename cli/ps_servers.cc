@@ -52,7 +52,7 @@ gpr_timespec DeadlineAfter(absl::Duration timeout) {
       gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
 }
 
-// A server to ask, and the shard that is meant; empty: the server's own.
+// A server to ask about a shard. An empty shard means the server's own.
 struct Question {
   std::string name;
   std::shared_ptr<grpc::Channel> channel;

@@ -24,7 +24,8 @@ class PsServers {
   // Adds SERVER..., --timeout, --secret and the TLS options. SERVER may be one
   // etcd://HOST:PORT/PREFIX, where the servers are registered.
   void Declare(CLI::App* app);
-  // Adds TRAINING, which must be such an etcd://, and the same options.
+  // Adds TRAINING, an etcd://HOST:PORT/PREFIX, and the same options as
+  // Declare().
   void DeclareTraining(CLI::App* app);
   // Returns INVALID_ARGUMENT for invalid arguments, such as a server without a
   // port.
@@ -48,7 +49,7 @@ class PsServers {
   void DeclareOptions(CLI::App* app);
 
   std::vector<std::string> names_;
-  std::string training_;  // empty: servers were named
+  std::string training_;  // empty if SERVER... was given
   ClientOptions client_;
   std::string secret_file_;
 };

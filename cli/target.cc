@@ -16,8 +16,8 @@ namespace penstock::cli {
 namespace {
 
 constexpr size_t kMaxTextBytes = 400;
-// Variables with a port and two files of a server. A probe that runs in the
-// server's environment must leave these to the server.
+// The variables that name the port and the two files of a server. A probe may
+// inherit the server's environment, but must not use that port and those files.
 constexpr char kOfServers[][32] = {"PENSTOCK_METRICS", "PENSTOCK_TRACE",
                                    "PENSTOCK_RECORD"};
 constexpr char kSchemes[][16] = {

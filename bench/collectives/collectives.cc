@@ -56,16 +56,18 @@ struct Options {
   uint64_t slot_bytes = HostGroupOptions().slot_bytes;
   int most_rounds = kSmallRounds;
   bool pool = false;
-  // "host": a HostGroup. Otherwise the fabric of a NetGroup.
+  // "host" measures a HostGroup. Any other value is the fabric of a NetGroup.
   std::string transport = "host";
-  std::string algorithms;  // of a NetGroup
+  // The --algorithms of a NetGroup.
+  std::string algorithms;
   bool describe = false;
 };
 
 // The memory that one operation reads and writes.
 class Buffers {
  public:
-  // Takes the input from the pool of `pool` unless it is null.
+  // Allocates the input in the pool of `pool`, or on the heap if `pool` is
+  // null.
   static absl::StatusOr<Buffers> Make(int64_t size, HostGroup* pool) {
     Buffers buffers;
     buffers.out_.resize(size, 1.0F);
@@ -139,7 +141,8 @@ absl::StatusOr<std::vector<double>> Measure(Group* group, HostGroup* pool,
   return times;
 }
 
-// `pool` is null if the input lies elsewhere.
+// Measures all operations and sizes. The input lies in the pool of `pool`, or
+// on the heap if `pool` is null.
 absl::Status MeasureAll(Group* group, HostGroup* pool, const Options& options) {
   for (const std::string& operation : options.operations) {
     const std::vector<uint64_t> none = {0};

@@ -3,12 +3,11 @@
 //   ping_pong [--tls] [--tcp] [--only=stock|penstock] [--bytes=N] [ROUNDS]
 //
 // Starts a stock server and client, and the same with Penstock. Measures them
-// alternately, so that both meet the same neighbours. Prints the median of each
-// cell over all rounds, in microseconds. A cell is a kind of client and a size.
-// The server uses the callback API, and echoes. Messages are bytes without
-// Protobuf. A stream is one call, in which each message waits for its echo.
-// With
-// --tcp, Penstock's connection stays on TCP.
+// alternately, so that other load of the machine affects both alike. Prints the
+// median of each cell over all rounds, in microseconds. A cell is a kind of
+// client and a size. The server uses the callback API, and echoes. Messages are
+// bytes without Protobuf. A stream is one call, in which each message waits for
+// its echo. With --tcp, Penstock's connection stays on TCP.
 
 #include <sys/prctl.h>
 #include <sys/types.h>
@@ -59,7 +58,7 @@ struct Order {
   size_t size = 0;
 };
 
-// How one side's connection is made.
+// The options of one side's connection.
 struct How {
   bool with_penstock = false;
   bool tls = false;
@@ -275,7 +274,8 @@ void ServeOrders(const How& how, int port, int orders, int results) {
   }
 }
 
-// Starts a process that ends with this one, before gRPC is used here.
+// Forks a process that runs `main` and ends with this one. Call it before this
+// process uses gRPC.
 template <typename Main>
 void Start(const Main& main) {
   const pid_t child = fork();
@@ -324,7 +324,8 @@ void Print(const Order& order, Side* stock, Side* ours, int rounds) {
 }
 
 int Run(const Flags& flags) {
-  if (flags.tls) (void)e2e::TestCertificates();  // for all processes
+  // Make the certificates before the fork, so that all processes have the same.
+  if (flags.tls) (void)e2e::TestCertificates();
   std::unique_ptr<Side> stock, ours;
   if (flags.stock) {
     stock = std::make_unique<Side>(How{false, flags.tls, flags.tcp});

@@ -24,16 +24,18 @@ namespace penstock::device {
 namespace {
 
 struct Flags {
-  double pcie_gb_per_s = 25;       // PCIe 4, 16 lanes
-  double transport_gb_per_s = 10;  // shm on the machine of docs/results.md
-  double copy_us = 8;      // to queue a copy, and to be woken by its event
+  double pcie_gb_per_s = 25;  // PCIe 4, 16 lanes
+  // The rate of shm on the machine of docs/results.md.
+  double transport_gb_per_s = 10;
+  // The time to queue a copy, and to be woken by its event.
+  double copy_us = 8;
   double message_us = 10;  // per message of a stream
   double call_us = 60;     // per call over shm whose message is used in place
 };
 
 struct Stage {
-  double us;         // per chunk
-  double us_per_kb;  // per kilobyte
+  double us;         // microseconds per chunk
+  double us_per_kb;  // microseconds per kilobyte
 
   double TimeOf(double bytes) const { return us + us_per_kb * bytes / 1e3; }
 };
@@ -135,7 +137,8 @@ void Print(const Flags& flags) {
 // Prints the times of transfers by CUDA IPC. A transfer is a call, and then the
 // receiver's copy. The copies are not pipelined.
 void PrintInPlace(const Flags& flags) {
-  const std::vector<double> rates = {300, 1500, 2500};  // of L4, A100, H100
+  // The memory bandwidths of L4, A100 and H100, roughly.
+  const std::vector<double> rates = {300, 1500, 2500};
   std::printf(
       "\nIn place, between processes of one host: a call of %.0f us, and a "
       "copy on the device of %.0f us and its bytes.\n"

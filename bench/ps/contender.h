@@ -14,7 +14,7 @@ namespace penstock::bench {
 
 struct Contender {
   std::string name;
-  double bytes;  // moved or made by `run`
+  double bytes;  // the bytes that `run` moves or makes
   std::function<void()> run;
   // The measured times, by round.
   std::vector<double> seconds = {};
@@ -28,8 +28,8 @@ struct ContenderFlags {
   int threads = 0;  // 0: as many as there are processors
 };
 
-// Adds the flags to `app`. `size_of` says what has the size of --mib. Parsing
-// fills `flags`.
+// Adds the flags to `app`. `size_of` names the object whose size is --mib.
+// Parsing fills `flags`.
 void DeclareFlags(CLI::App* app, const char* size_of, ContenderFlags* flags);
 
 // Runs all contenders in each round, so that a disturbance affects all alike.

@@ -47,8 +47,8 @@ LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
   return plan;
 }
 
-// Returns the plan of one channel: the channel's part of plan.rpcs. `index` is
-// the channel's number of `count`.
+// Returns the plan of channel `index` of `count`: the plan with this channel's
+// part of plan.rpcs.
 LoadPlan PartOf(LoadPlan plan, size_t index, size_t count) {
   const bool has_one_more = index < plan.rpcs % count;
   plan.rpcs = plan.rpcs / count + (has_one_more ? 1 : 0);

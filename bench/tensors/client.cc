@@ -191,8 +191,10 @@ class RpcStepper final : public Stepper {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Step::Stub> stub_;
   tensor::v1::Bundle message_;
-  int64_t faults_ = 0;           // the server's total after the last step
-  int64_t on_device_bytes_ = 0;  // of the last step
+  // The server's page faults until the end of the last step.
+  int64_t faults_ = 0;
+  // The bytes of the last step that were received on a device.
+  int64_t on_device_bytes_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<Stepper>> MakeStepper(

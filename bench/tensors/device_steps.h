@@ -38,14 +38,15 @@ class DeviceReceiver {
   explicit DeviceReceiver(const tensor::Device& device) : device_(device) {}
 
   struct Received {
-    int64_t handed_ns = 0;  // time of receiving the tensors, anywhere
-    int64_t read_ns = 0;    // time of having them in the handler's memory
-    uint64_t on_device_bytes = 0;  // received on a device
+    int64_t handed_ns = 0;  // when the tensors were received, in any memory
+    int64_t read_ns = 0;    // when the tensors were in the handler's own memory
+    uint64_t on_device_bytes = 0;  // bytes that were received in device memory
     bool has_sum = false;
     uint64_t sum = 0;
   };
-  // Receives a message into the memory of the last message, if the tensors are
-  // alike. With kReadBack, first clears that memory, and finally sums it.
+  // Receives a message. Reuses the last message's memory if the tensors have
+  // the same types and shapes. With kReadBack, clears this memory first, and
+  // sums the received bytes.
   absl::StatusOr<Received> Receive(const grpc::ByteBuffer& request);
 
  private:
@@ -55,7 +56,7 @@ class DeviceReceiver {
   std::vector<tensor::Destination> places_;
 };
 
-// Copies tensors between a device and other memory, in one batch.
+// A copier of tensors between a device and other memory, in one batch.
 class DeviceCopier {
  public:
   // Makes a copier. `to` is a device, or the host with memory of the default

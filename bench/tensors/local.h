@@ -10,7 +10,7 @@
 
 namespace penstock::bench {
 
-// Copies tensors to other tensors of the same shapes by memcpy.
+// A copier of tensors to other tensors of the same shapes, by memcpy.
 class Copier {
  public:
   // Makes a copier. Returns the allocator's error.

@@ -132,8 +132,8 @@ absl::StatusOr<StepServer> StartServer(const Contender& contender,
 // shut down.
 //
 // The threads of gRPC's callback API sleep for 0.1 s after each second in which
-// no call has begun or ended, and calls in progress stop. On the machine for
-// verbs, a step takes seconds.
+// no call has begun or ended. Calls in progress pause meanwhile. On the machine
+// for verbs, a step takes seconds, so such pauses would be measured.
 class Waiter {
  public:
   explicit Waiter(grpc::ServerBuilder* builder)

@@ -16,7 +16,8 @@ constexpr char kSubject[] = "Python";
 constexpr char kRemedy[] = "install penstock-tools again, or build //cli";
 constexpr size_t kMaxTextBytes = 100;
 
-// Returns the first name in a folder that begins so, or an empty string.
+// Returns the first name in `folder` that begins with `beginning`, or an empty
+// string.
 std::string Find(const Files& files, const std::string& folder,
                  const std::string& beginning) {
   for (const std::string& name : files.List(folder)) {

@@ -201,7 +201,7 @@ Findings ProbeSharedMemory(const Host& host) {
 }
 
 Findings ProbeHugePages(const Host& host) {
-  if (!host.huge_pages.ok()) return {};  // ProbeSettings() reports it
+  if (!host.huge_pages.ok()) return {};  // ProbeSettings() reports this error
   switch (*host.huge_pages) {
     case HugePages::kOff:
       return {{kGroup, "huge pages", Level::kOk,
@@ -215,7 +215,7 @@ Findings ProbeHugePages(const Host& host) {
 }
 
 Findings ProbeMemoryLimit(const Host& host) {
-  if (!host.arena_bytes.ok()) return {};  // ProbeSettings() reports it
+  if (!host.arena_bytes.ok()) return {};  // ProbeSettings() reports this error
   const uint64_t limit = GroupLimit(host.files);
   Finding finding{kGroup, "memory limit", Level::kOk, "no control group's", ""};
   if (limit >= kNoLimit) return {finding};

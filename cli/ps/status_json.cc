@@ -26,8 +26,8 @@ json TableJson(const ps::v1::TableReport& table) {
 }
 
 json ReportJson(const ps::v1::ServerReport& report) {
-  json all = {// Not a number: programs that read JSON may round one of 64 bits.
-              {"run", absl::StrFormat("%016x", report.run())},
+  // A text, because programs that read JSON may round 64-bit numbers.
+  json all = {{"run", absl::StrFormat("%016x", report.run())},
               {"epoch", report.epoch()},
               {"server", report.server()},
               {"servers", report.servers()},

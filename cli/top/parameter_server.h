@@ -17,8 +17,8 @@ namespace penstock::cli {
 std::string ParameterServerText(const Rates& rates, const Sample& after,
                                 const Output& out);
 
-// Returns the text's information, with all tables, as JSON. Returns null if
-// there is no parameter server.
+// Returns the facts of ParameterServerText(), with all tables, as JSON. Returns
+// null if there is no parameter server.
 nlohmann::ordered_json ParameterServerJson(const Rates& rates,
                                            const Sample& after);
 

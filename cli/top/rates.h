@@ -68,7 +68,7 @@ class Rates {
   const Sample& after_;
   const double seconds_;
   std::map<uint64_t, const metrics::ConnectionInfo*>
-      connections_;  // of before_
+      connections_;  // the connections of before_
 };
 
 }  // namespace penstock::cli

@@ -37,11 +37,11 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
 using TakeStep =
     std::function<absl::Status(ps::Worker* worker, uint64_t* step)>;
 
-// Trains until step `steps`, from the clock of `worker` on. If servers were
-// restarted, continues at the step of the checkpoint; see ps::Reattach(). At
-// the end waits until all servers allow step `steps`, and leaves. Without the
-// wait, a worker could leave before another one has joined, and servers first
-// wait until all expected workers are present.
+// Trains from the clock of `worker` until step `steps`. If servers were
+// restarted, continues at the step of the checkpoint; see ps::Reattach().
+// Leaves once all servers allow step `steps`, and thus all expected workers
+// have joined. A worker that left earlier would be missing when the servers
+// wait for all workers.
 absl::Status Train(uint64_t steps, const TakeStep& take_step,
                    std::unique_ptr<ps::Worker> worker);
 

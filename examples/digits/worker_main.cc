@@ -72,8 +72,9 @@ struct Part {
   unsigned rank = 0;
   unsigned workers = 1;
   bool evaluator = false;
-  std::vector<std::shared_ptr<grpc::Channel>> channels;  // to the servers
-  ps::Router::Connect connect;  // to servers that come later
+  // channels to the servers
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  ps::Router::Connect connect;  // makes channels to servers that come later
   // Holds this worker's place, if the servers are found by etcd. Else null.
   std::unique_ptr<ps::membership::Membership> membership;
 };

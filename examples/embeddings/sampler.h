@@ -62,8 +62,9 @@ class Sampler {
   const size_t from_;
   const size_t to_;
   const SamplerOptions options_;
-  std::vector<double> kept_;    // by word: the probability of not being skipped
-  size_t at_;                   // in the text
+  // by word: the probability that the word is not skipped
+  std::vector<double> kept_;
+  size_t at_;                   // the position in the text
   std::vector<uint32_t> text_;  // the words of one batch, and around it
   std::mt19937 random_;
   std::discrete_distribution<uint32_t> negative_;

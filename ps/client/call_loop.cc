@@ -52,8 +52,9 @@ CallLoop::~CallLoop() {
   {
     absl::MutexLock lock(&mu_);
     is_closing_ = true;
-    // Queue an event, because the thread may wait without any. Hold the lock,
-    // so that the thread cannot shut the queue down before.
+    // Queue an event that wakes the thread, which may wait while no event is
+    // under way. Hold the lock, so that the thread cannot shut the queue down
+    // first.
     StartLocked(last, absl::InfinitePast());
   }
   thread_.join();

@@ -23,9 +23,10 @@
 
 namespace penstock::ps {
 
-// A loop that makes unary calls with raw messages, and runs timers. Each start
-// leads to one callback, without a lock, and never within the start. A callback
-// may start other calls. One callback runs at a time.
+// A loop that makes unary calls with raw messages, and runs timers. Each
+// started call or timer leads to exactly one callback. A callback holds no
+// lock, may start other calls, and never runs within the function that started
+// its call. One callback runs at a time.
 //
 // Callbacks run on the loop's thread, or on a thread that waits in a Turn. An
 // answer for a blocked thread thus wakes one thread instead of two.
@@ -102,7 +103,7 @@ class CallLoop {
     virtual void Cancel() = 0;
     virtual void Happen() = 0;
 
-    SteadyTimer::Id end;  // of the timer's call, if there is one
+    SteadyTimer::Id end;  // the timer that ends the event, if there is one
   };
   struct UnaryCall;
   struct Wait;

@@ -38,9 +38,10 @@ bool Continues(const Message& message, const RunAndCut& before) {
          cut.id() == before.cut->id();
 }
 
-// Returns true if the message's cut is of the training of `before`, over any
-// number of restarts: `before.run`, or the run whose checkpoint `before` began
-// with, led to the run that wrote the cut. The cut may lack pushes of `before`.
+// Returns true if the message's cut belongs to the training of `before`, even
+// after any number of restarts. The run that wrote the cut is then
+// `before.run`, the run whose checkpoint `before` began with, or a later run
+// that continues one of them. The cut may lack pushes of `before`.
 template <typename Message>
 bool Descends(const Message& message, const RunAndCut& before) {
   const v1::Cut& cut = message.cut();

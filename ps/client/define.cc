@@ -19,8 +19,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits how long a view is followed before it is looked for again. Longer than
-// a failover.
+// Limits how long calls follow one view of the shards. Afterwards the servers
+// are asked for a view again. Longer than a failover.
 constexpr absl::Duration kLookAgainEvery = absl::Seconds(10);
 
 using Replies = std::vector<v1::GetModelReply>;
@@ -122,9 +122,9 @@ bool AreOfOneRun(const Replies& replies) {
   });
 }
 
-// Asks all servers for their models. Unless all have the same run, asks server
-// 0 again at the end. If all servers have counted a push before one of them
-// lost its values, that answer shows it: server 0 has begun.
+// Asks all servers for their models. If their runs differ, asks server 0 again
+// at the end. Some server may have lost its values after all servers counted a
+// push. The last answer then says that server 0 has begun.
 absl::StatusOr<Replies> AskAll(const Definition& definition,
                                const Router* router, absl::Time limit) {
   auto replies =
@@ -137,8 +137,9 @@ absl::StatusOr<Replies> AskAll(const Definition& definition,
   return replies;
 }
 
-// Returns true if nothing is left to define. Servers with trained values of
-// different runs are of different trainings.
+// Returns true if nothing is left to define. Also true if all servers have
+// trained values of different runs, because these belong to different
+// trainings.
 bool AreDefined(const Replies& replies) {
   return AreOfOneRun(replies) ||
          std::all_of(replies.begin(), replies.end(),
@@ -171,9 +172,9 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
 }
 
 // Asks server 0 for the checkpoint from which all servers continue `lost`.
-// Returns DATA_LOSS if server 0 refuses or has no checkpoint, or if the
-// checkpoint does not continue the run. Also accepts a checkpoint of a later
-// run of the same training, but only if no server has kept values of `lost`.
+// Returns DATA_LOSS if server 0 refuses, has no checkpoint, or has a checkpoint
+// that does not continue the run. If no server has kept values of `lost`, also
+// accepts a checkpoint of a later run of the same training.
 absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
                                                 const LostRun& lost,
                                                 absl::Time limit) {
@@ -181,8 +182,8 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
   if (absl::IsFailedPrecondition(choice.status())) {
     return CannotGoOn(lost, choice.status().message());
   }
-  // Accepts a checkpoint of a later run only if no server has kept values: a
-  // server would drop them, and that run may lack them.
+  // If a server has kept values, refuse a checkpoint of a later run. The server
+  // would drop its values, and the later run may lack them.
   if (!choice.ok() || Continues(*choice, lost.run) ||
       (!lost.has_values && Descends(*choice, lost.run))) {
     return choice;
@@ -254,9 +255,10 @@ absl::StatusOr<bool> DefineAll(const Definition& definition,
   return is_taken;
 }
 
-// Defines a training of which no push has counted. Server 0 first chooses
-// without reading the checkpoint, which all servers then read at once. If one
-// of them finds damage, server 0 verifies, and all restore what is good.
+// Defines a training of which no push has counted. Server 0 first chooses a
+// checkpoint without reading it, and all servers read it at once. If one of
+// them finds damage, server 0 chooses again, verifies its choice, and all
+// servers restore that one.
 absl::StatusOr<bool> DefineUnbegun(const Definition& definition,
                                    const Replies& before, absl::Time limit) {
   const auto choice = ChooseCut(definition, /*replaces=*/0, limit);
@@ -275,8 +277,9 @@ absl::StatusOr<bool> DefineUnbegun(const Definition& definition,
   return DefineAll(definition, *now, *verified, /*is_lost=*/false, limit);
 }
 
-// Restores the newest checkpoint of a run that has lost servers. The others
-// drop their values, so the checkpoint is verified before.
+// Restores all servers of a run that has lost some of them, from the newest
+// checkpoint. The servers that were not lost drop their values, so the
+// checkpoint is verified first.
 absl::StatusOr<bool> DefineAgain(const Definition& definition,
                                  const Replies& before, const LostRun& lost,
                                  absl::Time limit) {
@@ -285,8 +288,9 @@ absl::StatusOr<bool> DefineAgain(const Definition& definition,
   return DefineAll(definition, before, *choice, /*is_lost=*/true, limit);
 }
 
-// Returns the servers' models, and the router to them. Looks for the view again
-// if it leads nowhere: a training that is over may have left it.
+// Returns the servers' models, and the router to them. Asks for a new view if
+// the present one leads to no primary: a training that is over may have left
+// it.
 absl::StatusOr<Replies> FindModels(const Definition& definition,
                                    absl::Time limit,
                                    std::shared_ptr<Router>* router) {

@@ -61,15 +61,15 @@ class Fanout {
   std::vector<tensor::CallQueue::Result> Ask(
       const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
       absl::Duration timeout);
-  // The same by `routes_`: each call has a queue of its own, since metadata
-  // belongs to a queue.
+  // Makes the calls by `routes_`. Each call has its own queue, because all
+  // calls of a queue have the same metadata.
   std::vector<tensor::CallQueue::Result> AskByRoutes(
       const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
       absl::Duration timeout) const;
 
   const std::vector<std::shared_ptr<grpc::Channel>> servers_;
   const std::vector<std::string> names_;
-  const std::vector<Route*> routes_;  // empty: none
+  const std::vector<Route*> routes_;  // empty if shards are not replicated
   const std::function<bool()> interrupted_;
   tensor::CallQueue calls_;
 };

@@ -22,8 +22,8 @@ namespace penstock::ps {
 // A piece of a part: consecutive elements of one table.
 struct PartPiece {
   size_t table;        // index into Layout::tables()
-  size_t first;        // element of the part
-  size_t table_first;  // element of the table
+  size_t first;        // the first element in the part
+  size_t table_first;  // the first element in the table
   size_t elements;
 };
 

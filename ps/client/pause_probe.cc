@@ -9,10 +9,9 @@
 namespace penstock::ps {
 namespace {
 
-// The pause between two pulls: short compared with the pauses that are looked
-// for.
+// The time between two pulls: short compared with the measured pauses.
 constexpr absl::Duration kEvery = absl::Milliseconds(5);
-// Limits an attempt of a pull, and with it how long the destructor waits.
+// Limits one attempt of a pull. The destructor waits for the attempt.
 constexpr absl::Duration kAttempt = absl::Seconds(1);
 
 }  // namespace

@@ -15,15 +15,16 @@
 
 namespace penstock::ps {
 
-// Pulls nothing from all shards, again and again, as workers pull: each call
-// waits for the shard's primary, and goes to a new one when the shard moves.
-// Thread-safe, except for the destructor.
+// A probe that repeatedly makes empty pulls at all shards, like a worker. Each
+// call waits for the shard's primary, and goes to the new primary when the
+// shard moves. Thread-safe, except for the destructor.
 class PauseProbe {
  public:
   struct Pauses {
     absl::Duration longest;
     uint64_t pulls = 0;
-    absl::Status failure;  // of the pulls, which then have ended
+    // the error that has ended the pulls; OK while they continue
+    absl::Status failure;
   };
 
   // Begins. Limits each pull by `timeout`.
@@ -34,12 +35,12 @@ class PauseProbe {
   PauseProbe(const PauseProbe&) = delete;
   PauseProbe& operator=(const PauseProbe&) = delete;
 
-  // Returns the pauses until now, with that of the present pull.
+  // Returns the pauses so far, including the one of the pull in progress.
   Pauses pauses() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   void ThreadLoop();
-  // Returns true if a pull that has failed may begin again, until `limit`.
+  // Returns true if a failed pull may be repeated until `limit`.
   bool MayRepeat(absl::Time limit) const ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<const TrainingConnection> connection_;
@@ -48,7 +49,8 @@ class PauseProbe {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time begun_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   Pauses pauses_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_;  // starts last
+  // declared last, because the thread uses all other members
+  std::thread thread_;
 };
 
 }  // namespace penstock::ps

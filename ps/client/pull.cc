@@ -107,7 +107,7 @@ struct PullCall::State : std::enable_shared_from_this<State> {
   std::vector<NamedRequest> rows;
   PullAnswers answered;
   size_t left = 0;
-  uint64_t lowest = 0;  // of the clocks asked for
+  uint64_t lowest = 0;  // the lowest of the requested clocks
   Done done;
 
   absl::StatusOr<AtServer> Prepare(size_t server, uint64_t clock,

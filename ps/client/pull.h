@@ -76,7 +76,7 @@ class Pulled {
 struct Puller {
   std::shared_ptr<const TrainingConnection> connection;
   CallLoop* loop;
-  absl::optional<v1::WorkerId> worker;  // none: a reader
+  absl::optional<v1::WorkerId> worker;  // nullopt for a reader
   sparse::HashKey hash;
   // Returns the function that makes a worker a member again at a server. May be
   // empty.

@@ -33,7 +33,8 @@ enum class PushVerdict {
 struct Pushed {
   std::vector<PushVerdict> verdicts;  // by server
 
-  bool counted() const;  // at every server
+  // Returns true if the push has counted at every server.
+  bool counted() const;
 };
 
 // A queue of the worker's pushes to one server. Tracks the worker's clock at
@@ -90,7 +91,7 @@ class PushQueue {
     uint64_t clock;
   };
   struct Pending {
-    absl::optional<uint64_t> step;  // nullopt: of CatchUp()
+    absl::optional<uint64_t> step;  // nullopt for a push of CatchUp()
     uint64_t clock;
     uint64_t next;   // the server expects no clock below this one
     bool must_wait;  // needs a pull of its own first
@@ -115,7 +116,8 @@ class PushQueue {
   void End(absl::StatusOr<PushVerdict> verdict);
   void ForgetLocked(const Pending& push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Returns the next clock to push for: that of the push, or an earlier one.
+  // Returns the clock to push for next: the push's own, or an earlier one that
+  // the server still expects.
   uint64_t NextClock(const Pending& push) const;
   // Encodes the push; without gradients if `clock` is not the clock of the
   // push.
@@ -123,7 +125,7 @@ class PushQueue {
                                           uint64_t clock) const;
   absl::StatusOr<PushVerdict> Read(const CallLoop::Reply& reply,
                                    int attempts) const;
-  // Returns a text that names the push and its server, for messages.
+  // Returns a text for messages that names the push and its server.
   std::string Named(const Pending& push) const;
   absl::Status Explain(const Pending& push, const absl::Status& error) const;
 

@@ -97,7 +97,7 @@ class Attempts {
   const Worker::Options& before_;
   const absl::Status& error_;
   const absl::Time deadline_;
-  bool is_lost_ = true;  // false: the servers have the old run
+  bool is_lost_ = true;  // false if the servers still have the old run
   absl::Status last_;
   int equal_ = 0;  // attempts that have ended with the code of last_
 };

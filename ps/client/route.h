@@ -19,7 +19,8 @@ namespace penstock::ps {
 // becomes the primary. Thread-safe.
 class Route {
  public:
-  // Begins at the shard's own server, which needs no name of the shard.
+  // Starts with the shard's own server. Calls to it need no number of the
+  // shard.
   Route(uint32_t shard, std::shared_ptr<grpc::Channel> own);
   Route(const Route&) = delete;
   Route& operator=(const Route&) = delete;
@@ -34,7 +35,7 @@ class Route {
   std::shared_ptr<grpc::Channel> Begin(grpc::ClientContext* call)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Ends a call. Returns true if the call was cancelled because the shard has
-  // moved. Call once for each Begin().
+  // moved. Call it once for each Begin().
   bool End(grpc::ClientContext* call) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Leads further calls to `primary`. Cancels the calls in progress if they are

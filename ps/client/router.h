@@ -40,9 +40,10 @@ class Router {
   // Limits the wait for one server's answer.
   static constexpr absl::Duration kPatience = absl::Seconds(1);
 
-  // Begins with `first`, an answer of any server. servers[i] is the server that
-  // shard i has at first. `connect` makes the channels to servers that take the
-  // place of others later. Without it, views with such servers are ignored.
+  // Begins with `first`, an answer of any server. servers[i] is the first
+  // server of shard i. `connect` makes the channels to servers that later take
+  // the place of others. Without `connect`, views with such servers are
+  // ignored.
   Router(Channels servers, const v1::GetViewReply& first,
          Connect connect = nullptr);
   Router(const Router&) = delete;
@@ -57,7 +58,8 @@ class Router {
 
  private:
   void Take(const v1::GetViewReply& reply) ABSL_LOCKS_EXCLUDED(mu_);
-  // Connects to the servers that are new. Returns false if it cannot.
+  // Connects to the servers that only the new view has. Returns false if that
+  // is not possible.
   bool MeetLocked(const v1::GetViewReply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns the next server to ask.
@@ -71,12 +73,12 @@ class Router {
   Channels servers_ ABSL_GUARDED_BY(mu_);
   // The servers' addresses; empty before the first view.
   std::vector<std::string> names_ ABSL_GUARDED_BY(mu_);
-  uint64_t view_ ABSL_GUARDED_BY(mu_) = 0;  // number
+  uint64_t view_ ABSL_GUARDED_BY(mu_) = 0;  // the number of the newest view
   absl::optional<uint64_t> run_ ABSL_GUARDED_BY(mu_);
   size_t last_ ABSL_GUARDED_BY(mu_);  // the server that was asked last
-  // By server: no answer came to the last question.
+  // By server: true if the last question got no answer.
   std::vector<bool> is_silent_ ABSL_GUARDED_BY(mu_);
-  CallLoop loop_;  // ends first
+  CallLoop loop_;  // declared last, because its callbacks use all other members
 };
 
 // Returns the routes to `shards` shards, or none if `router` is null.

@@ -68,8 +68,8 @@ class TrainingConnection {
   // Returns the channels to the servers, in the order of the shards. A shard
   // may be at another server now: see route().
   const Channels& channels() const { return channels_; }
-  // Returns the way to the primary of a shard, which has the number of its
-  // first server; null if shards are not replicated.
+  // Returns the route to the primary of a shard; null if shards are not
+  // replicated. A shard has the number of its first server.
   Route* route(size_t server) const {
     return router_ == nullptr ? nullptr : router_->route(server);
   }

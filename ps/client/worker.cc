@@ -101,11 +101,11 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
   return AlignClocks(clocks);
 }
 
-// Makes the clocks of all servers equal. Pushes nothing for the steps that only
-// some servers still expect. The clocks differ if the last process of this rank
-// died in a push, or if other workers ended a step between two answers. With
-// different clocks, each push would count for different steps of the servers
-// for good, and no cut would contain all of such a push.
+// Makes the clocks of all servers equal, by empty pushes for the steps that
+// only some servers still expect. The clocks differ if the last process of this
+// rank died during a push, or if other workers ended a step between two
+// answers. With different clocks, each later push would count for different
+// steps at different servers, and no cut could contain all of it.
 absl::Status Worker::AlignClocks(const std::vector<uint64_t>& clocks) {
   const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
   if (*most - *least > kMostEmptySteps) {

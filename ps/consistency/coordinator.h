@@ -131,15 +131,15 @@ class Coordinator {
   Outcome Leave(const WorkerId& worker);
   Outcome Lost(const WorkerId& worker);
 
-  // `ticket` names the call in its answer. No two held calls may have the same
-  // ticket.
+  // Judges a push. `ticket` names the call in its answer. No two held calls may
+  // have the same ticket.
   Outcome Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
                absl::Time now);
   // Returns the verdict if Push() would refuse this push now: the worker is no
   // member, or the clock is ahead or out of bounds. Changes nothing.
   absl::optional<Verdict> Refuses(const WorkerId& worker, uint64_t clock) const;
-  // `policies` are the wanted policies, as indices into the options; empty for
-  // all. `worker` is nullopt for a reader that is no worker.
+  // Judges a pull. `policies` are the wanted policies, as indices into the
+  // options; empty for all. `worker` is nullopt for a reader that is no worker.
   Outcome Pull(uint64_t ticket, const absl::optional<WorkerId>& worker,
                uint64_t clock, std::vector<size_t> policies, absl::Time now);
   // Drops a held call without an answer, because its caller has given up.
@@ -196,7 +196,7 @@ class Coordinator {
   // them here afterwards, so no push is in the cut at another server and after
   // the cut here.
   Outcome CloseCut();
-  // CloseCut() for a server whose gate is open.
+  // Does what CloseCut() does, for any cut. The gate may be open.
   Outcome Forgo(const CutPoint& cut);
   Outcome Release();
 

@@ -106,7 +106,7 @@ class Copies {
   }
 
   const size_t stride_;
-  const size_t rows_;  // of a chunk
+  const size_t rows_;  // the number of rows in a chunk
   Memory* const memory_;
   Chunk* newest_ = nullptr;
 };

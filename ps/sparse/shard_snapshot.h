@@ -61,7 +61,7 @@ class ShardSnapshot {
   const Removals& removals_;
   uint32_t epoch_ = 1;
   SnapshotPlan* plan_ = nullptr;
-  uint32_t cursor_ = kNoRow;  // rows before it have been taken
+  uint32_t cursor_ = kNoRow;  // all rows with lower numbers were taken
   bool removed_taken_ = false;
   Copies copies_;
 };

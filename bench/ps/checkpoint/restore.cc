@@ -54,8 +54,8 @@ struct Options {
   uint64_t megabytes = 2000;
   size_t servers = 4;
   int rounds = 3;
-  std::string checkpoints;  // a folder to keep; empty: none
-  std::string own_folder;   // flag of a child: the checkpoints
+  std::string checkpoints;  // a folder that is kept; empty for a temporary one
+  std::string own_folder;   // in a child process: the folder of the checkpoints
 };
 
 [[noreturn]] void Fail(absl::string_view what) {

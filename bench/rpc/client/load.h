@@ -67,8 +67,8 @@ class Lane {
   // Ends an RPC: reads and checks the reply, then stops the clock.
   void Finish(const grpc::Status& status, const grpc::ByteBuffer& reply);
 
-  // Stops the clock of a stream's message: gRPC has accepted the message and is
-  // ready for the next one.
+  // Stops the clock of a stream's message. Call it once gRPC has accepted the
+  // message and is ready for the next one.
   void Written();
   // Ends a stream: checks by the reply that the receiver got every message.
   void Close(const grpc::Status& status, const grpc::ByteBuffer& reply);

@@ -21,7 +21,7 @@ constexpr double kMaxSpeed = 0;
 struct RecordedMessage {
   int64_t after_us;  // after the beginning of the call
   size_t bytes;
-  bool sent;  // by the server
+  bool sent;  // true if the server sent it, false if the client did
 };
 
 struct RecordedCall {

@@ -20,10 +20,11 @@ struct RoundResult {
   double p90_us = 0;
   double p99_us = 0;
   double p999_us = 0;
-  double mb_per_s = 0;  // 10^6 payload bytes in one direction; kReplay: in both
-  double rpcs = 0;      // measured RPCs, or messages of a stream
-  double read_us = 0;   // median, for kHandover
-  double seconds = 0;   // from the first to the last call, for kReplay
+  // 10^6 payload bytes per second in one direction; for kReplay, in both.
+  double mb_per_s = 0;
+  double rpcs = 0;     // measured RPCs, or messages of a stream
+  double read_us = 0;  // median, for kHandover
+  double seconds = 0;  // from the first to the last call, for kReplay
   // Page faults per RPC or message, of client and server together, including
   // the benchmark's own work. 0 for kBeside.
   double page_faults = 0;
