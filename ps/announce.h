@@ -1,4 +1,4 @@
-// Says at which address a parameter server listens.
+// Announces the address at which a parameter server listens.
 
 #ifndef PENSTOCK_PS_ANNOUNCE_H_
 #define PENSTOCK_PS_ANNOUNCE_H_
@@ -13,8 +13,8 @@ namespace penstock::ps {
 // listens at `port`.
 std::string OwnAddress(const ServerFlags& flags, int port);
 
-// Says that workers may come: on standard output for the parent process, and in
-// the log for people.
+// Announces that workers may come: on standard output for the parent process,
+// and in the log for people.
 void Announce(const ServerFlags& flags, int port);
 
 }  // namespace penstock::ps

@@ -11,8 +11,9 @@
 namespace penstock::ps {
 namespace {
 
-// Limits gRPC's pause before the next attempt to connect, which is two minutes
-// by default. A server that comes back gets the log of its shards soon.
+// Limits gRPC's pause between two attempts to connect, which grows to two
+// minutes by default. A server that comes back thus soon gets the log of its
+// shards.
 constexpr int kMostBackoffMs = 1000;
 
 }  // namespace
@@ -24,7 +25,7 @@ absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags) {
   if (!secret.ok()) return secret.status();
   return [security = *security, first = *secret,
           path = flags.access.secret](const std::string& address) {
-    // Reads the secret again, because the file may have changed. SIGHUP reports
+    // Read the secret again, because the file may have changed. SIGHUP reports
     // an unreadable secret.
     const std::string secret = ReadSecretToSend(path).value_or(first);
     grpc::ChannelArguments arguments = tensor::UnlimitedMessages();

@@ -24,8 +24,8 @@ using Connect =
 // Returns an error if a file of the flags cannot be used.
 absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags);
 
-// Returns the server that has the values of shard 0, if it is in this process;
-// else null.
+// A function that returns the server with the values of shard 0 if it is in
+// this process, and null otherwise.
 using FindFirst = std::function<std::shared_ptr<const Server>()>;
 
 // Returns the addresses of all servers in the newest view, in the order of the

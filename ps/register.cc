@@ -12,7 +12,7 @@
 namespace penstock::ps {
 namespace {
 
-// The pause between two attempts, each of which waits for etcd too.
+// The pause between two attempts. Each attempt also waits for etcd.
 constexpr absl::Duration kPause = absl::Seconds(1);
 constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 

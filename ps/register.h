@@ -18,12 +18,12 @@
 
 namespace penstock::ps {
 
-// The flags about etcd, by which workers find the server.
+// The flags by which a server registers in etcd, where workers find it.
 struct EtcdFlags {
   std::string endpoints;  // HOST:PORT, with commas; empty: no etcd
-  std::string prefix;     // of the training's keys
-  unsigned servers = 1;   // of the training
-  std::string name;       // empty: the address
+  std::string prefix;     // the prefix of the training's keys
+  unsigned servers = 1;   // the number of servers of the training
+  std::string name;       // empty: the address is the name
   std::string advertise;  // the address for workers; empty: from --listen
   unsigned replicas = 0;  // backups of each shard; 0: none
 
@@ -47,10 +47,11 @@ class ServerRegistration {
     views::Board* board = nullptr;
   };
 
-  // Calls `ended` once, on the thread: with OK when the server is registered;
-  // or with the errors of Membership::Open() and Membership::RegisterServer(),
-  // other than UNAVAILABLE. Does not call `ended` if the destructor runs first.
-  // Without endpoints, calls `ended` at once, and registers nothing.
+  // Calls `ended` once, on the thread. The argument is OK when the server is
+  // registered, or an error of Membership::Open() or
+  // Membership::RegisterServer() other than UNAVAILABLE. Does not call `ended`
+  // if the destructor runs first. Without endpoints, calls `ended` immediately,
+  // and registers nothing.
   ServerRegistration(EtcdFlags flags, const std::string& address, bool quiet,
                      const Replicas& replicas,
                      std::function<void(const absl::Status&)> ended);
@@ -63,7 +64,7 @@ class ServerRegistration {
   void ThreadLoop();
   absl::Status Register();
   void KeepViews();
-  // Logs why the server is not registered, unless a line came lately.
+  // Logs why the server is not registered, unless a line was logged recently.
   void Warn(const absl::Status& status);
 
   const EtcdFlags flags_;
@@ -74,8 +75,9 @@ class ServerRegistration {
   etcd::Cancel cancel_;
   absl::Time next_warning_ = absl::InfinitePast();
   std::unique_ptr<membership::Membership> member_;
-  std::unique_ptr<views::Keeping> views_;  // ends before the registration
-  std::thread thread_;                     // starts last
+  // Declared after the registration, so that it ends first.
+  std::unique_ptr<views::Keeping> views_;
+  std::thread thread_;  // starts last
 };
 
 }  // namespace penstock::ps

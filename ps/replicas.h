@@ -22,10 +22,9 @@
 
 namespace penstock::ps {
 
-// Returns the port of a --listen with a port of its own. Returns
-// INVALID_ARGUMENT for port 0 and for sockets of the file system: other servers
-// know a server with replicas by its address, to which it returns after a
-// restart.
+// Returns the port of `listen`, the value of --listen. Returns INVALID_ARGUMENT
+// for port 0 and for sockets of the file system. A server with replicas needs a
+// fixed address, to which it returns after a restart.
 absl::StatusOr<int> FixedPort(absl::string_view listen);
 
 // The shards that this process holds, the channels to the other servers, and
@@ -34,8 +33,8 @@ class ProcessReplicas {
  public:
   struct Options {
     unsigned replicas = 1;  // backups of each shard
-    std::string address;    // of this server, as the others reach it
-    // Creates the server of a shard that came from another process.
+    std::string address;    // the address by which the others reach this server
+    // Creates the server of a shard that has moved here from another process.
     std::function<std::unique_ptr<Server>()> new_server;
     // Makes a channel to another server.
     std::function<std::shared_ptr<grpc::Channel>(const std::string& address)>

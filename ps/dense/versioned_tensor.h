@@ -65,8 +65,10 @@ class VersionedTensor {
   tensor::Allocator* const allocator_;
   mutable absl::Mutex mu_;
   Version current_ ABSL_GUARDED_BY(mu_);
-  tensor::Tensor first_ ABSL_GUARDED_BY(mu_);  // once it is not current
-  std::vector<tensor::Tensor> earlier_ ABSL_GUARDED_BY(mu_);  // all others
+  // The first version, once it is not current any more.
+  tensor::Tensor first_ ABSL_GUARDED_BY(mu_);
+  // All other versions that are not current.
+  std::vector<tensor::Tensor> earlier_ ABSL_GUARDED_BY(mu_);
   std::atomic<size_t> held_bytes_;
 };
 

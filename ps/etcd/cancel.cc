@@ -19,7 +19,7 @@ bool Cancel::WaitUntil(absl::Time time) {
   while (!is_cancelled_ && base::SteadyNow() < time) {
     changed_.WaitUntil(&mu_, time);
   }
-  if (is_cancelled_) changed_.Signal();  // for another thread that waits
+  if (is_cancelled_) changed_.Signal();  // wakes another thread that waits
   return !is_cancelled_;
 }
 

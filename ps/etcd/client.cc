@@ -16,9 +16,9 @@ namespace {
 
 // The pause after all endpoints have failed.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
-// The keepalive pings of a stream. A stream ends when its endpoint has been
-// dead for the sum of both. etcd refuses pings that come more often than every
-// 5 s.
+// The interval of a stream's keepalive pings, and the wait for an answer. A
+// stream ends when its endpoint has been dead for the sum of both. etcd refuses
+// pings that come more often than every 5 s.
 constexpr absl::Duration kPingEvery = absl::Seconds(10);
 constexpr absl::Duration kPongWithin = absl::Seconds(5);
 constexpr absl::Duration kConnectWithin = absl::Seconds(5);
@@ -32,7 +32,7 @@ grpc::ChannelArguments Arguments() {
                    static_cast<int>(absl::ToInt64Milliseconds(kPongWithin)));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // gRPC limits the time to connect by this number, too.
+  // gRPC takes the limit of a connection attempt from this argument, too.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(kConnectWithin)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
@@ -48,7 +48,8 @@ std::string EndOfPrefix(std::string prefix) {
   while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff) {
     prefix.pop_back();
   }
-  if (prefix.empty()) return std::string(1, '\0');  // all keys
+  // The end of the range of all keys.
+  if (prefix.empty()) return std::string(1, '\0');
   prefix.back() = static_cast<char>(prefix.back() + 1);
   return prefix;
 }
@@ -107,7 +108,7 @@ absl::StatusOr<std::string> Client::Token(const Endpoint& endpoint,
 
 absl::Status Client::Prepare(const Endpoint& endpoint,
                              grpc::ClientContext* context, Cancel* cancel) {
-  // Makes a member that is cut off from the others refuse the call.
+  // Ask a member that is cut off from the others to refuse the call.
   context->AddMetadata("hasleader", "true");
   if (options_.user.empty()) return absl::OkStatus();
   const absl::StatusOr<std::string> token = Token(endpoint, cancel);
@@ -141,8 +142,8 @@ absl::Status Client::Run(const Operation& operation, absl::Duration timeout,
                          Cancel* cancel) {
   const absl::Time end = base::SteadyNow() + timeout;
   Cancel never;
-  // The error to return, by rank: an answer of another etcd, then an error that
-  // does not pass, then the last error.
+  // The error to return. An answer of another etcd ranks highest, then a
+  // permanent error, then the last error.
   absl::Status worst;
   for (size_t failures = 1;; ++failures) {
     const Endpoint asked = endpoint();
@@ -160,7 +161,7 @@ absl::Status Client::Run(const Operation& operation, absl::Duration timeout,
     grpc::experimental::ChannelResetConnectionBackoff(asked.channel.get());
     if (failures % channels_.size() != 0) continue;
     const bool is_over = base::SteadyNow() + kPause >= end;
-    if (!MayPass(worst)) return worst;  // after all were asked
+    if (!MayPass(worst)) return worst;  // all endpoints were asked
     if (is_over) {
       return absl::UnavailableError(
           absl::StrCat("none of etcd's endpoints (", names(),

@@ -58,7 +58,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Reads keys at a point in time that no earlier write has missed.
+  // Reads keys. The answer contains every write that ended before the call.
   absl::StatusOr<etcdserverpb::RangeResponse> Range(
       const etcdserverpb::RangeRequest& request, absl::Duration timeout,
       Cancel* cancel = nullptr);
@@ -70,14 +70,14 @@ class Client {
       const etcdserverpb::TxnRequest& request, absl::Duration timeout,
       Cancel* cancel = nullptr);
 
-  // Returns the id of a new lease, whose keys etcd deletes unless
+  // Returns the id of a new lease. etcd deletes the lease's keys unless
   // KeepLeaseAlive() is called in time. Rounds the time up to whole seconds, at
-  // least 1. etcd may grant more than was asked for.
+  // least 1. etcd may grant a longer time.
   absl::StatusOr<int64_t> GrantLease(absl::Duration time_to_live,
                                      absl::Duration timeout,
                                      Cancel* cancel = nullptr);
-  // Starts the time of the lease anew, and returns it. Returns NOT_FOUND if
-  // the lease has ended.
+  // Renews the lease, and returns its full time. Returns NOT_FOUND if the lease
+  // has ended.
   absl::StatusOr<absl::Duration> KeepLeaseAlive(int64_t lease,
                                                 absl::Duration timeout,
                                                 Cancel* cancel = nullptr);
@@ -85,7 +85,7 @@ class Client {
   absl::Status RevokeLease(int64_t lease, absl::Duration timeout,
                            Cancel* cancel = nullptr);
 
-  // The following functions are for streams, which their owner reads.
+  // The following functions serve streams. The caller reads its stream itself.
 
   struct Endpoint {
     size_t index;
@@ -101,8 +101,8 @@ class Client {
   // for a token if there is none. Returns Authenticate()'s error.
   absl::Status Prepare(const Endpoint& endpoint, grpc::ClientContext* context,
                        Cancel* cancel) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if the status means that the token is not valid any more. If
-  // so, the next Prepare() asks for another one.
+  // Returns true if the status means that the token has expired. The next
+  // Prepare() then asks for another token.
   bool ForgetToken(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
   History* history() { return &history_; }
@@ -118,11 +118,11 @@ class Client {
   struct Operation {
     absl::string_view name;
     Attempt attempt;
-    // Returns the header of the answer.
+    // Returns the header of the last answer.
     std::function<const etcdserverpb::ResponseHeader&()> header;
     bool is_linearizable = true;
-    // Returns true if the answer is to a write that took effect, and therefore
-    // has a revision of its own. Empty means never.
+    // Returns true if the answer belongs to a write that took effect, and
+    // therefore has a revision of its own. Empty means never.
     std::function<bool()> has_written;
   };
 

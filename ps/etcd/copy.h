@@ -29,7 +29,7 @@ class Copy {
  public:
   // True if a read must come before the next watch.
   bool wants_read() const { return wants_read_; }
-  // Returns the first revision that the copy lacks: a watch begins there.
+  // Returns the first revision that the copy lacks. A watch begins there.
   int64_t next_revision() const { return revision_ + 1; }
   const Values& values() const { return values_; }
 
@@ -39,7 +39,7 @@ class Copy {
   // Takes a message of a watch, other than the first one. Returns true if a
   // value changed. Ignores events that the copy has already.
   bool Apply(const etcdserverpb::WatchResponse& response);
-  // Asks for a read before the next watch.
+  // Requests a read before the next watch.
   void WantRead() { wants_read_ = true; }
 
  private:

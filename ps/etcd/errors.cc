@@ -39,7 +39,8 @@ constexpr Remedy kRemedies[] = {
      "if this etcd has TLS, set PENSTOCK_ETCD_CA, and PENSTOCK_ETCD_CERT and "
      "PENSTOCK_ETCD_KEY if it asks for certificates"},
     {"no leader", "a majority of etcd's members is away"},
-    // Comes last: the texts of TLS errors begin with these words, too.
+    // Must be the last entry, because the texts of TLS errors begin with these
+    // words, too.
     {"failed to connect", "is etcd running at this address?"},
 };
 

@@ -16,8 +16,9 @@ absl::Status Explain(absl::string_view endpoint, absl::string_view operation,
 // Returns true if the endpoint may succeed later.
 bool MayPass(const absl::Status& status);
 
-// Returns true if all endpoints would answer the same. Other errors may be one
-// endpoint's own: its disk is full, or a proxy is there instead of etcd.
+// Returns true if every endpoint would give this error. Other errors may be
+// specific to one endpoint: its disk is full, or a proxy listens there instead
+// of etcd.
 bool IsFinal(const absl::Status& status);
 
 // Returns true if etcd wants another token.

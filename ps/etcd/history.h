@@ -12,21 +12,21 @@
 
 namespace penstock::ps::etcd {
 
-// The cluster and the highest revision that any answer had. An etcd that was
-// wiped, or restored from a backup, answers with another cluster id or with an
-// older revision. An endpoint of another etcd has another cluster id.
+// The cluster id and the highest revision of all answers. An etcd that was
+// wiped or restored from a backup answers with another cluster id, or with an
+// older revision. An endpoint of another etcd answers with another cluster id.
 //
 // The first answer decides which cluster is the right one. Thread-safe.
 class History {
  public:
-  // Returns the revision that an answer must have if its call begins now and is
-  // linearizable.
+  // Returns the lowest revision that the answer to a call may have, if the call
+  // begins now and is linearizable.
   int64_t floor() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Checks the header of an answer, and remembers its revision if the answer is
-  // right. Returns DATA_LOSS, with the remedy, if the cluster is another one,
-  // or if the revision is below `floor`. Pass 0 as `floor` for an answer that a
-  // member gives without asking the others: such a member may be behind.
+  // Checks the header of an answer, and remembers its revision if the check
+  // succeeds. Returns DATA_LOSS, with the remedy, if the cluster is another
+  // one, or if the revision is below `floor`. Pass 0 as `floor` if a member
+  // answers without asking the others, because such a member may be behind.
   absl::Status Check(const etcdserverpb::ResponseHeader& header, int64_t floor)
       ABSL_LOCKS_EXCLUDED(mu_);
 

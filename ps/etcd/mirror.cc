@@ -107,8 +107,8 @@ absl::Status Mirror::CheckCreated(const etcdserverpb::WatchResponse& created) {
   absl::Status status = client_->history()->Check(created.header(), 0);
   if (!status.ok() || created.canceled()) return status;
   absl::MutexLock lock(&mu_);
-  // Reads if this member's revision is too low: the member may only be behind.
-  // A read shows whether etcd itself went back.
+  // If this member's revision is too low, only the member may be behind. Read,
+  // to find out whether etcd itself went back.
   if (created.header().revision() + 1 < copy_.next_revision()) {
     copy_.WantRead();
     return absl::UnavailableError("etcd: this member is behind");
@@ -135,8 +135,8 @@ absl::Status Mirror::Take(const etcdserverpb::WatchResponse& response) {
                             : client_->history()->Check(response.header(), 0);
   if (!status.ok()) return status;
   if (response.canceled() && response.compact_revision() == 0) {
-    // Forgets the token, and leaves the error to the next read: some releases
-    // of etcd report an expired token as a forbidden key.
+    // Forget the token, and let the next read find the error. Some releases of
+    // etcd report an expired token as a forbidden key.
     client_->ForgetToken(
         {grpc::StatusCode::UNAUTHENTICATED, response.cancel_reason()});
     {
@@ -147,7 +147,8 @@ absl::Status Mirror::Take(const etcdserverpb::WatchResponse& response) {
         absl::StrCat("etcd: watch: cancelled: ",
                      base::Printable(response.cancel_reason(), kMaxTextBytes)));
   }
-  // The first message has no events, and tells that the copy is current.
+  // The first message of a watch has no events, and only shows that the copy is
+  // current.
   Change([&](Copy* copy) { return !is_first && copy->Apply(response); });
   return absl::OkStatus();
 }
@@ -173,11 +174,12 @@ absl::Status Mirror::Watch() {
     is_heard |= is_open;
     if (is_open) status = Take(response);
   }
-  // Does not cancel a stream that has ended, which keeps its own status.
+  // Do not cancel a stream that has ended, so that the stream keeps its own
+  // status.
   if (is_open) context.TryCancel();
   const grpc::Status ended = stream->Finish();
   client_->ForgetToken(ended);
-  // Returns OK if the stream has reached its own time limit, or if etcd has
+  // Return OK if the stream has reached its own time limit, or if etcd has
   // compacted the revision. Neither is an error.
   const bool is_over =
       ended.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && is_heard;

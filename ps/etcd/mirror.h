@@ -36,14 +36,14 @@ class Mirror {
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
 
-  // Returns the last known values.
+  // Returns the values of the last read or event.
   Values values() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns OK if the copy follows etcd; NOT_FOUND before the first read; else
   // why the copy may be old.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Blocks until `is_wanted` returns true for the values, or until `deadline`,
-  // by base::SteadyNow(). Returns whether the values are wanted. `is_wanted`
+  // by base::SteadyNow(). Returns the last result of `is_wanted`. `is_wanted`
   // runs under the mirror's lock, and only after the first read.
   bool Await(const std::function<bool(const Values&)>& is_wanted,
              absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
@@ -56,12 +56,13 @@ class Mirror {
   absl::Status Watch();
   // Returns the request of a watch from the copy's revision on.
   etcdserverpb::WatchRequest FirstRequest() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes a message of a watch. Returns an error if the watch has to end.
+  // Handles a message of a watch. Returns an error if the watch has to end.
   absl::Status Take(const etcdserverpb::WatchResponse& response);
   // Returns the error of a watch's first message.
   absl::Status CheckCreated(const etcdserverpb::WatchResponse& created);
   void SetStatus(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
-  // Applies `change` to the copy, and wakes those who wait.
+  // Applies `change`, which returns true if a value has changed, and sets the
+  // status to OK. Wakes the waiting threads if either is new.
   void Change(const std::function<bool(Copy*)>& change)
       ABSL_LOCKS_EXCLUDED(mu_);
 

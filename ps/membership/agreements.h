@@ -13,8 +13,8 @@
 
 namespace penstock::ps::membership {
 
-// All functions block, are thread-safe, and return Registry's errors. Calling
-// one again with the same arguments changes nothing.
+// All functions block, are thread-safe, and return Registry's errors. A
+// repeated call with the same arguments changes nothing.
 
 // Makes `model` the training's model, unless the training has one. Returns
 // FAILED_PRECONDITION, with the remedy, if it has another one. Compares bytes.
@@ -23,11 +23,12 @@ absl::StatusOr<absl::optional<std::string>> ReadModel(Registry* registry);
 
 // Returns the newest view, or nothing before the first one.
 absl::StatusOr<absl::optional<v1::View>> ReadView(Registry* registry);
-// Makes `next` the newest view. The number of `next` must be that of the newest
-// view plus one; the first is 1. Returns ABORTED if another process made a view
-// of this number or a later one: read that one, and decide anew. Returns
-// FAILED_PRECONDITION if the number skips views. With `guard`, the caller's
-// registration must still hold (ABORTED).
+// Makes `next` the newest view. `next` must have the number of the newest view
+// plus one; the first number is 1. Fails with:
+//   ABORTED              another process has made a view of this number or a
+//                        later one: read that view, and decide again
+//   ABORTED              with `guard`: the caller has lost its registration
+//   FAILED_PRECONDITION  the number skips views
 absl::Status AdvanceView(
     Registry* registry, const v1::View& next,
     const absl::optional<Registry::Guard>& guard = absl::nullopt);
@@ -42,10 +43,11 @@ absl::Status RecordCut(Registry* registry, const v1::Cut& cut);
 class NewestView {
  public:
   // Takes a view that was read from etcd. Returns DATA_LOSS, and keeps the
-  // former view, if the number goes back or if the decision of a number has
-  // changed: then etcd was restored from a backup, or lies.
+  // former view, if the number goes back, or if two views of one number differ.
+  // etcd was then restored from a backup, or lies.
   absl::Status Take(const v1::View& view);
-  // Returns a view with the number 0 before the first one.
+  // Returns the newest view. Before the first one, returns a view with the
+  // number 0.
   const v1::View& view() const { return view_; }
 
  private:

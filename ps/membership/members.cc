@@ -116,12 +116,13 @@ absl::Status CheckAgreement(const std::vector<v1::Server>& servers) {
 
 namespace {
 
-// Returns true if no server is missing. Expects servers that agree.
+// Returns true if no server is missing. Requires that the servers agree on
+// their number.
 bool AreAll(const std::vector<v1::Server>& servers) {
   return !servers.empty() && servers.size() == servers.front().servers();
 }
 
-// Returns true if waiting does not help.
+// Returns true if the error will not pass by waiting.
 bool IsFinal(const absl::Status& status) {
   return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
          absl::IsDataLoss(status);
@@ -162,10 +163,10 @@ absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
       ". Start the others"));
 }
 
-// Returns the servers of the newest view, in order, or nothing if there is no
-// view of the servers that are registered now. Servers with replicas serve
-// without those that are gone, which have only an address here. A server that
-// the view lacks is a spare one.
+// Returns the servers of the newest view, in order. Returns nothing if there is
+// no view of the servers that are registered now. Servers with replicas
+// continue to serve when some of them are gone; a server that is gone has only
+// an address here. A registered server that is not in the view is a spare one.
 absl::optional<std::vector<v1::Server>> ServersOfView(
     const etcd::Values& values, const std::string& prefix) {
   const auto registered = RegisteredServers(values, prefix);
@@ -279,7 +280,7 @@ absl::StatusOr<std::vector<v1::Server>> AwaitServers(
     if (interrupted && interrupted()) {
       return absl::CancelledError("the wait for servers was interrupted");
     }
-    // Asks all endpoints: the mirror has asked only one.
+    // Ask all endpoints, because the mirror has asked only one.
     if (IsFinal(mirror.status())) {
       absl::Status status = ReadServers(*registry).status();
       if (IsFinal(status)) return status;

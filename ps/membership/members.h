@@ -18,11 +18,11 @@
 
 namespace penstock::ps::membership {
 
-// Limits `servers` of a message from etcd.
+// Limits the number of servers that a message from etcd may name.
 constexpr uint32_t kMaxServers = 4096;
 
-// Return what Registration::Register() needs for a member. Return
-// INVALID_ARGUMENT for a wrong name, address or number.
+// Return the options with which Registration::Register() registers a member.
+// Return INVALID_ARGUMENT for a wrong name, address or number.
 absl::StatusOr<Registration::Options> ServerOptions(Registry* registry,
                                                     const v1::Server& server);
 Registration::Options WorkerOptions(Registry* registry,
@@ -34,7 +34,7 @@ Registration::Options WorkerOptions(Registry* registry,
 bool IsBefore(absl::string_view a, absl::string_view b);
 
 // Returns the registered servers, in order. Returns FAILED_PRECONDITION, which
-// names the key, if a key is of no server.
+// names the key, if the value of a key describes no server.
 absl::StatusOr<std::vector<v1::Server>> RegisteredServers(
     const etcd::Values& values, const std::string& prefix);
 

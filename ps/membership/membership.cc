@@ -50,7 +50,7 @@ absl::Status Membership::OpenRegistry(
     const std::function<bool()>& interrupted) {
   const absl::Time limit = base::SteadyNow() + timeout;
   while (true) {
-    // Tries again: the client asks the next endpoint each time.
+    // Try again. The client asks the next endpoint each time.
     const absl::Duration left = limit - base::SteadyNow();
     auto registry = Registry::Open(
         &client_, prefix, interrupted ? std::min(left, kAskEvery) : left);

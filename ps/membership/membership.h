@@ -34,10 +34,9 @@ class Membership {
       const std::function<bool()>& interrupted = nullptr);
 
   // Registers a server or a worker until the destructor, or fails as
-  // Registration::Register() does. `log` gets a line when etcd is away or is
-  // back.
-  // A server without an incarnation gets a random one. `time_to_live` is how
-  // long the others hold a silent server for alive.
+  // Registration::Register() does. Calls `log` with a line when etcd is away or
+  // is back. Gives a server without an incarnation a random one. The other
+  // members consider a silent server alive for `time_to_live`.
   absl::Status RegisterServer(v1::Server server, absl::Duration time_to_live,
                               std::function<void(const std::string&)> log,
                               etcd::Cancel* cancel = nullptr);

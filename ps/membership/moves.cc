@@ -15,7 +15,7 @@
 namespace penstock::ps::membership {
 namespace {
 
-// How long the right to move outlives a command that was killed.
+// Limits how long a killed command keeps the right to move shards.
 constexpr absl::Duration kTimeToLive = absl::Seconds(10);
 
 absl::Status Foreign(const std::string& key) {

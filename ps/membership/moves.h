@@ -1,4 +1,4 @@
-// The wishes of people about the servers, in etcd.
+// The operators' wishes about the servers, in etcd.
 
 #ifndef PENSTOCK_PS_MEMBERSHIP_MOVES_H_
 #define PENSTOCK_PS_MEMBERSHIP_MOVES_H_
@@ -16,14 +16,14 @@
 
 namespace penstock::ps::membership {
 
-// The present wishes of people.
+// The operators' present wishes.
 struct Wanted {
   std::vector<v1::Server> leaving;  // servers that should hold nothing
   bool to_own_servers = false;      // shards should return to their own servers
 };
 
-// Returns what people want. Returns FAILED_PRECONDITION, which names the key,
-// if a key is of another release.
+// Returns the operators' wishes. Returns FAILED_PRECONDITION, which names the
+// key, if a key belongs to another release.
 absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
                                   const std::string& prefix);
 

@@ -9,13 +9,14 @@
 namespace penstock::ps::membership {
 namespace {
 
-// Divides a lease's time into renewals, so that a lease survives two lost ones.
+// The number of renewals within the time of a lease. With three, a lease
+// survives two lost renewals.
 constexpr int kRenewalsPerLease = 3;
 constexpr absl::Duration kGoodByeTimeout = absl::Seconds(1);
 // The interval of the warning that another process has the name.
 constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
-// A renewal's timeout is not below this, even if the lease is short.
+// The minimal timeout of a renewal, even if the lease is short.
 constexpr absl::Duration kMinTimeout = absl::Seconds(1);
 
 }  // namespace
@@ -36,7 +37,8 @@ absl::Status Registration::WriteKey(const Options& options, int64_t lease,
   }
   if (written->is_done) return absl::OkStatus();
   if (found && found->bytes == options.value && found->lease == lease) {
-    return absl::OkStatus();  // the answer to the first write was lost
+    // The first write succeeded, but its answer was lost.
+    return absl::OkStatus();
   }
   return absl::AlreadyExistsError(absl::StrCat(
       options.name, " is taken, by ",
@@ -168,7 +170,8 @@ absl::Status Registration::Renew() {
   if (!kept.ok() && !absl::IsNotFound(kept.status())) return kept.status();
   if (kept.ok()) {
     SetClaim({lease, asked + *kept});
-    // Reads the key, too: others may delete a key while its lease lives.
+    // Read the key, too: another process may delete a key while its lease
+    // lives.
     const auto value = options_.registry->Read(options_.key, &cancel_, timeout);
     if (!value.ok()) return value.status();
     if (value->has_value() && (*value)->lease == lease) {

@@ -37,15 +37,16 @@ class Registration {
   struct Options {
     Registry* registry = nullptr;  // must outlive the registration
     std::string key;
-    // Must differ from process to process: it has the incarnation.
+    // The value of the key. Contains the incarnation, so that it differs from
+    // process to process.
     std::string value;
     std::string name;  // for messages: "server ps0"
-    // Returns the owner that a value names, for messages: "the one at
-    // ps0:7000".
+    // Returns a text for messages about the owner that a value describes, such
+    // as "the one at ps0:7000".
     std::function<std::string(const std::string& value)> describe;
     absl::Duration time_to_live = absl::Seconds(10);
-    // Limits the wait for etcd, and for a former owner of the key, which may be
-    // a killed process. Must be longer than that process's lease.
+    // Limits the wait for etcd, and for a former owner of the key, which
+    // may be a killed process. Must be longer than that process's lease.
     absl::Duration patience = absl::Seconds(15);
     // Gets a line when the state changes, and every minute while another
     // process has the key. May be empty.
@@ -61,8 +62,8 @@ class Registration {
   ~Registration();
 
   // Returns the pause after a renewal that has ended with `status`. `left` is
-  // the time for which the lease is still valid. While etcd is away, renewals
-  // follow each other soon, as long as they can save the lease.
+  // the time for which the lease is still valid. If etcd is away, pauses are
+  // short as long as a renewal can save the lease.
   static absl::Duration PauseAfter(const absl::Status& status,
                                    absl::Duration left,
                                    absl::Duration time_to_live);

@@ -19,13 +19,13 @@ namespace penstock::ps::membership {
 
 // The keys of one training. Each call checks, in the same transaction, that the
 // training's identity is the one that Open() found. An etcd that was wiped, or
-// restored from a backup of before, has none or another one: such calls change
-// nothing and return DATA_LOSS, with the remedy.
+// restored from an earlier backup, has no identity or another one. Calls to
+// such an etcd change nothing, and return DATA_LOSS with the remedy.
 //
 // All errors of etcd::Client pass through. Blocking and thread-safe.
 class Registry {
  public:
-  // Limits a call. An endpoint that is away takes a part of it.
+  // Limits a call. An unreachable endpoint uses up a part of the limit.
   static constexpr absl::Duration kTimeout = absl::Seconds(5);
 
   // Reads the identity under `prefix`, or makes one. `client` must outlive the
@@ -52,11 +52,12 @@ class Registry {
   };
   struct Written {
     bool is_done = false;
-    absl::optional<Value> found;  // the present value, unless done
+    // The present value, if the write was not done.
+    absl::optional<Value> found;
   };
-  // Writes a key if `revision` is that of its last write; 0 means that the key
-  // must be absent. With `guard`, the guard's key must also still have the
-  // guard's lease; otherwise returns ABORTED.
+  // Writes a key if its last write has the revision `revision`. 0 means that
+  // the key must be absent. With `guard`, the guard's key must also still have
+  // the guard's lease; otherwise returns ABORTED.
   //
   // The write may be sent twice if its answer was lost. Then `found` is this
   // very write: compare it with `bytes`.
@@ -71,7 +72,7 @@ class Registry {
 
  private:
   Registry(etcd::Client* client, std::string prefix, std::string identity);
-  // Returns DATA_LOSS, since a transaction found another identity.
+  // Returns DATA_LOSS. Call it if a transaction has found another identity.
   absl::Status IdentityLost() const;
 
   etcd::Client* const client_;

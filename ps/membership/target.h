@@ -1,4 +1,4 @@
-// Names an etcd and a training in it.
+// Parses the address of an etcd and of a training in it.
 
 #ifndef PENSTOCK_PS_MEMBERSHIP_TARGET_H_
 #define PENSTOCK_PS_MEMBERSHIP_TARGET_H_

@@ -14,7 +14,7 @@
 
 namespace penstock::ps {
 
-// The training that a request is for; see ps.proto.
+// The training that a request belongs to; see ps.proto.
 struct View {
   uint64_t run = 0;
   uint64_t epoch = 0;

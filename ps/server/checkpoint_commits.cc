@@ -145,7 +145,7 @@ bool CheckpointCommits::IsNewestLost() const {
   if (chain.ok() && chain->newest().attempt.id != newest_.attempt.id) {
     why = absl::DataLossError("it is another one");
   }
-  // An error of the disk tells nothing about the checkpoint.
+  // an error of the disk does not mean that the checkpoint is damaged
   if (!checkpoint::IsDamage(why)) return false;
   Log(absl::StrCat("checkpoints: the folder has lost ", StepFolder(step),
                    ", or a part of it: the next checkpoint is a full one (",

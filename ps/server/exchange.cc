@@ -12,8 +12,8 @@
 namespace penstock::ps {
 namespace {
 
-// The rate in bytes a second at which a push arrives at least: a quarter of
-// what a link of 1 Gbit/s carries, or a share of an overloaded machine.
+// A lower bound for the bytes a second at which a push arrives. A link of 1
+// Gbit/s carries four times as much; the rest allows for an overloaded machine.
 constexpr double kSlowestPush = 32 << 20;
 
 // Returns the bytes of a gradient of all dense values.
@@ -25,16 +25,16 @@ size_t DenseBytesOf(const Tables& tables) {
   return bytes;
 }
 
-// Returns the lease of a worker that pushes `tables`. Longer than `base` by the
-// time of a push of all dense values. Heartbeats go through the same
-// connection, and may wait behind the push.
+// Returns the lease of a worker that pushes `tables`: `base` plus the time of a
+// push of all dense values. Heartbeats use the same connection, and may wait
+// behind a push.
 absl::Duration LeaseFor(const Tables& tables, absl::Duration base) {
   const double seconds =
       static_cast<double>(DenseBytesOf(tables)) / kSlowestPush;
   return base + absl::Trunc(absl::Seconds(seconds), absl::Milliseconds(1));
 }
 
-// Returns the oldest version of the synchronous tables; 0: there are none.
+// Returns the oldest version of the synchronous tables, or 0 if there are none.
 uint64_t VersionOf(const Coordinator& coordinator) {
   absl::optional<uint64_t> version;
   for (size_t at = 0; at < coordinator.policies(); ++at) {

@@ -107,24 +107,27 @@ class Exchange final : public StepSource {
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
-  // Carries out an event that comes from the log of a replica, and from no
-  // worker.
+  // A function that makes an event of a replica's log happen. No worker is
+  // waiting for the event.
   using Event = std::function<Outcome(Coordinator*)>;
   void Carry(const Event& event);
   // Blocks until `is_true`, at most for `timeout`. Returns false if it still is
   // not. Also returns true if the training has failed or the server drains.
   using Condition = std::function<bool(const Coordinator&)>;
   bool Await(const Condition& is_true, absl::Duration timeout) const;
-  // Returns the error of a call by `worker`, or OK if it is a member.
+  // Returns OK if `worker` is a member. Otherwise returns the error for a call
+  // of this worker.
   absl::Status CheckMember(const WorkerId& worker,
                            absl::string_view call) const;
   MembersImage Members() const;
 
-  // Server::Push() in three parts. Check() checks the gradients. CheckTakes()
-  // returns the error of a push that would be refused now: its worker is no
-  // member, its clock is ahead, or there is no room next to `pending_bytes` of
-  // other checked pushes. If a step is being applied, waits for its end before
-  // it finds that a clock is ahead. Take() takes the push.
+  // The three parts of Server::Push():
+  // - Check() checks the gradients.
+  // - CheckTakes() returns the error of a push that would be refused now: its
+  //   worker is no member, its clock is ahead, or there is no room next to
+  //   `pending_bytes` of other checked pushes. If a step is being applied,
+  //   waits for its end before a clock counts as ahead.
+  // - Take() takes the push.
   absl::StatusOr<Checked> Check(const WorkerId& worker, uint64_t clock,
                                 const tensor::Bundle& gradients);
   absl::Status CheckTakes(const CheckedPush& push, size_t pending_bytes);
@@ -237,10 +240,10 @@ class Exchange final : public StepSource {
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Returns true unless a step of synchronous tables is being applied. Until
-// then, later events may be judged by the version before that step. Servers
-// that get the same calls, each while no step is applied, give the same
-// answers.
+// Returns true unless a step of synchronous tables is being applied. During
+// such a step, events are still judged by the version before the step. Servers
+// give the same answers to the same calls if no step is being applied at each
+// call.
 bool HasAppliedSteps(const Coordinator& coordinator);
 
 }  // namespace penstock::ps

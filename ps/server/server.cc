@@ -13,7 +13,8 @@ using base::SteadyNow;
 
 uint64_t DrawInstance() {
   std::random_device device;
-  return (static_cast<uint64_t>(device()) << 32 | device()) | 1;  // not 0
+  // Never 0, because the lowest bit is set.
+  return (static_cast<uint64_t>(device()) << 32 | device()) | 1;
 }
 
 }  // namespace
@@ -172,7 +173,7 @@ absl::StatusOr<Server::Joined> Server::Join(const View& view,
 uint64_t Server::StartJoin(const View& view, const WorkerId& worker,
                            JoinCallback callback) {
   callback(Join(view, worker));
-  return 0;  // nothing waits
+  return 0;  // no call waits
 }
 
 absl::Status Server::Heartbeat(uint64_t run, const WorkerId& worker) {

@@ -83,19 +83,19 @@ class Server final : public Calls {
   // the destructor.
   ~Server() override;
 
-  // Returns the cut and the run for all servers. The run is `run`, unless the
-  // server has answered before. The first answer stays until a Define() with
+  // Chooses the cut and the run with which all servers begin. The run is `run`,
+  // unless the server has chosen before. A choice stays until a Define() with
   // its cut fails here. Blocks while the checkpoint is read.
   //
   // `replaces` is a run that has lost another server, or that another server
-  // cannot restore; 0: none. All bytes of the checkpoint of the answer are then
-  // verified first. If this server has that run, the answer is the newest
-  // checkpoint, with a new run. Such an answer stays for kChoiceLimit. Returns
-  // FAILED_PRECONDITION if there is no checkpoint, or if this server was
-  // started without --restore.
+  // cannot restore; 0 means none. With `replaces`, the server verifies all
+  // bytes of the checkpoint first. If this server has that run, it chooses the
+  // newest checkpoint and a new run. Such a choice stays for kChoiceLimit.
+  // Returns FAILED_PRECONDITION if there is no checkpoint, or if this server
+  // was started without --restore.
   absl::StatusOr<Choice> ChooseCut(uint64_t run, uint64_t replaces = 0);
-  // The time for which an answer about `replaces` stays: long enough for the
-  // Define() of this answer.
+  // The time for which a choice for `replaces` stays: long enough for the
+  // Define() that follows it.
   static constexpr absl::Duration kChoiceLimit = absl::Seconds(10);
   // Defines the training, and restores the cut; see ps.proto. Fails with:
   //   FAILED_PRECONDITION  the server has another model or other servers, or
@@ -108,8 +108,10 @@ class Server final : public Calls {
   // which `values` restores. Only for a server without a training. Returns the
   // errors of Define().
   struct CopyOf {
-    uint64_t instance = 0;   // of the other server
-    uint64_t hash_seed = 0;  // of its tables: the copy has room for the same
+    uint64_t instance = 0;  // the instance of the other server
+    // The seed of the other server's tables; with it, the copy has room for the
+    // same rows.
+    uint64_t hash_seed = 0;
   };
   absl::Status DefineCopy(const Definition& definition, const CopyOf& of,
                           RestoreSource* values);
@@ -190,7 +192,7 @@ class Server final : public Calls {
       const SparseSnapshotOptions& options, absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait = nullptr);
 
-  // Returns the exchange that serves `view`, for the calls that replicas make.
+  // Returns the exchange that serves `view`, for calls from replicas.
   absl::StatusOr<ExchangePtr> Serving(const View& view) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -237,7 +239,7 @@ class Server final : public Calls {
   absl::Mutex define_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // one Define() at a time
   absl::optional<Choice> choice_ ABSL_GUARDED_BY(define_mu_);
   bool is_choice_verified_ ABSL_GUARDED_BY(define_mu_) = false;
-  // The answer about a run that has lost a server.
+  // The choice of a cut for a run that has lost a server.
   struct LaterChoice {
     uint64_t replaces = 0;
     Choice choice;

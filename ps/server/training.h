@@ -63,8 +63,10 @@ std::string TextOf(const absl::optional<CutId>& cut);
 
 struct TrainingLimits {
   Tables::Options tables;
-  uint32_t workers = 1;       // whose gradients a synchronous step needs
-  size_t max_held_bytes = 0;  // of gradients
+  // The number of workers, whose gradients a synchronous step needs all at
+  // once.
+  uint32_t workers = 1;
+  size_t max_held_bytes = 0;  // the bytes of gradients
 };
 
 bool HasSynchronousTable(const Model& model);

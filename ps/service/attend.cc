@@ -68,7 +68,7 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   Attendance* const attendance_;
   v1::Heartbeat heartbeat_;
   absl::optional<WorkerId> member_;
-  uint64_t run_ = 0;  // of the member
+  uint64_t run_ = 0;  // the run of the member
 };
 
 }  // namespace

@@ -43,8 +43,8 @@ class Attendance {
   std::map<Key, const void*> streams_ ABSL_GUARDED_BY(mu_);
 };
 
-// Finds the server of a heartbeat. With replicas, that may change while the
-// stream goes on.
+// A function that finds the server of a heartbeat. If shards are replicated,
+// the result may change during a stream.
 using FindServer = std::function<absl::StatusOr<std::shared_ptr<Calls>>()>;
 
 // Serves one Attend() call. Ends the call at once if `allowed` is an error. The

@@ -39,7 +39,8 @@ class CheckpointCalls {
   // call that is cancelled before its turn ends with CANCELLED, without running
   // `work`. The reactor deletes itself.
   grpc::ServerUnaryReactor* Start(Work work);
-  // The same for work of a writer, which may be null.
+  // The same as Work, for calls that need a CheckpointWriter, which may be
+  // null.
   using WriterWork =
       std::function<absl::Status(CheckpointWriter*, Cancellation*)>;
   grpc::ServerUnaryReactor* Start(std::shared_ptr<CheckpointWriter> writer,
@@ -89,7 +90,7 @@ void EndTurn(CheckpointWriter* writer,
              const v1::AttendCheckpointRequest& request);
 absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply);
-// The same for the primary of a replicated shard. Blocks.
+// The same for the primary of a replicated shard. These calls block.
 absl::Status HoldSteps(ShardCuts* cuts, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply);
 absl::Status WriteShard(CheckpointWriter* writer,

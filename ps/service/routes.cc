@@ -13,8 +13,8 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-// Returns the number of the shard that the call names; nullopt: the server's
-// own.
+// Returns the number of the shard that the call names, or nullopt for the
+// server's own shard.
 absl::StatusOr<absl::optional<uint32_t>> ShardIn(
     const CallbackServerContext& context) {
   const auto found = context.client_metadata().find(kShardKey);
@@ -114,7 +114,7 @@ grpc::ServerUnaryReactor* Routes::Replicate(CallbackServerContext* context,
         "replicate: this server was started without --replicas")));
     return reactor;
   }
-  // The holder of the shard checks that the sender leads it.
+  // The holder of the shard checks that the sender is the shard's primary.
   shards_->Replicate(
       request,
       [reactor, reply](const absl::StatusOr<grpc::ByteBuffer>& answer) {

@@ -28,9 +28,9 @@ class Routes {
   // replicas. The pointers outlive this object.
   Routes(Server* server, CheckpointWriter* writer, Shards* shards);
 
-  // Return what takes the calls, and what has the values, for the shard of a
-  // call. Return INVALID_ARGUMENT for metadata that is no number, and the
-  // errors of Shards.
+  // CallsOf() returns the object that takes the calls for the shard of a call.
+  // ServerOf() returns the server with the values of that shard. Both return
+  // INVALID_ARGUMENT for metadata that is no number, and the errors of Shards.
   absl::StatusOr<std::shared_ptr<Calls>> CallsOf(
       const grpc::CallbackServerContext& context) const;
   absl::StatusOr<std::shared_ptr<Server>> ServerOf(
@@ -38,8 +38,9 @@ class Routes {
   // Returns a function that returns CallsOf() of this call, whenever called.
   FindServer FinderOf(const grpc::CallbackServerContext& context) const;
 
-  // Returns the shard of a call, for the streams of its worker. The server's
-  // own shard is the same by number and without; nullopt without replicas.
+  // Returns the shard of a call, as a key for the streams of its worker. A call
+  // that names the server's own shard by number, and one that names none, get
+  // the same result. Returns nullopt without replicas.
   absl::optional<uint32_t> ShardOf(
       const grpc::CallbackServerContext& context) const;
 

@@ -102,7 +102,7 @@ class ServiceImpl final : public Base {
     return Finish(context, status);
   }
 
-  // The holder of the shard checks that the sender, a server, leads it.
+  // The holder of the shard checks that the sender is the shard's primary.
   ServerUnaryReactor* Replicate(CallbackServerContext* context,
                                 const ByteBuffer* request,
                                 ByteBuffer* reply) override {

@@ -40,11 +40,12 @@ class PushPayload final : public replication::Payload {
 class EventPayload final : public replication::Payload {
  public:
   enum class Kind {
-    kHeartbeat,  // of a worker that is no member
+    kHeartbeat,  // a heartbeat of a worker that is no member
     kLeave,
     kLost,
     kStart,  // the run starts without the missing workers
-    kCut,    // the steps before a cut end for all; see Coordinator::CloseCut()
+    // The steps before a cut end for all workers; see Coordinator::CloseCut().
+    kCut,
   };
 
   EventPayload(Kind kind, const WorkerId& worker)

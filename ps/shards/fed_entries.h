@@ -1,4 +1,5 @@
-// The entries of a log that a server was fed and has not applied.
+// Tracks which entries of a log a server has taken, and which of them it has
+// applied.
 
 #ifndef PENSTOCK_PS_SHARDS_FED_ENTRIES_H_
 #define PENSTOCK_PS_SHARDS_FED_ENTRIES_H_
@@ -18,10 +19,11 @@
 
 namespace penstock::ps {
 
-// "Fed" means that the Server has taken or refused the entry. "Applied" means
-// that its values have it: a synchronous step is applied once it is complete.
-// Feeds one entry at a time. Remembers the members at the last applied entry,
-// for a snapshot.
+// The entries that a log has fed to a Server. "Fed" means that the Server has
+// taken or refused the entry. "Applied" means that the Server's values contain
+// the entry; a synchronous step is applied once it is complete. One entry is
+// fed at a time. Also remembers the members at the last applied entry, for a
+// snapshot.
 //
 // Pure. Not thread-safe.
 class FedEntries {
@@ -34,26 +36,26 @@ class FedEntries {
   bool is_feeding() const { return is_feeding_; }
   bool all_applied() const { return unapplied_.empty(); }
 
-  // Begins after entry `seq`, with the values of a snapshot.
+  // Starts again after entry `seq`, whose snapshot the Server has.
   void Reset(uint64_t seq);
-  // Begin to feed the next entry. End() records the result; `has_counted`: the
-  // entry is a push that was taken. Returns true if it is applied, too. Stop()
-  // records that the entry has to come again.
+  // Begin() records that the next entry is being fed. End() records the result,
+  // and returns true if the entry is applied, too. `has_counted` is true for a
+  // push that was taken. Stop() records that the entry must be fed again.
   void Begin(const replication::Entry& entry, const MembersNow& members);
   bool End(const replication::Entry& entry, bool has_counted,
            const MembersNow& members);
   void Stop() { is_feeding_ = false; }
 
-  // While held, Advance() and End() find nothing applied, so that they do not
-  // pass the cut of a snapshot.
+  // While held, Advance() and End() count no entry as applied. The applied
+  // entries thus do not pass the cut of a snapshot.
   void Hold() { is_held_ = true; }
   void Release() { is_held_ = false; }
   bool is_held() const { return is_held_; }
-  // Records as applied the longest prefix of the entries whose pushes are below
-  // the clocks. Returns the number of entries.
+  // Marks as applied the longest prefix of the entries whose pushes are below
+  // the clocks. Returns the number of these entries.
   size_t Advance(const std::vector<RankClock>& clocks);
-  // Returns the members after the last applied entry; nullopt if they are not
-  // known. `now` has the present members.
+  // Returns the members after the last applied entry, or nullopt if they are
+  // not known. `now` are the present members.
   absl::optional<MembersImage> MembersAtApplied(const MembersImage& now) const;
 
  private:
@@ -70,7 +72,7 @@ class FedEntries {
   bool is_held_ = false;
   std::deque<Fed> unapplied_;
   // The members after an entry, for each entry from `applied_` on that may have
-  // changed them. Ascending.
+  // changed them. In ascending order of entries.
   std::deque<std::pair<uint64_t, MembersImage>> images_;
 };
 

@@ -11,15 +11,15 @@ namespace {
 
 using replication::EntryPtr;
 
-// How long an entry waits that the server has no room for.
+// The pause before an entry is fed again for which the server had no room.
 constexpr absl::Duration kFeedAgain = absl::Milliseconds(20);
-// Server::Pull() uses small tickets.
+// The first ticket of the feeder. Server::Pull() uses small tickets.
 constexpr uint64_t kFeedTickets = uint64_t{1} << 63;
-// How long the thread waits for a step that is being applied, before it sends
-// again.
+// Limits one wait for a step that is being applied. The thread then looks for
+// other work before it waits again.
 constexpr absl::Duration kStepWait = absl::Milliseconds(10);
 
-// Returns true if the server may take the push later.
+// Returns true if the server may accept the same push later.
 bool ComesAgain(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status);
 }

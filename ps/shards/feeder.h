@@ -14,10 +14,11 @@
 
 namespace penstock::ps {
 
-// Feeds committed entries one after another, in the order of the log, so that
-// the Servers of all replicas take the same calls. Feeds an entry only while no
-// synchronous step is being applied: all replicas then meet the same version.
-// Passes the Server's verdicts to the calls of the workers.
+// A feeder of committed entries to the Server of a replica, one after another
+// in the order of the log. The Servers of all replicas thus take the same
+// calls. Feeds an entry only while no synchronous step is being applied, so
+// that all replicas judge it by the same version. Passes the Server's verdicts
+// to the calls of the workers.
 //
 // Thread-safe.
 class Feeder final : public std::enable_shared_from_this<Feeder> {
@@ -25,7 +26,7 @@ class Feeder final : public std::enable_shared_from_this<Feeder> {
   Feeder(std::shared_ptr<ReplicaState> state,
          std::shared_ptr<WorkerCalls> calls);
 
-  // Adds to `due` what feeds the next entry, if there is one.
+  // Adds to `due` the work that feeds the next entry, if there is one.
   void Collect(absl::Time now, ReplicaState::Due* due);
   // Asks the server which entries it has applied.
   void PollApplied();
@@ -41,7 +42,7 @@ class Feeder final : public std::enable_shared_from_this<Feeder> {
   void OnJoinFed(const replication::EntryPtr& entry,
                  absl::StatusOr<Exchange::Joined> joined);
   // Records that the server has taken or refused an entry. Only a push that has
-  // counted waits until the values have it.
+  // counted is applied later, when the values contain it.
   void EndLocked(const replication::Entry& entry, bool has_counted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   FedEntries::MembersNow MembersLocked()

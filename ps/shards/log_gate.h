@@ -1,4 +1,4 @@
-// Holds back pushes in front of a log.
+// Delays pushes before they enter a log.
 
 #ifndef PENSTOCK_PS_SHARDS_LOG_GATE_H_
 #define PENSTOCK_PS_SHARDS_LOG_GATE_H_
@@ -14,20 +14,21 @@
 
 namespace penstock::ps {
 
-// Keeps pushes behind the cut of a checkpoint out of a log. No replica has such
-// a push, so all replicas are at the cut at the same place of the log, and no
-// entry waits for another one.
+// A gate in front of a log, which keeps out the pushes after the cut of a
+// checkpoint. No replica then has such a push. All replicas thus reach the cut
+// at the same place of the log, and no entry of the log waits for another one.
 //
 // Pure: the caller passes the time. Not thread-safe.
 class LogGate {
  public:
-  // Stop all pushes, or those behind a cut, until `ends`. Return a number that
-  // differs from that of the holds before. The pushes of an earlier hold stay.
+  // Close() stops all pushes until `ends`. OpenUpTo() stops the pushes after a
+  // cut. Both begin a new hold, and return its number. Pushes that an earlier
+  // hold stopped remain stopped.
   uint64_t Close(absl::Time ends);
   uint64_t OpenUpTo(CutPoint cut, absl::Time ends);
-  // Ends a hold, unless a later one has taken its place.
+  // Ends the hold of this number. Does nothing if a later hold has replaced it.
   void Open(uint64_t hold);
-  // Returns true if no later hold has taken the place of `hold`.
+  // Returns true if no later hold has replaced `hold`.
   bool IsPresent(uint64_t hold) const { return hold == hold_; }
 
   uint64_t hold() const { return hold_; }
@@ -35,8 +36,8 @@ class LogGate {
   const CutPoint* cut() const { return gate_.cut(); }
 
   bool LetsThrough(const PushId& push) const { return gate_.LetsThrough(push); }
-  // Keeps what goes on with a push that was stopped. `ticket` is of its call,
-  // which holds `bytes` of gradients.
+  // Keeps the continuation of a push that was stopped. `ticket` belongs to the
+  // push's call, which holds `bytes` of gradients.
   void Keep(uint64_t ticket, const PushId& push, size_t bytes,
             std::function<void()> go_on);
   void Forget(uint64_t ticket);
@@ -45,9 +46,10 @@ class LogGate {
   // Forgets all pushes that are stopped, and returns their tickets: pushes in
   // the cut need the room.
   std::vector<uint64_t> GiveUp();
-  // Ends a hold whose time is over. Removes and returns what goes on.
+  // Ends a hold whose time is over. Removes and returns the continuations of
+  // pushes that may pass.
   std::vector<std::function<void()>> TakeDue(absl::Time now);
-  // Opens the gate, and forgets all pushes.
+  // Opens the gate, and drops all continuations.
   void Clear();
 
  private:
@@ -60,9 +62,9 @@ class LogGate {
   CutGate gate_;
   uint64_t hold_ = 0;
   absl::Time ends_ = absl::InfiniteFuture();
-  // By ticket, and thus in the order of the calls.
+  // The continuations by ticket, which is the order of the calls.
   std::map<uint64_t, Kept> kept_;
-  size_t bytes_ = 0;  // of kept_
+  size_t bytes_ = 0;  // the gradients of all kept_
 };
 
 }  // namespace penstock::ps

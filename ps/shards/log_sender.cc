@@ -12,11 +12,11 @@ using replication::Answer;
 using replication::Append;
 using replication::ReplicaId;
 
-// How long a refused or lost message waits before it is repeated.
+// The pause before a refused or lost message is sent again.
 constexpr absl::Duration kSendAgain = absl::Milliseconds(50);
 
-// A message may take its share of a lease, and the time that a slow network
-// needs.
+// Returns the timeout of a message: half a lease, plus the time that a slow
+// network needs for the bytes.
 absl::Duration TimeoutFor(size_t bytes, const replication::LeaseTimes& lease) {
   constexpr double kSlowBytesPerSecond = 20e6;
   return lease.duration / 2 +
@@ -39,8 +39,8 @@ void LogSender::Collect(absl::Time now, ReplicaState::Due* due) {
   for (const ReplicaId& peer : leads->Peers()) {
     Link& link = links_[peer];
     if (link.is_busy || now < link.retry) continue;
-    // A heartbeat has entries, too. Only heartbeats find a silent peer, so news
-    // do not replace them.
+    // Send a heartbeat when it is due, even if there are new entries, which it
+    // carries too. Only heartbeats detect a silent peer.
     const bool is_heartbeat = now >= link.heartbeat;
     if (is_heartbeat) {
       link.heartbeat = now + state_->options.lease.duration / 4;
@@ -74,7 +74,7 @@ void LogSender::OnReply(const ReplicaId& to, uint64_t view,
                         const absl::StatusOr<grpc::ByteBuffer>& reply) {
   absl::StatusOr<Answer> answer =
       reply.ok() ? AnswerIn(*reply) : reply.status();
-  // A server answers for itself only.
+  // Refuse the answer of another server, which may have got the peer's address.
   if (answer.ok() && answer->envelope.from != to) {
     answer = absl::UnavailableError("another server has the address");
   }

@@ -16,22 +16,24 @@
 
 namespace penstock::ps {
 
-// Sends entries and heartbeats, one message at a time to each replica. Repeats
-// messages that were refused or lost.
+// A sender of entries and heartbeats, with one message at a time to each
+// replica. Repeats messages that were refused or lost.
 //
 // Thread-safe.
 class LogSender final : public std::enable_shared_from_this<LogSender> {
  public:
   explicit LogSender(std::shared_ptr<ReplicaState> state);
 
-  // Adds to `due` what sends the messages that are due.
+  // Adds to `due` the work that sends the messages whose time has come.
   void Collect(absl::Time now, ReplicaState::Due* due);
 
  private:
   struct Link {
     bool is_busy = false;
-    absl::Time heartbeat = absl::InfinitePast();  // when the next is due
-    absl::Time retry = absl::InfinitePast();      // no message before
+    // When the next heartbeat is due.
+    absl::Time heartbeat = absl::InfinitePast();
+    // No message is sent before this time.
+    absl::Time retry = absl::InfinitePast();
   };
 
   void Send(const replication::ReplicaId& to,
@@ -41,7 +43,7 @@ class LogSender final : public std::enable_shared_from_this<LogSender> {
 
   const std::shared_ptr<ReplicaState> state_;
   std::map<replication::ReplicaId, Link> links_ ABSL_GUARDED_BY(state_->mu);
-  uint64_t view_ ABSL_GUARDED_BY(state_->mu) = 0;  // of links_
+  uint64_t view_ ABSL_GUARDED_BY(state_->mu) = 0;  // the view of links_
 };
 
 }  // namespace penstock::ps

@@ -34,19 +34,22 @@ struct PushCall {
 };
 using PushCallPtr = std::shared_ptr<PushCall>;
 
-// Finds the call of an entry, and the entry of a repeated push. Not
-// thread-safe.
+// The calls whose entries are in the log. Finds the call of an entry, and the
+// entry of a push that is repeated. Not thread-safe.
 class LoggedCalls {
  public:
   void AddPush(uint64_t seq, const PushCallPtr& call);
   void AddJoin(uint64_t seq, uint64_t ticket) { joins_[seq] = ticket; }
-  // Removes and returns the push of an entry; null: of another primary.
+  // Removes and returns the push of an entry. Returns null if another primary
+  // has logged the entry.
   PushCallPtr TakePush(uint64_t seq);
-  // Removes and returns the ticket of a join; 0: of another primary.
+  // Removes and returns the ticket of a join. Returns 0 if another primary has
+  // logged the entry.
   uint64_t TakeJoin(uint64_t seq);
-  // Moves what the check of a push has found out of its call.
+  // Moves the checked gradients of a push out of its call.
   absl::optional<CheckedGradients> TakeChecked(uint64_t seq);
-  // Returns the entry of the push that `call` repeats; nullopt: none.
+  // Returns the entry of the push that `call` repeats, or nullopt if there is
+  // none.
   absl::optional<uint64_t> EntryOf(const PushCall& call) const;
   // Returns the bytes of the checked gradients of all pushes.
   size_t checked_bytes() const { return checked_bytes_; }
@@ -60,8 +63,8 @@ class LoggedCalls {
 
   std::map<uint64_t, PushCallPtr> pushes_;  // by entry
   std::map<uint64_t, uint64_t> joins_;      // ticket by entry
-  std::map<Key, uint64_t> entries_;         // of pushes_
-  size_t checked_bytes_ = 0;                // of pushes_
+  std::map<Key, uint64_t> entries_;         // the entry of each call in pushes_
+  size_t checked_bytes_ = 0;                // the checked bytes of pushes_
 };
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// Calls of one server to others.
+// Makes calls from one server to others.
 
 #ifndef PENSTOCK_PS_SHARDS_PEERS_H_
 #define PENSTOCK_PS_SHARDS_PEERS_H_
@@ -14,7 +14,7 @@
 
 namespace penstock::ps {
 
-// Sends messages to the servers that hold replicas. Thread-safe.
+// The other servers, which hold replicas. Thread-safe.
 class Peers {
  public:
   using Callback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;

@@ -1,4 +1,5 @@
-// The role, the log and the server of one replica, for all of its parts.
+// The role, the log and the server of one replica, which all parts of the
+// replica share.
 
 #ifndef PENSTOCK_PS_SHARDS_REPLICA_STATE_H_
 #define PENSTOCK_PS_SHARDS_REPLICA_STATE_H_
@@ -24,12 +25,13 @@
 
 namespace penstock::ps {
 
-// The role, the log and the Server of one replica, and the lock of all its
-// parts. A part that changes the state calls Pump(), so that the thread of the
-// Shard looks at all parts again.
+// The role, the log and the Server of one replica, with the lock of all its
+// parts. A part that changes the state calls Pump(). The thread of the Shard
+// then looks for work in all parts.
 //
-// Work without the lock that Shard::Stop() waits for is tracked: whoever begins
-// it adds 1 to `tracked`, and its end calls EndTracked().
+// Shard::Stop() waits for work that is done without the lock and is tracked. To
+// track work, add 1 to `tracked` when the work begins, and call EndTracked()
+// when it ends.
 struct ReplicaState {
   using Due = std::vector<std::function<void()>>;
 
@@ -41,20 +43,22 @@ struct ReplicaState {
   replication::Primary* primary() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return is_stopped ? nullptr : replica.primary();
   }
-  // Returns the refusal of calls, with the server that leads the shard.
+  // Returns the error for calls at a replica that is not the primary. The error
+  // names the primary's server.
   absl::Status NotPrimary() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Returns true if the server's training has failed, and a backup can follow.
+  // Returns true if the server's training has failed and a backup can take
+  // over.
   bool LeavesToBackup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Checks that a message comes from the primary of this replica's view.
   absl::Status CheckFromPrimary(const replication::Envelope& envelope) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Returns an answer that says nothing about entries.
+  // Returns an answer without news about entries.
   replication::Answer PlainAnswer(absl::Status status) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Waits until no entry is being fed, and keeps it so while the caller holds
-  // `mu`. Returns false after a timeout.
+  // Waits until no entry is being fed. None is fed while the caller holds `mu`.
+  // Returns false after a timeout.
   bool AwaitIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Records as applied the entries whose pushes are below the clocks.
+  // Marks as applied the entries whose pushes are below the clocks.
   void Advance(const std::vector<RankClock>& clocks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
@@ -70,17 +74,21 @@ struct ReplicaState {
   replication::Replica replica ABSL_GUARDED_BY(mu);
   replication::View view ABSL_GUARDED_BY(mu);
   std::shared_ptr<Server> server ABSL_GUARDED_BY(mu);
-  View training_view ABSL_GUARDED_BY(mu);  // of `server`
+  View training_view ABSL_GUARDED_BY(mu);  // the training of `server`
   FedEntries fed ABSL_GUARDED_BY(mu);
-  int wants_idle ABSL_GUARDED_BY(mu) = 0;    // callers of AwaitIdle()
-  absl::Status failure ABSL_GUARDED_BY(mu);  // of the server's training
+  // The number of callers of AwaitIdle().
+  int wants_idle ABSL_GUARDED_BY(mu) = 0;
+  // Why the server's training has failed; OK while it has not.
+  absl::Status failure ABSL_GUARDED_BY(mu);
   bool is_stopped ABSL_GUARDED_BY(mu) = false;
   bool wants_pump ABSL_GUARDED_BY(mu) = false;
   int tracked ABSL_GUARDED_BY(mu) = 0;
 
-  // As the primary.
-  uint64_t reign ABSL_GUARDED_BY(mu) = 0;      // rises when the role changes
-  uint64_t inherited ABSL_GUARDED_BY(mu) = 0;  // entries of earlier primaries
+  // The members below are used by the primary.
+  // Increases when the role changes.
+  uint64_t reign ABSL_GUARDED_BY(mu) = 0;
+  // The number of entries from earlier primaries.
+  uint64_t inherited ABSL_GUARDED_BY(mu) = 0;
   Tickets tickets ABSL_GUARDED_BY(mu);
   LoggedCalls logged ABSL_GUARDED_BY(mu);
   LogGate gate ABSL_GUARDED_BY(mu);

@@ -11,8 +11,8 @@
 namespace penstock::ps {
 namespace {
 
-// How often leases and applied entries are looked at. A fraction of the
-// shortest lease that makes sense.
+// The interval at which leases and applied entries are checked. A fraction of
+// the shortest useful lease.
 constexpr absl::Duration kTick = absl::Milliseconds(20);
 // The pause before the next attempt to lock the folder of checkpoints, which
 // the former primary may still hold.
@@ -116,8 +116,8 @@ void Shard::EndReignLocked(ReplicaState::Due* due) {
   state_->Say(std::string(refusal.message()));
 }
 
-// Lets the next primary lock the folder of checkpoints. Does not wait for the
-// disk.
+// Unlocks the folder of checkpoints, so that the next primary can lock it. Does
+// not wait for the disk.
 void Shard::ReleaseFolderLocked() {
   const std::shared_ptr<CheckpointWriter> writer = std::move(writer_);
   writer_ = nullptr;
@@ -166,7 +166,7 @@ absl::StatusOr<replication::Answer> Shard::TakeAppend(
     const ReplicateMessage& message) {
   absl::MutexLock lock(&state_->mu);
   if (state_->is_stopped) return Draining();
-  // The primary then hears nothing, and drops this replica.
+  // Give no answer. The primary then drops this replica.
   if (!state_->failure.ok()) return state_->failure;
   replication::Backup* const backup = state_->replica.backup();
   if (backup != nullptr) return backup->OnAppend(*message.append, BootNow());

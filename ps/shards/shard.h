@@ -27,47 +27,48 @@
 
 namespace penstock::ps {
 
-// A server under a log. The primary checks each push, puts it into the log, and
-// sends the log to the backups. Each replica feeds committed entries to its
-// Server. The parts of a replica share a ReplicaState:
+// A Server behind a replicated log. The primary checks each push, puts it into
+// the log, and sends the log to the backups. Each replica feeds committed
+// entries to its Server. The parts of a replica share a ReplicaState:
 //
-//   WorkerCalls       makes entries of calls, and answers them
+//   WorkerCalls       makes entries of calls, and answers the calls
 //   LogSender         sends entries to the other replicas
 //   Feeder            feeds committed entries to the Server
 //   SnapshotSender    sends the values to joiners
-//   SnapshotReceiver  takes them
+//   SnapshotReceiver  receives them
 //
 // The log keeps entries until they are applied.
 //
-// A server whose training has failed leaves the shard to a backup, if there is
-// one: it feeds and answers nothing any more.
+// If a primary's training has failed and there is a backup, the primary feeds
+// and answers nothing any more. The backup then takes over.
 //
-// Thread-safe. One thread asks all parts again and again what has become
-// possible, and does it without the lock.
+// Thread-safe. One thread repeatedly collects the work of all parts that has
+// become possible, and does this work without the lock.
 class Shard final : public std::enable_shared_from_this<Shard> {
  public:
-  // Only for std::make_shared(): the thread keeps the object alive. Makes a
-  // replica of `group` for the server `self`. `first` has the first
-  // values of the run, or is null: the primary then sends a snapshot. `leads`:
-  // this replica is the primary of its first view.
+  // Makes a replica of `group` for the server `self`. `first` has the first
+  // values of the run. If `first` is null, the primary sends a snapshot.
+  // `leads` is true if this replica is the primary of its first view. Use
+  // std::make_shared(), because the thread keeps the object alive.
   Shard(const ShardOptions& options, const replication::Group& group,
         const replication::ReplicaId& self,
         const std::shared_ptr<Server>& first, bool leads);
   // Calls Stop().
   ~Shard();
 
-  // Moves to a view. Returns the error of Replica::OnView(). Does not block.
+  // Changes to a view. Returns the error of Replica::OnView(). Does not block.
   absl::Status OnView(const replication::View& view);
-  // Returns what the primary wishes; nullopt elsewhere.
+  // Returns the primary's wish for the next view; nullopt at other replicas.
   absl::optional<replication::ViewFollower::Wish> Wishes();
-  // Handles a message of another server. `callback` gets the answer, later if
-  // values are restored.
+  // Handles a message of another server. Passes the answer to `callback`, later
+  // if the message restores values.
   void Handle(ReplicateMessage message,
               SnapshotReceiver::AnswerCallback callback);
 
   // Returns the object that takes the calls of workers.
   std::shared_ptr<Calls> calls() const { return calls_; }
-  // Returns the server if this replica is the primary, else the refusal.
+  // Returns the server if this replica is the primary. Otherwise returns
+  // NotPrimary().
   absl::StatusOr<std::shared_ptr<Server>> PrimaryServer();
   // Returns the values that this replica holds in any role; may be null.
   std::shared_ptr<Server> server();
@@ -77,13 +78,13 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   // object.
   ShardCuts* cuts() const { return cuts_.get(); }
   // Returns the writer of the shard's checkpoints if this replica is the
-  // primary, else the refusal. Returns null if there is no folder. A new
-  // primary's writer begins with a full checkpoint.
-  // Does not wait for the disk.
+  // primary. Otherwise returns NotPrimary(). Returns null if there is no
+  // folder. A new primary's writer begins with a full checkpoint. Does not wait
+  // for the disk.
   absl::StatusOr<std::shared_ptr<CheckpointWriter>> Writer();
 
-  // Refuses all calls, and waits for the end of what was begun. Call Stop() of
-  // the peers first.
+  // Refuses all calls, and waits for the end of the work that has begun. Call
+  // Stop() of the peers first.
   void Stop();
 
  private:
@@ -108,8 +109,9 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   const std::shared_ptr<Feeder> feeder_;
   const std::shared_ptr<SnapshotSender> snapshot_sender_;
   const std::shared_ptr<SnapshotReceiver> snapshot_receiver_;
-  bool is_pumping_ ABSL_GUARDED_BY(state_->mu) = false;  // the thread runs
-  // Of this reign; null without a folder.
+  // True while the thread runs.
+  bool is_pumping_ ABSL_GUARDED_BY(state_->mu) = false;
+  // The writer of this reign; null without a folder.
   std::shared_ptr<CheckpointWriter> writer_ ABSL_GUARDED_BY(state_->mu);
 };
 

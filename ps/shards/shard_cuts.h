@@ -39,7 +39,7 @@ class ShardCuts {
  public:
   explicit ShardCuts(std::shared_ptr<ReplicaState> state);
 
-  // Like Server::HoldSteps(), Server::ReleaseSteps() and
+  // Do the same as Server::HoldSteps(), Server::ReleaseSteps() and
   // Server::TakeSnapshot(). `cancellation`, which may be null, ends the wait.
   absl::StatusOr<HeldSteps> HoldSteps(const View& view);
   void ReleaseSteps();
@@ -54,24 +54,24 @@ class ShardCuts {
     std::shared_ptr<Server> server;
     std::shared_ptr<Exchange> exchange;
     uint64_t reign = 0;
-    uint64_t number = 0;  // of the gate
+    uint64_t number = 0;  // the number of the hold at the gate
     uint64_t logged = 0;  // the last entry before the hold
     absl::Time deadline;
     Cancellation* cancellation = nullptr;
   };
 
-  // Begins a hold: of all pushes, or of those behind `cut`.
+  // Begins a hold of all pushes, or, with `cut`, of the pushes after the cut.
   absl::StatusOr<Hold> Begin(const View& view, const CutPoint* cut,
                              absl::Time deadline);
   static absl::Status CheckCut(const Hold& hold, const CutPoint& cut);
   void End(const Hold& hold);
   absl::Status CheckLocked(const Hold& hold)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
-  // Wait until entry `seq` was fed; until the server is at `cut`. Return why
-  // the wait is in vain.
+  // AwaitFed() blocks until entry `seq` was fed. AwaitCut() blocks until the
+  // server is at `cut`. Both return an error if this cannot happen any more.
   absl::Status AwaitFed(const Hold& hold, uint64_t seq);
   absl::Status AwaitCut(const Hold& hold, const CutPoint& cut);
-  // Logs that the cut is closed, and waits for it.
+  // Logs an entry that closes the cut, and blocks until it was fed.
   absl::Status Close(const Hold& hold, const CutPoint& cut);
 
   const std::shared_ptr<ReplicaState> state_;

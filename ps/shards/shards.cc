@@ -50,8 +50,8 @@ Server::Options ForReplica(Server::Options options) {
   return options;
 }
 
-// The calls before the first view. Joins count: the first primary begins with
-// the members of its Server.
+// Takes the calls before the first view. Lets workers join: the first primary
+// begins with the members of its Server.
 class Shards::BeforeView final : public Calls {
  public:
   BeforeView(Server* own, absl::Duration lease) : own_(own), lease_(lease) {}
@@ -188,9 +188,10 @@ absl::Status Shards::OnView(const replication::View& view) {
   return first;
 }
 
-// Makes the own shard once it has its first values, and drops shards that the
-// view gives to others. The first message of its primary makes any other shard:
-// only the primary knows the model.
+// Makes the process's own shard once the shard has its first values. Drops
+// shards that the view gives to others, and returns them. Any other shard is
+// made by the first message of its primary, because only the primary knows the
+// model.
 std::vector<Shards::ShardPtr> Shards::HoldLocked(
     const replication::View& view) {
   std::vector<ShardPtr> dropped;
@@ -217,7 +218,7 @@ std::vector<Shards::ShardPtr> Shards::HoldLocked(
   definition.servers = training->tables->placement().servers();
   const replication::Group group{view.run, FingerprintOf(definition),
                                  options_.build, own};
-  // The values belong to the process.
+  // The process owns the server, so this pointer owns nothing.
   std::shared_ptr<Server> values(std::shared_ptr<Server>(), own_);
   shards_[own] = std::make_shared<Shard>(options_, group, self_, values, true);
   return dropped;
@@ -246,7 +247,7 @@ bool Shards::IsBeforeViewLocked(absl::optional<uint32_t> shard) const {
   return is_own && training != nullptr && training->run != view_.run;
 }
 
-// An older run of this process was the only holder.
+// Returns true if only an older run of this process held the shard.
 bool Shards::IsLostLocked(absl::optional<uint32_t> shard) const {
   const auto is_lost = [this](const ShardReplicas& each) {
     return each.primary.server == self_.server && each.primary != self_ &&
@@ -338,8 +339,8 @@ bool Shards::HasFolder(uint64_t replaces) {
          (replaces != 0 && replaces == view_.run);
 }
 
-// Returns the holder of a message's shard. Makes a joiner, which has no values
-// yet, for the first message of its primary.
+// Returns the replica for a message. If the message is the first one from a
+// shard's primary, makes a replica, which has no values yet.
 absl::StatusOr<Shards::ShardPtr> Shards::HolderOf(
     const ReplicateMessage& message) {
   const replication::Group& group = message.envelope.group;

@@ -24,33 +24,34 @@
 
 namespace penstock::ps {
 
-// Returns the options of a Server whose calls come from a log. Nothing in it
-// depends on time: its members have endless leases, and it waits for the
-// missing workers for ever. Shards keeps the times of `options`.
+// Returns the options of a Server whose calls come from a log. The results of
+// such a Server do not depend on time: the leases of members are endless, and
+// the Server waits for missing workers for ever. Shards measures the times of
+// `options` itself.
 Server::Options ForReplica(Server::Options options);
 
-// Checks that replicas of the model keep the same rows. Returns
-// INVALID_ARGUMENT, with the table, if servers drop rows of a table on their
+// Checks that replicas of the model would keep the same rows. Returns
+// INVALID_ARGUMENT, with the table, if a server may drop rows of a table on its
 // own: by time, by use, or until a row was used often enough.
 absl::Status CheckReplicable(const Model& model);
 
-// The shards that a process holds, in the newest view that it knows. Finds the
+// The shards that a process holds in the newest view that it knows. Finds the
 // shard of a call. Before the first view, the process's own Server takes the
-// calls that begin a training, and no pushes.
+// calls that begin a training, but no pushes.
 //
 // Thread-safe. Construct and destroy on one thread.
 class Shards final : public replication::ViewFollower {
  public:
-  // `own` has options from ForReplica(), and outlives this object; so do the
-  // peers.
+  // `own` has options from ForReplica(). `own` and the peers must outlive this
+  // object.
   Shards(ShardOptions options, replication::ReplicaId self, Server* own);
   // Calls Stop().
   ~Shards() override;
 
   replication::ReplicaId self() const override { return self_; }
   absl::optional<uint64_t> run() const override;
-  // Returns UNAVAILABLE while this process leads a shard in `view` whose first
-  // values it does not have. Also returns the errors of ViewFollower.
+  // Returns UNAVAILABLE while this process leads a shard of `view` but lacks
+  // the shard's first values. Also returns the errors of ViewFollower.
   absl::Status OnView(const replication::View& view) override
       ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<Wish> Wishes() override ABSL_LOCKS_EXCLUDED(mu_);
@@ -60,9 +61,9 @@ class Shards final : public replication::ViewFollower {
   // Returns the replica of a shard that this process holds, in any role, or
   // null.
   std::shared_ptr<Shard> Find(uint32_t shard) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the object that takes the calls for a shard; nullopt: the process's
-  // own. Returns UNAVAILABLE, with kNotPrimary, for a shard that this process
-  // does not hold. Another object may take later calls.
+  // Returns the object that takes the calls for a shard; nullopt means the
+  // process's own. Returns UNAVAILABLE, with kNotPrimary, for a shard that this
+  // process does not hold. Later calls may need another object.
   absl::StatusOr<std::shared_ptr<Calls>> CallsOf(absl::optional<uint32_t> shard)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the server that has the values of a shard, if this process leads
@@ -104,11 +105,12 @@ class Shards final : public replication::ViewFollower {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasOwnValuesLocked(uint64_t run, size_t shard) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns true if a call for a shard is for the process's own Server: there
-  // is no view yet, or the view is of another run.
+  // Returns true if calls for a shard go to the process's own Server, because
+  // there is no view yet, or the view belongs to another run.
   bool IsBeforeViewLocked(absl::optional<uint32_t> shard) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns why the process does not hold a shard. DATA_LOSS: nobody does.
+  // Returns the error for a shard that this process does not hold: DATA_LOSS if
+  // no process holds it.
   absl::Status NotHereLocked(absl::optional<uint32_t> shard) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsLostLocked(absl::optional<uint32_t> shard) const

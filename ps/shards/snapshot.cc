@@ -22,7 +22,7 @@ using checkpoint::FolderEntry;
 using checkpoint::ReadableFile;
 using checkpoint::WritableFile;
 
-// Both sides name the file of a snapshot alike.
+// The name of a snapshot's file, the same at both sides.
 constexpr checkpoint::Attempt kAttempt{1, 1};
 
 class SinkFile final : public WritableFile {
@@ -39,7 +39,7 @@ class SinkFile final : public WritableFile {
   const ByteSink sink_;
 };
 
-// A file that lies in memory, in pieces of any size.
+// A file in memory, in pieces of any size.
 class PiecesFile final : public ReadableFile {
  public:
   explicit PiecesFile(const std::deque<tensor::Tensor>* pieces)
@@ -67,7 +67,7 @@ class PiecesFile final : public ReadableFile {
   uint64_t size_ = 0;
 };
 
-// The one file of a snapshot. Only Create() and Open() work.
+// The one file of a snapshot. Supports only Create() and Open().
 class OneFile final : public checkpoint::Files {
  public:
   explicit OneFile(const ByteSink* sink) : sink_(sink) {}
@@ -91,7 +91,7 @@ class OneFile final : public checkpoint::Files {
   absl::Status Rename(absl::string_view, absl::string_view) override {
     return Unused();
   }
-  // A writer that fails removes its file.
+  // Does nothing. A writer that fails removes its file.
   absl::Status Remove(absl::string_view) override { return absl::OkStatus(); }
   absl::Status RemoveFolder(absl::string_view) override { return Unused(); }
   absl::Status SyncFolder(absl::string_view) override {

@@ -26,7 +26,7 @@ void SnapshotReceiver::OnView(const replication::View& view) {
   std::swap(former, incoming_);
 }
 
-// Pieces come in order: the primary waits for each answer.
+// Relies on the order of the pieces: the primary waits for each answer.
 absl::StatusOr<Answer> SnapshotReceiver::TakePiece(
     const ReplicateMessage& message) {
   absl::MutexLock lock(&state_->mu);

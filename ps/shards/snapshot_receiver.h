@@ -1,4 +1,4 @@
-// The messages that a replica takes from its primary.
+// Receives the snapshot that a primary sends to its replica.
 
 #ifndef PENSTOCK_PS_SHARDS_SNAPSHOT_RECEIVER_H_
 #define PENSTOCK_PS_SHARDS_SNAPSHOT_RECEIVER_H_
@@ -19,8 +19,8 @@
 
 namespace penstock::ps {
 
-// Gathers the pieces of a snapshot in memory, restores them into a new Server,
-// and puts that Server in the place of the replica's.
+// Collects the pieces of a snapshot in memory, and restores them into a new
+// Server. This Server then replaces the replica's Server.
 //
 // Thread-safe. Keep it in a shared_ptr.
 class SnapshotReceiver final
@@ -31,15 +31,15 @@ class SnapshotReceiver final
 
   explicit SnapshotReceiver(std::shared_ptr<ReplicaState> state);
 
-  // Take the three messages of a snapshot, in this order. StartRestore() calls
-  // back once the values are restored.
+  // Handle the three messages of a snapshot, in this order. StartRestore()
+  // calls back once the values are restored.
   absl::StatusOr<replication::Answer> TakePiece(
       const ReplicateMessage& message);
   void StartRestore(ReplicateMessage message, AnswerCallback callback);
   absl::StatusOr<replication::Answer> TakeSnapshot(
       const ReplicateMessage& message);
-  // Forgets what has come of a snapshot, unless its sender is still the primary
-  // in `view`, and this replica still a joiner.
+  // Drops the pieces that have been received, unless their sender is still the
+  // primary in `view`, and this replica still a joiner.
   void OnView(const replication::View& view);
 
  private:

@@ -18,10 +18,10 @@ using replication::Answer;
 using replication::ReplicaId;
 using replication::Snapshot;
 
-// How long a joiner waits after a snapshot that failed.
+// The pause before a joiner gets another snapshot after one has failed.
 constexpr absl::Duration kSnapshotAgain = absl::Milliseconds(500);
-// Limits the time until the values are at a cut. In a model with synchronous
-// and other tables, a step has to be completed first.
+// Limits the time until the values are at a cut. In a model with both
+// synchronous and other tables, a step must first be completed.
 constexpr absl::Duration kCutTimeout = absl::Seconds(60);
 constexpr absl::Duration kPieceTimeout = absl::Seconds(10);
 // How long the views of both may differ, and how often the sender looks.
@@ -75,8 +75,8 @@ class PieceSender {
   std::string gathered_;
 };
 
-// Returns the last counted pushes without those behind the cut: they come
-// again, and count then.
+// Returns `counted` without the pushes after the cut. These pushes come again,
+// and must count then.
 std::vector<RankClock> CountedAt(const CutState& cut,
                                  std::vector<RankClock> counted) {
   for (RankClock& each : counted) {

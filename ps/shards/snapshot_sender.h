@@ -20,8 +20,8 @@
 
 namespace penstock::ps {
 
-// Sends one snapshot at a time, on a thread of its own: the values at a cut,
-// the members there, and the place of the cut in the log.
+// A thread that sends one snapshot at a time: the values at a cut, the members
+// there, and the place of the cut in the log.
 //
 // Thread-safe.
 class SnapshotSender final
@@ -29,9 +29,9 @@ class SnapshotSender final
  public:
   explicit SnapshotSender(std::shared_ptr<ReplicaState> state);
 
-  // Adds to `due` what sends a snapshot, if a joiner wants one.
+  // Adds to `due` the work that sends a snapshot, if a joiner wants one.
   void Collect(absl::Time now, ReplicaState::Due* due);
-  // Ends the snapshot that is under way.
+  // Ends the snapshot in progress.
   void Cancel();
 
  private:
@@ -44,8 +44,8 @@ class SnapshotSender final
   void Send(const replication::ReplicaId& to);
   absl::Status TrySend(const replication::ReplicaId& to,
                        const std::shared_ptr<Server>& server);
-  // Waits until the values are at a cut. From then on, no later entry counts as
-  // applied until FindPlace().
+  // Blocks until the values are at a cut, and returns them. No later entry
+  // counts as applied until FindPlace().
   absl::StatusOr<ModelSnapshot> TakeValues(
       const std::shared_ptr<Server>& server);
   absl::StatusOr<Place> FindPlace(const replication::ReplicaId& to,
@@ -66,7 +66,8 @@ class SnapshotSender final
   absl::StatusOr<replication::Answer> CallOnce(
       const replication::ReplicaId& to, const replication::Snapshot& message,
       const grpc::ByteBuffer& request, absl::Duration timeout);
-  // Returns the message for the present view; or why the snapshot is in vain.
+  // Returns the message for the present view, or the reason why the snapshot is
+  // of no use any more.
   absl::StatusOr<replication::Snapshot> Renew(
       const replication::ReplicaId& to, const replication::Snapshot& message);
 

@@ -137,7 +137,8 @@ absl::StatusOr<Kind> EventIn(v1::LogEntry::Kind kind) {
   }
 }
 
-// Takes the tensors of a push from the front of those that are left.
+// Decodes an entry. Takes the tensors of a push from `bundle`, from index
+// `*taken` on, and advances `*taken`.
 absl::StatusOr<EntryPtr> EntryIn(const v1::LogEntry& message, uint64_t seq,
                                  const tensor::Bundle& bundle, size_t* taken) {
   const WorkerId worker = ps::FromMessage(message.worker());
@@ -264,7 +265,8 @@ absl::StatusOr<ReplicateMessage> MessageIn(const grpc::ByteBuffer& bytes) {
   ReplicateMessage result;
   result.envelope = *std::move(envelope);
   const LeaseStamp stamp = FromMessage(message.header.stamp());
-  // The core refuses longer leases; the limit only prevents an overflow.
+  // ps/replication refuses longer leases. The limit here only prevents an
+  // overflow.
   const absl::Duration lease = absl::Microseconds(static_cast<int64_t>(
       std::min<uint64_t>(message.header.lease_us(), uint64_t{1} << 40)));
   switch (message.header.body_case()) {

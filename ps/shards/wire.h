@@ -59,7 +59,8 @@ absl::StatusOr<grpc::ByteBuffer> ToBytes(const replication::Envelope& envelope,
                                          const SnapshotPiece& piece);
 absl::StatusOr<grpc::ByteBuffer> ToBytes(const replication::Envelope& envelope,
                                          const SnapshotState& state);
-// Does not encode the history: the members in SnapshotState replace it.
+// Encodes a snapshot without its history, which the members in SnapshotState
+// replace.
 absl::StatusOr<grpc::ByteBuffer> ToBytes(const replication::Snapshot& snapshot,
                                          uint64_t id);
 

@@ -42,7 +42,8 @@ void WorkerCalls::Collect(absl::Time now, ReplicaState::Due* due) {
       due->push_back(std::move(each.go));
       continue;
     }
-    // Asks again immediately before the answer.
+    // Check again immediately before the answer, because a lease may end
+    // meanwhile.
     due->push_back(
         [this, reign = state_->reign, ticket = each.ticket,
          go = std::move(each.go)] { AnswerWhenSure(reign, ticket, go); });
@@ -55,7 +56,7 @@ void WorkerCalls::AnswerWhenSure(uint64_t reign, uint64_t ticket,
     absl::MutexLock lock(&state_->mu);
     replication::Primary* const leads = state_->primary();
     if (leads == nullptr || reign != state_->reign)
-      return;  // the call has ended
+      return;  // the call has ended already
     if (!leads->MayAnswer(BootNow())) {
       state_->tickets.Park({0, true, ticket, std::move(go)});
       return;
@@ -143,8 +144,8 @@ absl::Status WorkerCalls::Heartbeat(uint64_t run, const WorkerId& worker) {
     member = exchange.ok() ? (*exchange)->CheckMember(worker, "heartbeat")
                            : exchange.status();
   }
-  // Only an entry makes the worker a member again. The next heartbeat finds out
-  // if it did.
+  // The worker becomes a member again by an entry. The next heartbeat shows if
+  // it has.
   if (!absl::IsFailedPrecondition(member)) return member;
   Submit(EventPayload::Kind::kHeartbeat, worker, run);
   return absl::OkStatus();
@@ -222,7 +223,7 @@ uint64_t WorkerCalls::Push(const View& view, const WorkerId& worker,
   return call->ticket;
 }
 
-// Checks the gradients without a lock.
+// Checks the gradients, without holding the lock.
 void WorkerCalls::CheckPush(const PushCallPtr& call, uint64_t reign) {
   std::shared_ptr<Server> server;
   {
@@ -246,7 +247,8 @@ void WorkerCalls::CheckPush(const PushCallPtr& call, uint64_t reign) {
   } else {
     verdict = checked.status();
     absl::MutexLock lock(&state_->mu);
-    if (state_->LeavesToBackup()) return;  // the end of the reign answers
+    // The call is answered when the reign ends.
+    if (state_->LeavesToBackup()) return;
   }
   AnswerPush(reign, call->ticket, verdict);
 }
@@ -261,7 +263,8 @@ void WorkerCalls::AcceptPush(const PushCallPtr& call, uint64_t reign) {
     if (reign != state_->reign || state_->primary() == nullptr) return;
     const absl::optional<uint64_t> copy = state_->logged.EntryOf(*call);
     if (copy.has_value()) {
-      // A copy of the push is under way. The server then knows the verdict.
+      // Wait for the entry of a copy of this push. The server then knows the
+      // verdict.
       call->checked.reset();
       state_->tickets.Park({*copy, false, call->ticket,
                             [this, call, reign] { CheckPush(call, reign); }});
@@ -367,7 +370,7 @@ void WorkerCalls::StartPull(uint64_t ticket, const View& view,
     absl::MutexLock lock(&state_->mu);
     waits = state_->tickets.SetInner(ticket, server, inner);
   }
-  // Harmless if the pull was answered.
+  // Cancelling does no harm if the pull was answered.
   if (!waits) server->Cancel(inner);
 }
 
@@ -375,7 +378,8 @@ void WorkerCalls::OnPulled(uint64_t ticket, uint64_t reign,
                            absl::StatusOr<Exchange::Pulled> pulled) {
   if (!pulled.ok()) {
     absl::MutexLock lock(&state_->mu);
-    if (state_->LeavesToBackup()) return;  // the end of the reign answers
+    // The call is answered when the reign ends.
+    if (state_->LeavesToBackup()) return;
   }
   auto result =
       std::make_shared<absl::StatusOr<Exchange::Pulled>>(std::move(pulled));

@@ -59,14 +59,14 @@ class WorkerCalls final : public Calls,
 
   // Adds to `due` the work that has become possible.
   void Collect(absl::Time now, ReplicaState::Due* due);
-  // Learns the members once the server has the entries of earlier primaries.
-  // Ends the leases of silent workers.
+  // Learns the members, once the server has been fed the entries of earlier
+  // primaries. Ends the leases of silent workers.
   void ExpireWorkers(absl::Time now);
-  // Returns what the check of this entry's push has found, if this server has
-  // accepted the push.
+  // Returns the checked gradients of this entry's push, if this server has
+  // checked the push.
   absl::optional<CheckedGradients> TakeChecked(uint64_t seq);
-  // Answer a call with the Server's verdict once the primary may answer, and in
-  // no later reign.
+  // Answer a call with the Server's verdict as soon as the primary may answer.
+  // Do not answer in a later reign.
   void AnswerPush(uint64_t reign, uint64_t ticket,
                   absl::StatusOr<Exchange::PushVerdict> verdict);
   void AnswerJoin(uint64_t reign, uint64_t ticket,

@@ -14,17 +14,17 @@
 
 namespace penstock::ps {
 
-// When each member last gave a sign of life, as its primary knows it. A primary
+// The time of each member's last sign of life, at the primary. A new primary
 // first learns the members from its Server.
 //
 // Pure: the caller passes the time. Not thread-safe.
 class WorkerLeases {
  public:
-  // `assemble_timeout`: the run starts without the missing workers then.
+  // The run starts without the missing workers after `assemble_timeout`.
   WorkerLeases(absl::Duration lease, absl::Duration assemble_timeout)
       : lease_(lease), assemble_timeout_(assemble_timeout) {}
 
-  // Forgets all members: another primary may have changed them.
+  // Forgets all members. Call it when another primary may have changed them.
   void Clear();
   bool knows_members() const { return knows_members_; }
   void Learn(const MembersImage& members, absl::Time now);
