@@ -15,7 +15,7 @@ CLASS = re.compile(r"(?:^|\s)(?:class|struct|union)\s+(?:final\s+)?"
 METHOD = re.compile(r"[\w:~]+\s*$")
 NO_METHOD = re.compile(r"\s*(?:friend|using|typedef|static_assert)\b")
 ACCESS = re.compile(r"^(?:\s*(?:public|protected|private)\s*:)*")
-INITIALIZED = re.compile(r"[:,]\s*[\w:]+\s*$")  # a member, by m{...}
+INITIALIZED = re.compile(r"[:,]\s*[\w:]+\s*$")  # a member initialized by m{...}
 
 
 def without_annotations(text):
@@ -65,7 +65,7 @@ class Scope:
         self.name = name
         self.methods = 0
         self.declaration = ""
-        self.parentheses = parentheses  # open ones before the brace
+        self.parentheses = parentheses  # open before the brace
 
     def end_declaration(self):
         if self.name is not None and is_method(self.declaration):

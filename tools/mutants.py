@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
-    number: int  # of the line, from 1
+    number: int  # the number of the line, from 1
     what: str
     before: str
     after: str

@@ -106,7 +106,7 @@ def read_callgrind(lines):
     profile, command = Profile(), ""
     objects, functions = _Names(), _Names()
     library = called_library = function = called = None
-    calls = 0  # of the next line, which then has the cost of the callee
+    calls = 0  # if not 0, the next line has the cost of these calls
     for line in lines:
         line = line.rstrip("\n")
         key, is_name, value = line.partition("=")

@@ -7,10 +7,10 @@ Usage: compare.py PROGRAM [--python=PYTHON] [--torch-backend] [--pool] [--mpi]
 
 PROGRAM is bazel-bin/bench/collectives/collectives. PYTHON has torch. With
 --torch-backend, PYTHON also has penstock.torch, which takes turns with both.
---pool adds a run of PROGRAM --pool. --mpi adds Open MPI and MPICH, as far as
-Debian's packages (libopenmpi-dev, openmpi-bin, libmpich-dev, mpich) are there.
+--pool adds a run of PROGRAM --pool. --mpi adds Open MPI and MPICH, if Debian's
+packages are installed (libopenmpi-dev, openmpi-bin, libmpich-dev, mpich).
 Prints for each operation and size the median of the runs' medians in
-microseconds, and how many times faster than the first library each is.
+microseconds, and the speed-up of each library over the first one.
 """
 
 import argparse

@@ -76,7 +76,7 @@ def measure(rank, options, store, hosts):
 
 
 def hosts_of(options):
-    """Returns a context manager for the hosts, or for None."""
+    """Returns a context manager, whose value is the two hosts or None."""
     if not options.two_hosts:
         return contextlib.nullcontext()
     tests = pathlib.Path(__file__).resolve().parents[2] / "tests"

@@ -11,13 +11,13 @@ def make_step(strategy, shapes):
     @tf.function
     def reduce():
         def replica():
-            # Multiplies, because the product is on a device. The captured
-            # tensors are not.
+            # Multiply, because the product is a tensor on a device. The
+            # captured tensors are not on one.
             return tf.distribute.get_replica_context().all_reduce(
                 tf.distribute.ReduceOp.SUM, [value * 1.0 for value in values])
         sums = strategy.run(replica)
         with tf.control_dependencies(sums):
-            return tf.constant(0)  # no sums go to Python
+            return tf.constant(0)  # keeps the sums out of Python
 
     return lambda: reduce().numpy()
 

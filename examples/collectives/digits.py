@@ -74,7 +74,7 @@ class Network:
 
 
 def train(group, network, images, labels, flags):
-    # Rank 0 decides with which weights all ranks begin.
+    # All ranks begin with the weights of rank 0.
     for weights in network.weights:
         group.broadcast(weights, root=0)
     draw = np.random.default_rng(7)
@@ -84,7 +84,7 @@ def train(group, network, images, labels, flags):
             # This rank's part of the batch.
             own = order[begin:begin + flags.batch][group.rank::group.size]
             gradients = network.gradients(images[own], labels[own])
-            # Both sums are under way at the same time as the program goes on.
+            # Start all sums, which proceed concurrently.
             sums = [group.allreduce_async(g, "average", out=g)
                     for g in gradients]
             for weights, total in zip(network.weights, sums):

@@ -18,7 +18,7 @@ DIGITS = pathlib.Path(__file__).resolve().parent / "digits.py"
 WAYS = {"DDP": [], "DDP, 2 batches a step": ["--accumulate=2"],
         "FSDP2, 2 batches a step": ["--sharded", "--accumulate=2"]}
 LEAST_ACCURACY = 0.93
-# Of a loss. Rounding grows during a training.
+# The tolerated difference of two losses. Rounding grows during a training.
 ROUNDING = 1e-3
 
 

@@ -24,7 +24,7 @@ class Page(html.parser.HTMLParser):
 
 def broken_links(site):
     """Yields "PAGE: TARGET" for each link to a file or an anchor that is not
-    there. Other sites are theirs to keep."""
+    there. Ignores links to other sites."""
     site = site.resolve()
     pages = {path: Page(path.read_text(encoding="utf-8", errors="replace"))
              for path in sorted(site.rglob("*.html"))}

@@ -63,10 +63,7 @@ def slug(text, separator="-"):
 
 def navigation(pages, map_text):
     """Returns the menu: the sections of the map, then the pages that it leaves
-    out. `map_text` is that of docs/README.md; empty where there is none.
-
-    `map_text` is that of docs/README.md; empty where there is none.
-    """
+    out. `map_text` is the text of docs/README.md, or "" without that file."""
     sections, seen = [], {"README.md", MAP, API, *PROJECT}
     # Puts the links before the first section into a section for everyone.
     text = re.sub(r"\A# .*", "## Everyone", map_text)

@@ -49,14 +49,14 @@ def draw_batches(options):
 def busy_seconds(options, rows, backups, gigabits, leads):
     """Returns the time that each server needs for a step of all workers.
 
-    leads: how many shards each server leads, as a matrix of shards and servers.
+    leads: leads[shard, server] is 1 if the server leads the shard, otherwise 0.
     """
     pushed = rows.sum(axis=0) * ROW_BYTES  # by shard
     calls = (rows > 0).sum(axis=0)
     cpu = (calls * (CALL_CPU[backups] + PULL_CALL_CPU)
            + pushed * (PUSH_BYTE_CPU[backups] + PULL_BYTE_CPU)) / options.cores
-    # Pushes come in. Each goes out to the backups and comes in there, on other
-    # servers. Pulled rows go out.
+    # A push comes in at the primary, goes out to each backup, and comes in there.
+    # Pulled rows go out.
     link = gigabits * 1e9 / 8
     bytes_in = (1 + backups) * pushed / link
     bytes_out = (1 + backups) * pushed / link
