@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -64,10 +66,31 @@ class CuttingProxy {
     std::lock_guard<std::mutex> lock(mu_);
     silence_ = silence;
   }
-  // Returns the number of bytes that all connections have carried.
-  size_t carried() const { return carried_; }
   // Returns the number of connections that have ended or were cut.
-  size_t ended() const { return ended_; }
+  size_t ended() {
+    std::lock_guard<std::mutex> lock(mu_);
+    return ended_;
+  }
+  // Blocks until a connection has ended. Returns false after `timeout`.
+  bool AwaitEnd(std::chrono::milliseconds timeout) {
+    std::unique_lock<std::mutex> lock(mu_);
+    return changed_.wait_for(lock, timeout, [this] { return ended_ > 0; });
+  }
+  // Calls `action`, and waits until the proxy has carried a byte since the
+  // call began. Repeats both for twice the time of CutAfterSilence(). Returns
+  // false as soon as a connection has ended.
+  bool OutlivesSilence(const std::function<void()>& action) {
+    std::unique_lock<std::mutex> lock(mu_);
+    const Clock::time_point end = Clock::now() + 2 * silence_;
+    while (ended_ == 0 && Clock::now() < end) {
+      const size_t before = carried_;
+      lock.unlock();
+      action();
+      lock.lock();
+      changed_.wait(lock, [&] { return ended_ > 0 || carried_ != before; });
+    }
+    return ended_ == 0;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -90,7 +113,9 @@ class CuttingProxy {
       threads_.emplace_back([this, fd = client.Release(), target = target_,
                              bytes = bytes_, silence = silence_] {
         Serve(base::UniqueFd(fd), target, bytes, silence);
+        std::lock_guard<std::mutex> ends(mu_);
         ++ended_;
+        changed_.notify_all();
       });
     }
   }
@@ -121,10 +146,16 @@ class CuttingProxy {
         if (got <= 0) return;
         heard[i] = Clock::now();
         bytes -= static_cast<size_t>(got);
-        carried_ += static_cast<size_t>(got);
+        Count(static_cast<size_t>(got));
         if (!Forward(ready[1 - i].fd, buffer.data(), got)) return;
       }
     }
+  }
+
+  void Count(size_t bytes) {
+    std::lock_guard<std::mutex> lock(mu_);
+    carried_ += bytes;
+    changed_.notify_all();
   }
 
   // Sends bytes to `fd`. Gives up on a slow reader when the proxy ends.
@@ -145,13 +176,14 @@ class CuttingProxy {
   const base::UniqueFd listener_;
   int port_ = 0;
   std::atomic<bool> stopped_{false};
-  std::atomic<size_t> carried_{0};
-  std::atomic<size_t> ended_{0};
-  std::mutex mu_;
-  int target_ = 0;    // guarded by mu_
-  size_t bytes_ = 0;  // guarded by mu_
-  std::chrono::milliseconds silence_ = std::chrono::hours(24);  // by mu_
-  std::vector<std::thread> threads_;  // guarded by mu_
+  std::mutex mu_;  // guards the members below, except acceptor_
+  std::condition_variable changed_;
+  size_t carried_ = 0;
+  size_t ended_ = 0;
+  int target_ = 0;
+  size_t bytes_ = 0;
+  std::chrono::milliseconds silence_ = std::chrono::hours(24);
+  std::vector<std::thread> threads_;
   std::thread acceptor_;
 };
 
