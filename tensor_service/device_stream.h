@@ -15,8 +15,8 @@
 //   afterwards, in any stream, runs after the copy. Only the caller waits.
 // - A consumer that uses the memory in its own stream, without a copy, makes
 //   that stream wait by Order(), or waits itself by Await().
-// - Events order single streams. No function waits for a whole device, or makes
-//   any stream wait that the caller did not name.
+// - An event belongs to one stream. No function waits for a whole device, and
+//   only streams that the caller names wait for events.
 //
 // Code that has queued work on a buffer's memory must keep the buffer until the
 // work has run: when the last holder drops the buffer, its memory is reused.

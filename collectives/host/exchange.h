@@ -51,8 +51,9 @@ class Exchange {
   // Returns the place of `bytes` at `data`: 1 more than the offset in this
   // rank's pool, or 0 if the bytes are not all there.
   uint64_t PlaceOf(const void* data, size_t bytes) const;
-  // Returns the `bytes` that a rank named as the place of its last post. Null
-  // if it named none, or a place outside of its pool.
+  // Returns the address of the `bytes` bytes that a rank named in its last
+  // post, within that rank's pool. Returns null if the rank named no bytes, or
+  // bytes outside of its pool.
   const uint8_t* OperandOf(int rank, size_t bytes) const;
 
   // Publishes the next slot with `call`, and waits for the same call of all

@@ -60,14 +60,15 @@ class StreamState {
   bool AwaitMetadata(absl::Time deadline);
   bool AwaitEnd(absl::Time deadline);
 
-  // Returns true if writes have a point: the peer takes them.
+  // Returns true if writing is useful: the peer takes messages.
   bool is_open();
-  // Returns true if the metadata is there, or the end without metadata.
+  // Returns true if the metadata has arrived, or the stream has ended without
+  // metadata.
   bool has_metadata();
-  // Returns true if the end is there, and not hidden.
+  // Returns true if the end has arrived and is not hidden.
   bool has_ended();
   absl::optional<std::string> metadata();
-  // Returns the end. Call after the end.
+  // Returns the end of the stream. Call only after the end.
   rpc::End end();
   // Adds `number` to Reports when the stream has ended, perhaps at once.
   void Report(uint64_t number);

@@ -107,8 +107,8 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::CallInto(
     CallQueue* queue, const char* method, const grpc::ByteBuffer& request,
     absl::Duration timeout, Destination* destination,
     DeviceTensors device_tensors) {
-  // Uses a destination without a name, because the message has none: the key
-  // contains the tensor's name.
+  // Use a destination without a name. The tensor in the message has no name
+  // either, because the key contains the name.
   std::vector<Destination> unnamed;
   if (destination != nullptr) unnamed.emplace_back("", destination->into);
   absl::Span<Destination> destinations = absl::MakeSpan(unnamed);

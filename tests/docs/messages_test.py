@@ -13,9 +13,9 @@ FAQ = ROOT / "docs/faq.md"
 FOLDERS = ("transport", "preload", "ps", "frameworks/tensorflow")
 # Python code that gives reasons to the stub.
 PYTHON = ROOT / "python/penstock/grpc/_run.py"
-# The FAQ quotes the doctor as well.
+# The folder of the doctor, whose messages the FAQ quotes as well.
 DOCTOR = "cli/doctor"
-# The files whose statuses users see, all of them.
+# The files of which users see every status.
 SAID_IN_FULL = ("transport/settings/settings.cc",
                 "transport/settings/row.h",
                 "transport/connection/session_setup.cc",

@@ -37,8 +37,8 @@ namespace rpc {
 class ServerCall final : public session::StreamEvents,
                          public std::enable_shared_from_this<ServerCall> {
  public:
-  // Handles the request, or a stream, when its head has arrived. Called on the
-  // loop's thread, without locks.
+  // A function that handles a request or a stream once its head has arrived.
+  // Called on the loop's thread, without locks.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
   // `place` is kept until the last reference to the call is dropped.

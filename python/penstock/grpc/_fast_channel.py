@@ -1,4 +1,4 @@
-"""Channels: the real channel, and the fast way next to it."""
+"""Channels that make calls over the fast way if possible, else by grpcio."""
 
 import asyncio
 import logging

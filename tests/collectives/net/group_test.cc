@@ -102,7 +102,8 @@ TEST(NetGroup, MismatchNamesBothRanksAndCallsOnAllRanks) {
     const int64_t count = group->rank() == 1 ? 9 : 8;
     const absl::Status status = group->AllReduce(
         ReduceOp::kSum, DType::kF32, data.data(), data.data(), count);
-    // A rank that had all it needed learns of the end by the next operation.
+    // A rank that needs nothing more from rank 1 learns of the group's end only
+    // by the next operation.
     const absl::Status next = group->Barrier();
     end.Wait();
     EXPECT_EQ(next.code(), absl::StatusCode::kInvalidArgument) << next;

@@ -134,8 +134,8 @@ TEST(PoolTest, RemovalsLeaveRoomForRows) {
   EXPECT_LE(pool.bytes(), kLimit);
 }
 
-// Tests threads at the limit. Each may exceed it by its last growth: pages of
-// rows, or an index.
+// Tests threads at the limit. Each thread may exceed the limit by its last
+// growth: pages of rows, or an index.
 TEST(PoolTest, ThreadsTogetherStayAtTheLimit) {
   Pool pool(kLimit, "");
   const auto one = Make(OptionsIn(&pool));

@@ -332,8 +332,8 @@ TEST_F(NoLoadingReaderTest, MessagesAreReadThoughTheyCouldBeLoaded) {
   EXPECT_EQ(fast_.loans(Side::kB), 0);
 }
 
-// Tests a loan of an abandoned message. The loan is returned only when it was
-// loaded and dropped, so the reader must load it.
+// Tests the loan of an abandoned message. A lender gets such a loan back only
+// after the reader has loaded and dropped the message.
 TEST_F(NoLoadingReaderTest, LoanOfAnAbandonedMessageComesBack) {
   Begin(1, Expose(7, 5000));
   reader_->Abandon(1);
