@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMaxTextBytes = 400;
 
 struct Meaning {
-  const char* part;  // of gRPC's text
+  const char* part;  // a part of gRPC's text
   const char* means;
   const char* remedy;
 };

@@ -127,7 +127,8 @@ class HeartbeatSender::Stream {
     if (context_ != nullptr) context_->TryCancel();
   }
 
-  std::unique_ptr<v1::ParameterServer::Stub> stub_;  // of the last stream
+  // The stub of the last stream.
+  std::unique_ptr<v1::ParameterServer::Stub> stub_;
   Route* const route_;
   const absl::Duration patience_;
   grpc::CompletionQueue* const queue_;

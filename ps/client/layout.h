@@ -33,7 +33,7 @@ struct PlacedPart {
   std::string name;
   tensor::DType dtype;
   tensor::Shape shape;
-  int64_t staleness;  // of its tables
+  int64_t staleness;  // the staleness of the part's tables
   std::vector<PartPiece> pieces;
 
   bool is_pack() const { return pieces.size() > 1; }

@@ -157,7 +157,7 @@ class Worker {
   const sparse::HashKey hash_;
   uint64_t first_step_ = 0;
   uint64_t next_step_ = 0;   // the first step not pushed yet
-  uint64_t last_clock_ = 0;  // of the push of the step before
+  uint64_t last_clock_ = 0;  // the clock of the push of the step before
   GradientSplitter splitter_;
   // The queues of pushes, by server. Declared before loop_, whose callbacks use
   // them, so that loop_ ends first.

@@ -31,7 +31,8 @@ using DU = hn::RebindToUnsigned<DF>;
 using D64 = hn::CappedTag<uint64_t, 8>;
 
 constexpr size_t kHalf = kBlock / 2;
-constexpr size_t kCounters = kHalf / 4;  // of four words, each of two elements
+// Each counter gives four words, for two elements each.
+constexpr size_t kCounters = kHalf / 4;
 
 // Writes the random words of a block, in the order of QuantizeBlocks().
 #if HWY_TARGET == HWY_SCALAR

@@ -147,7 +147,8 @@ void NarrowAll(const float* from, DType dtype, uint8_t* to, size_t count) {
 
 void Stream(const uint8_t* from, uint8_t* to, size_t bytes) {
   const hn::ScalableTag<uint8_t> d;
-  constexpr size_t kLine = 64;  // of a cache, and the largest vector's
+  // The size of a cache line, and of the largest vector.
+  constexpr size_t kLine = 64;
   const size_t lead = std::min(
       bytes, (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine);
   std::memcpy(to, from, lead);

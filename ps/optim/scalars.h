@@ -13,11 +13,11 @@ struct Constants {
   T l2;       // L2: l2 * value is added to the gradient
   T rate;     // Adam: with the correction of the first moment's bias
   T keep;     // factor of the value (decoupled weight decay)
-  T decay1;   // of the momentum, or of the first moment
+  T decay1;   // the decay of the momentum, or of the first moment
   T rest1;    // 1 - decay1
-  T decay2;   // of the mean square, or of the second moment
+  T decay2;   // the decay of the mean square, or of the second moment
   T rest2;    // 1 - decay2
-  T correct;  // of the second moment's root; Adam's bias
+  T correct;  // corrects the root of the second moment; Adam's bias
   T epsilon;
   T inverse_rate;  // FTRL's 1 / alpha
   T beta;          // FTRL

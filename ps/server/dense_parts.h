@@ -136,7 +136,8 @@ class DenseParts {
   const Optimizers optimizers_;
   const optim::Workers& workers_;
   const Options options_;
-  double max_version_bytes_ = 0;  // of the values of all parts
+  // Limits the bytes of all versions of the values.
+  double max_version_bytes_ = 0;
   uint64_t value_bytes_ = 0;
   const std::vector<Part> layout_;
   absl::flat_hash_map<std::string, size_t> part_of_;

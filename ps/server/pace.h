@@ -19,7 +19,8 @@ namespace penstock::ps {
 class Pace {
  public:
   struct System {
-    std::function<absl::Duration()> processor_time;  // of this thread
+    // Returns the processor time of this thread.
+    std::function<absl::Duration()> processor_time;
     std::function<void(absl::Duration)> sleep;
   };
   static System RealSystem();

@@ -33,7 +33,8 @@ struct TableReport {
   uint64_t evicted_rows = 0;
   uint64_t not_admitted = 0;
   uint64_t refused_pushes = 0;
-  uint64_t dropped_gradients = 0;  // of ids, after their push was acknowledged
+  // Lost gradients of ids, after their push was acknowledged.
+  uint64_t dropped_gradients = 0;
 };
 
 struct WorkerReport {
@@ -50,12 +51,12 @@ struct ServerReport {
   uint32_t server = 0;
   uint32_t servers = 0;
   bool has_values = false;
-  uint64_t version = 0;  // of the synchronous tables
+  uint64_t version = 0;  // the version of the synchronous tables
   uint32_t live_workers = 0;
   uint32_t expected_workers = 0;
   uint64_t workers_lost = 0;
   PushCounts pushes;
-  uint64_t held_bytes = 0;  // of pushes that are not applied
+  uint64_t held_bytes = 0;  // the bytes of pushes that are not applied
   uint64_t held_bytes_limit = 0;
   uint64_t restored_step = 0;
   // The fields below are about checkpoints. Server does not know them: the

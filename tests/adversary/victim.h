@@ -80,8 +80,9 @@ class Victim {
   std::unique_ptr<Peer> TrySession(Hello hello = Hello());
 
   bool is_server() const { return options_.role == Role::kServer; }
-  int port() const { return port_; }            // of a server
-  int calls() const { return options_.calls; }  // of a client, simultaneous
+  int port() const { return port_; }  // the port of a server
+  // The simultaneous calls of a client.
+  int calls() const { return options_.calls; }
   process::Child* process() { return process_.get(); }
   const Traffic& traffic() const { return traffic_; }
   // Returns the victim's output on stderr since the start of the attack.
@@ -126,7 +127,7 @@ class Victim {
 
   const VictimOptions options_;
   Identity identity_;  // the victim's
-  Identity others_;    // of all other processes
+  Identity others_;    // the identity of all other processes
   Traffic traffic_;
   process::LogFile log_file_;
   std::unique_ptr<process::Child> process_;

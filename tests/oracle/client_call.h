@@ -37,7 +37,7 @@ class ClientCall {
 // The parameters of a call, which must outlive the call.
 struct ClientParts {
   std::shared_ptr<grpc::Channel> channel;
-  grpc::CompletionQueue* queue;  // of a ClientPump
+  grpc::CompletionQueue* queue;  // the queue of a ClientPump
   std::string method;
   grpc::ClientContext* context;
   bool corked;  // as in `context`

@@ -12,7 +12,8 @@ namespace {
 // Returns a word of the content. Neighbouring words are unrelated, so that
 // every shift is detected.
 uint64_t WordOf(uint64_t seed, uint64_t index) {
-  uint64_t word = (seed + index) * 0x9e3779b97f4a7c15;  // of splitmix64
+  // The increment of splitmix64.
+  uint64_t word = (seed + index) * 0x9e3779b97f4a7c15;
   return word ^ (word >> 29);
 }
 
@@ -42,7 +43,8 @@ class Summer {
 
  private:
   void Mix() {
-    sum_ = (sum_ ^ word_) * 0xff51afd7ed558ccd;  // of MurmurHash3's finisher
+    // A factor of MurmurHash3's finisher.
+    sum_ = (sum_ ^ word_) * 0xff51afd7ed558ccd;
     sum_ ^= sum_ >> 32;
     word_ = 0;
   }

@@ -38,7 +38,7 @@ class Case {
 
   Reduction reduction_;
   std::vector<Array> arrays_;  // the inputs, and an output
-  size_t output_;              // of arrays_
+  size_t output_;              // the output's index in arrays_
   std::vector<const void*> inputs_;
   std::vector<std::vector<uint32_t>> before_;  // copies of all arrays
 };
