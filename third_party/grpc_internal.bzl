@@ -3,7 +3,8 @@
 load("//third_party:cc.bzl", "UNOPTIMIZED")
 
 # The flags of libgrpc's own build. Any other settings would change the layout
-# of its structs or the linkage of its templates; see transport/grpc/grpc_abi.h.
+# of its structs or the linkage of its templates; see
+# transport/grpc/internal/grpc_abi.h.
 GRPC_COPTS = [
     "-std=c++14",
     "-UNDEBUG",

@@ -156,20 +156,51 @@ LAYERS = {
         "transport/paths",
         "transport/connection",
     ],
+    # gRPC's internal headers, and the conversions that the rest shares.
+    "transport/grpc/internal": ["transport/memory", "transport/connection"],
+    # Threads that wait in gRPC.
+    "transport/grpc/polling": [
+        "transport/base",
+        "transport/progress",
+        "transport/settings",
+        "transport/grpc/internal",
+    ],
+    # The grpc_transport.
     "transport/grpc": [
         "transport/base",
-        "transport/wire",
         "transport/metrics",
         "transport/progress",
         "transport/memory",
-        "transport/record",
         "transport/fabric/fabric.h",
         "transport/fabric/tcp",
+        "transport/session",
+        "transport/connection",
+        "transport/grpc/internal",
+        "transport/grpc/polling",
+    ],
+    # Filters of gRPC's channel stack.
+    "transport/grpc/filters": [
+        "transport/base",
+        "transport/progress",
+        "transport/memory",
+        "transport/record",
+        "transport/grpc/internal",
+        "transport/grpc",
+    ],
+    # Credentials, gRPC's hooks, and the negotiation.
+    "transport/grpc/handshake": [
+        "transport/base",
+        "transport/wire",
+        "transport/metrics",
+        "transport/memory",
         "transport/fabric/tcp/stripes",
         "transport/settings",
-        "transport/session",
         "transport/paths",
         "transport/connection",
+        "transport/grpc/internal",
+        "transport/grpc/polling",
+        "transport/grpc",
+        "transport/grpc/filters",
     ],
     # Shows the counters of the process.
     "transport/monitoring": [
@@ -189,7 +220,11 @@ LAYERS = {
         "transport/record",
         "transport/fabric/shm",
         "transport/settings",
+        "transport/grpc/internal",
+        "transport/grpc/polling",
         "transport/grpc",
+        "transport/grpc/filters",
+        "transport/grpc/handshake",
         "transport/monitoring",
     ],
     # TCP sockets that the engine's threads poll, for current gRPC.
@@ -500,7 +535,7 @@ LAYERS = {
         "transport/fabric/verbs/survey.h",
         "transport/settings",
         "transport/paths/side_paths.h",
-        "transport/grpc/mismatch.h",
+        "transport/grpc/internal/mismatch.h",
         "cli/text",
     ],
     "cli/top": [

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "transport/grpc/call_destinations.h"
+#include "transport/grpc/internal/call_destinations.h"
 #include "transport/memory/destinations.h"
 #include "transport/memory/device_ranges.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "transport/grpc/accepted_paths.h"
+#include "transport/grpc/filters/accepted_paths.h"
 
 namespace penstock {
 

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/grpc/credentials.h"
 #include "transport/grpc/describe.h"
-#include "transport/grpc/mismatch.h"
-#include "transport/grpc/refusing_credentials.h"
-#include "transport/grpc/server_setup.h"
+#include "transport/grpc/handshake/credentials.h"
+#include "transport/grpc/handshake/refusing_credentials.h"
+#include "transport/grpc/handshake/server_setup.h"
+#include "transport/grpc/internal/mismatch.h"
 #include "transport/metrics/connection_info.h"
 #include "transport/settings/settings.h"
 #include "transport/usable_settings.h"

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "transport/grpc/credentials.h"
-#include "transport/grpc/server_setup.h"
+#include "transport/grpc/handshake/credentials.h"
+#include "transport/grpc/handshake/server_setup.h"
 #include "transport/settings/settings.h"
 #include "transport/stub_memory.h"
 #include "transport/usable_settings.h"

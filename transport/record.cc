@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "transport/grpc/server_setup.h"
+#include "transport/grpc/handshake/server_setup.h"
 #include "transport/record/recording_file.h"
 
 namespace penstock {

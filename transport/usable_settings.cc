@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
-#include "transport/grpc/mismatch.h"
-#include "transport/grpc/polling_engine.h"
+#include "transport/grpc/internal/mismatch.h"
+#include "transport/grpc/polling/polling_engine.h"
 #include "transport/memory/bytes.h"
 #include "transport/pool.h"
 #include "transport/settings/shm_arena.h"

@@ -15,7 +15,7 @@
 #include "transport/base/status_util.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/verbs/locked_memory.h"
-#include "transport/grpc/mismatch.h"
+#include "transport/grpc/internal/mismatch.h"
 #include "transport/progress/usable_cores.h"
 #include "transport/settings/shm_arena.h"
 #include "transport/settings/verbs_device.h"

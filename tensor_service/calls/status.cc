@@ -12,8 +12,8 @@ namespace {
 // gRPC's value for "no limit".
 constexpr int kNoLimit = -1;
 
-// The name of a channel argument, which transport/grpc/decompress_filter.h also
-// defines.
+// The name of a channel argument, which
+// transport/grpc/filters/decompress_filter.h also defines.
 constexpr char kMaxDecompressedArg[] = "penstock.max_decompressed_bytes";
 
 // Returns the setting to change. Matches the text, because gRPC returns

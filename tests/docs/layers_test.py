@@ -137,10 +137,14 @@ def misdrawn(drawing, rules):
             if None in (here, there):
                 continue
             # Accepts two folders on the same line: one folder is in the other,
-            # or both are in a folder that is drawn as one.
+            # both are in a folder that is drawn as one, or the line names the
+            # lower one of a folder's two parts first.
+            line, parts = drawing[here], (drawn_as(below), drawn_as(layer))
             is_inner = (layer.startswith(below + "/")
                         or below.startswith(layer + "/")
-                        or drawn_as(layer) == drawn_as(below))
+                        or parts[0] == parts[1]
+                        or parts[0][0] == parts[1][0]
+                        and line.find(parts[0][1]) < line.find(parts[1][1]))
             if here > there or here == there and not is_inner:
                 yield f"{layer} is not above {below}"
 

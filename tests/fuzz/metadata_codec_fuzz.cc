@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 #include "transport/grpc/metadata_codec.h"
 
 namespace penstock {

@@ -8,7 +8,7 @@
 
 #include "src/core/lib/channel/channel_args.h"
 #include "transport/connection/keepalive.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 
 namespace penstock {
 namespace core {

@@ -11,7 +11,7 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/surface/channel.h"
 #include "src/core/lib/surface/server.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 #include "transport/grpc/transport.h"
 #include "transport/grpc/transport_registry.h"
 

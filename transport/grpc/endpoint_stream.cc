@@ -5,7 +5,7 @@
 
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/fabric/tcp/receive.h"
-#include "transport/grpc/slice_bytes.h"
+#include "transport/grpc/internal/slice_bytes.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {

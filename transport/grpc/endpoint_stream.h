@@ -12,8 +12,8 @@
 #include "src/core/lib/slice/slice_buffer.h"
 #include "transport/fabric/tcp/byte_stream.h"
 #include "transport/fabric/tcp/endpoint.h"
-#include "transport/grpc/grpc_abi.h"
-#include "transport/grpc/socket_input.h"
+#include "transport/grpc/internal/grpc_abi.h"
+#include "transport/grpc/polling/socket_input.h"
 
 namespace penstock {
 namespace core {

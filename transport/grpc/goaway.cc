@@ -11,7 +11,7 @@
 #include "src/core/lib/transport/error_utils.h"
 #include "src/core/lib/transport/http2_errors.h"
 #include "transport/base/log.h"
-#include "transport/grpc/errors.h"
+#include "transport/grpc/internal/errors.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport.h"
 

@@ -12,7 +12,7 @@
 #include "src/core/lib/transport/connectivity_state.h"
 #include "src/core/lib/transport/transport.h"
 #include "transport/connection/timer.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 #include "transport/grpc/stream_acceptor.h"
 #include "transport/grpc/stream_list.h"
 #include "transport/session/departure.h"

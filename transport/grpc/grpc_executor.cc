@@ -5,7 +5,7 @@
 #include "src/core/lib/iomgr/closure.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/iomgr/timer.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 
 namespace penstock {
 namespace core {

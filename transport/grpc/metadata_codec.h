@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "src/core/lib/transport/metadata_batch.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 #include "transport/grpc/metadata_table.h"
 
 namespace penstock {

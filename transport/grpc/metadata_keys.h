@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "src/core/lib/transport/metadata_batch.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 
 namespace penstock {
 namespace core {

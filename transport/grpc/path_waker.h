@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "transport/fabric/fabric.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 
 namespace penstock {
 namespace core {

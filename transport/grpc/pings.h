@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "src/core/lib/iomgr/closure.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 #include "transport/session/session.h"
 
 namespace penstock {

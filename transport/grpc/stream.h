@@ -13,7 +13,7 @@
 #include "src/core/lib/slice/slice_buffer.h"
 #include "src/core/lib/transport/metadata_batch.h"
 #include "transport/base/fifo.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 #include "transport/grpc/stream_list.h"
 #include "transport/session/events.h"
 #include "transport/session/session.h"

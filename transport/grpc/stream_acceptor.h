@@ -9,7 +9,7 @@
 
 #include "src/core/lib/iomgr/closure.h"
 #include "src/core/lib/transport/transport.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 #include "transport/session/session.h"
 
 namespace penstock {

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
-#include "transport/grpc/errors.h"
+#include "transport/grpc/internal/errors.h"
+#include "transport/grpc/internal/slice_bytes.h"
 #include "transport/grpc/metadata_codec.h"
-#include "transport/grpc/slice_bytes.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport.h"
 #include "transport/session/refusal.h"

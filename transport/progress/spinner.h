@@ -16,8 +16,8 @@ namespace penstock {
 namespace progress {
 
 // Polls a PollSet and descriptors before its thread sleeps, for as long as
-// SpinPolicy says. Used by one thread. transport/grpc/polling_engine.cc does
-// the same for threads that wait in gRPC.
+// SpinPolicy says. Used by one thread. transport/grpc/polling/polling_engine.cc
+// does the same for threads that wait in gRPC.
 class Spinner {
  public:
   // Does the thread's other work. Returns true if there was any.

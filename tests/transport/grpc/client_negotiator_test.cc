@@ -1,6 +1,6 @@
 // Tests shutdowns of the connecting side at critical moments.
 
-#include "transport/grpc/client_negotiator.h"
+#include "transport/grpc/handshake/client_negotiator.h"
 
 #include <functional>
 #include <string>

@@ -1,7 +1,7 @@
 // Tests that gRPC sees the same properties in wrapped credentials as in the
 // inner credentials.
 
-#include "transport/grpc/credentials.h"
+#include "transport/grpc/handshake/credentials.h"
 
 #include <grpc/grpc_security.h>
 
@@ -14,7 +14,7 @@
 #include "src/core/lib/security/credentials/credentials.h"
 #include "src/core/lib/security/credentials/xds/xds_credentials.h"
 #include "src/cpp/client/secure_credentials.h"
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/internal/grpc_abi.h"
 #include "transport/settings/settings.h"
 
 namespace penstock {

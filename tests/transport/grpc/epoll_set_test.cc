@@ -1,4 +1,4 @@
-#include "transport/grpc/epoll_set.h"
+#include "transport/grpc/polling/epoll_set.h"
 
 #include <fcntl.h>
 #include <unistd.h>

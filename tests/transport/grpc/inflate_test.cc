@@ -1,6 +1,6 @@
 // Compares InflateMessage() with gRPC's own decompression, which has no limit.
 
-#include "transport/grpc/inflate.h"
+#include "transport/grpc/filters/inflate.h"
 
 #include <chrono>
 #include <cstdio>

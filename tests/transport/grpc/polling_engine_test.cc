@@ -1,7 +1,7 @@
 // Tests how a thread that waits in gRPC polls Penstock's paths. The test adds a
 // pollable of its own to the process's PollSet.
 
-#include "transport/grpc/polling_engine.h"
+#include "transport/grpc/polling/polling_engine.h"
 
 #include <sched.h>
 
@@ -15,7 +15,7 @@
 #include "grpcpp/completion_queue.h"
 #include "gtest/gtest.h"
 #include "tests/transport/base/set_clock.h"
-#include "transport/grpc/left_input.h"
+#include "transport/grpc/polling/left_input.h"
 #include "transport/progress/poll_set.h"
 
 namespace penstock {

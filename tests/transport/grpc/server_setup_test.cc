@@ -1,6 +1,6 @@
 // Tests the arguments of a server that is created through gRPC's core.
 
-#include "transport/grpc/server_setup.h"
+#include "transport/grpc/handshake/server_setup.h"
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>

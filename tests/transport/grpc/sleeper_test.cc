@@ -1,6 +1,6 @@
 // Tests when a thread that waits in gRPC counts as a sleeper.
 
-#include "transport/grpc/sleeper.h"
+#include "transport/grpc/polling/sleeper.h"
 
 #include <sys/eventfd.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@
 #include "src/core/lib/iomgr/closure.h"
 #include "src/core/lib/iomgr/ev_posix.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
-#include "transport/grpc/polling_engine.h"
+#include "transport/grpc/polling/polling_engine.h"
 
 namespace penstock {
 namespace core {

@@ -1,4 +1,4 @@
-#include "transport/grpc/socket_input.h"
+#include "transport/grpc/polling/socket_input.h"
 
 #include <dirent.h>
 #include <sys/epoll.h>

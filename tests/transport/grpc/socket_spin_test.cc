@@ -2,7 +2,7 @@
 // The test imitates epoll1: the designation, the reading of the time, the
 // sleep, and the closures.
 
-#include "transport/grpc/socket_spin.h"
+#include "transport/grpc/polling/socket_spin.h"
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 // descriptors, timers and closures. The test measures the processor time of the
 // serving thread, which other work on the machine does not change.
 
-#include "transport/grpc/socket_turn.h"
+#include "transport/grpc/polling/socket_turn.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,8 +24,8 @@
 #include "src/core/lib/iomgr/closure.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/iomgr/executor.h"
-#include "transport/grpc/left_input.h"
-#include "transport/grpc/polling_engine.h"
+#include "transport/grpc/polling/left_input.h"
+#include "transport/grpc/polling/polling_engine.h"
 #include "transport/progress/poll_set.h"
 #include "transport/progress/turns.h"
 

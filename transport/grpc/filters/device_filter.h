@@ -1,0 +1,33 @@
+// A gRPC filter that replaces slices in device memory by host copies, unless
+// the receiver of the slices accepts device memory.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_FILTERS_DEVICE_FILTER_H_
+#define PENSTOCK_TRANSPORT_GRPC_FILTERS_DEVICE_FILTER_H_
+
+#include "src/core/lib/config/core_configuration.h"
+#include "transport/grpc/internal/grpc_abi.h"
+
+namespace penstock {
+namespace core {
+
+// Registers the filter for messages on devices. For each new connection, with
+// or without Penstock, checks whether the process has devices
+// (memory::DevicesOfProcess()). If so, adds a filter above all filters that
+// read messages:
+//
+//  - A sent message waits until its device slices are ready. Later send
+//    operations of the call wait too. No thread blocks. Then the filter
+//    replaces the device slices by host copies, unless a Penstock path sends
+//    them from the device and nothing compresses the call.
+//  - In a received message, the filter replaces device slices by host copies,
+//    unless the call accepts device slices (Destinations,
+//    AcceptDeviceSlices()).
+//
+// If the process has no devices, adds no filter, and the process can add no
+// devices from then on.
+void RegisterDeviceFilter(grpc_core::CoreConfiguration::Builder* builder);
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_FILTERS_DEVICE_FILTER_H_
