@@ -54,6 +54,8 @@ LAYERS = {
         "transport/memory",
         "transport/fabric",
     ],
+    # The bytes that the two sides of an RDMA connection exchange.
+    "transport/fabric/verbs/formats": ["transport/base", "transport/wire"],
     "transport/fabric/verbs": [
         "transport/base",
         "transport/wire",
@@ -61,6 +63,7 @@ LAYERS = {
         "transport/progress",
         "transport/memory",
         "transport/fabric",
+        "transport/fabric/verbs/formats",
     ],
     "transport/fabric/tcp/stripes": [
         "transport/base",

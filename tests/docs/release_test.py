@@ -113,7 +113,7 @@ class VersionTest(unittest.TestCase):
                 [number(frame, "kOldestVersion"), number(frame, "kVersion")]),
             "shared memory": number("transport/fabric/shm/control.h",
                                     "kLayoutVersion"),
-            "RDMA": number("transport/fabric/verbs/private_data.h",
+            "RDMA": number("transport/fabric/verbs/formats/private_data.h",
                            "kVersion"),
             "checkpoint": number("ps/checkpoint/format.h", "kFormatVersion"),
             "recording": number("transport/record/part.cc", "kVersion"),

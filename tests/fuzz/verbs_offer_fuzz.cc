@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "transport/fabric/verbs/address.h"
+#include "transport/fabric/verbs/formats/address.h"
 
 namespace penstock {
 namespace fuzz {

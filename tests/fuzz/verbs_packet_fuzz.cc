@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "transport/fabric/verbs/packet.h"
+#include "transport/fabric/verbs/formats/packet.h"
 
 namespace penstock {
 namespace fuzz {

@@ -3,7 +3,7 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "transport/fabric/verbs/private_data.h"
+#include "transport/fabric/verbs/formats/private_data.h"
 
 namespace penstock {
 namespace fuzz {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/descriptors.h"
 #include "transport/base/steady_time.h"
-#include "transport/fabric/verbs/address.h"
 #include "transport/fabric/verbs/device.h"
+#include "transport/fabric/verbs/formats/address.h"
 #include "transport/fabric/verbs/status.h"
 #include "transport/progress/fork_count.h"
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/fabric/verbs/device.h"
 #include "transport/fabric/verbs/endpoint.h"
-#include "transport/fabric/verbs/private_data.h"
+#include "transport/fabric/verbs/formats/private_data.h"
 #include "transport/fabric/verbs/status.h"
 
 namespace penstock {

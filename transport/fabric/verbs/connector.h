@@ -12,9 +12,9 @@
 #include "absl/types/optional.h"
 #include "transport/fabric/attempt.h"
 #include "transport/fabric/timed_setup.h"
-#include "transport/fabric/verbs/address.h"
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/cm_connection.h"
+#include "transport/fabric/verbs/formats/address.h"
 #include "transport/fabric/verbs/site.h"
 
 namespace penstock {

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "transport/fabric/verbs/address.h"
 #include "transport/fabric/verbs/cm_channel.h"
+#include "transport/fabric/verbs/formats/address.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/fabric/verbs/options.h"
 

@@ -15,9 +15,9 @@
 #include "absl/status/statusor.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/verbs/cm_connection.h"
-#include "transport/fabric/verbs/credits.h"
 #include "transport/fabric/verbs/exposer.h"
-#include "transport/fabric/verbs/packet.h"
+#include "transport/fabric/verbs/formats/credits.h"
+#include "transport/fabric/verbs/formats/packet.h"
 #include "transport/fabric/verbs/send_queue.h"
 #include "transport/memory/device_access.h"
 

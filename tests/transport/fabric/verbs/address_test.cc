@@ -1,6 +1,6 @@
 // Tests addresses, and the text by which a peer learns them.
 
-#include "transport/fabric/verbs/address.h"
+#include "transport/fabric/verbs/formats/address.h"
 
 #include <netinet/in.h>
 #include <sys/un.h>

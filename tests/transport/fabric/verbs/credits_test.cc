@@ -1,7 +1,7 @@
 // Tests two sides that send at random. They must never send more than the other
 // side has receives, and never run out of credits forever.
 
-#include "transport/fabric/verbs/credits.h"
+#include "transport/fabric/verbs/formats/credits.h"
 
 #include <deque>
 #include <random>

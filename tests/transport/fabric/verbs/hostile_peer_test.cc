@@ -10,7 +10,7 @@
 #include "tests/transport/fabric/verbs/drain_loop.h"
 #include "tests/transport/fabric/verbs/ends.h"
 #include "tests/transport/fabric/verbs/raw_peer.h"
-#include "transport/fabric/verbs/packet.h"
+#include "transport/fabric/verbs/formats/packet.h"
 
 namespace penstock {
 namespace fabric {

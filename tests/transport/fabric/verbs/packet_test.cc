@@ -1,6 +1,6 @@
 // Tests the header before each packet, byte by byte.
 
-#include "transport/fabric/verbs/packet.h"
+#include "transport/fabric/verbs/formats/packet.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // Tests the first bytes of a connection, and the proofs in them.
 
-#include "transport/fabric/verbs/private_data.h"
+#include "transport/fabric/verbs/formats/private_data.h"
 
 #include <string>
 

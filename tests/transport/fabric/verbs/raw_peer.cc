@@ -6,8 +6,8 @@
 
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/verbs/drain_loop.h"
-#include "transport/fabric/verbs/address.h"
-#include "transport/fabric/verbs/private_data.h"
+#include "transport/fabric/verbs/formats/address.h"
+#include "transport/fabric/verbs/formats/private_data.h"
 
 namespace penstock {
 namespace fabric {

@@ -12,7 +12,7 @@
 #include "tests/transport/fabric/verbs/drain_loop.h"
 #include "tests/transport/fabric/verbs/ends.h"
 #include "tests/transport/fabric/verbs/raw_peer.h"
-#include "transport/fabric/verbs/private_data.h"
+#include "transport/fabric/verbs/formats/private_data.h"
 
 namespace penstock {
 namespace fabric {

@@ -1,7 +1,7 @@
 // Converts addresses of RDMA devices, of this machine and in a peer's offer.
 
-#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
-#define PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_ADDRESS_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_ADDRESS_H_
 
 #include <sys/socket.h>
 
@@ -58,4 +58,4 @@ absl::StatusOr<std::vector<Address>> ParseOffer(absl::string_view offer);
 }  // namespace fabric
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_ADDRESS_H_

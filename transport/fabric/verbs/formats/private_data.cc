@@ -1,4 +1,4 @@
-#include "transport/fabric/verbs/private_data.h"
+#include "transport/fabric/verbs/formats/private_data.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -5,8 +5,8 @@
 //   2  u16  credits: receives that the sender has posted since its last header
 //   4  u32  0
 
-#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_PACKET_H_
-#define PENSTOCK_TRANSPORT_FABRIC_VERBS_PACKET_H_
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_PACKET_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_PACKET_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -36,4 +36,4 @@ absl::StatusOr<PacketHeader> ParseHeader(absl::Span<const uint8_t> packet);
 }  // namespace fabric
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_PACKET_H_
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_PACKET_H_

@@ -1,4 +1,4 @@
-#include "transport/fabric/verbs/packet.h"
+#include "transport/fabric/verbs/formats/packet.h"
 
 #include "transport/base/byte_order.h"
 

@@ -11,8 +11,8 @@
 // proof is HMAC-SHA256(token, label, the bytes before it, queue pair numbers).
 // An overheard proof is therefore useless for another queue pair.
 
-#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
-#define PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_PRIVATE_DATA_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_PRIVATE_DATA_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -76,4 +76,4 @@ bool AnswerIsProven(absl::string_view bytes, absl::string_view token,
 }  // namespace fabric
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_PRIVATE_DATA_H_

@@ -1,4 +1,4 @@
-#include "transport/fabric/verbs/address.h"
+#include "transport/fabric/verbs/formats/address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,7 +1,7 @@
 // Counts the packets that may be in flight.
 
-#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
-#define PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_CREDITS_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_CREDITS_H_
 
 #include <cstdint>
 #include <utility>
@@ -64,4 +64,4 @@ class Credits {
 }  // namespace fabric
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_FORMATS_CREDITS_H_
