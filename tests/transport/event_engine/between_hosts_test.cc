@@ -12,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "tests/transport/event_engine/fake_tcp.h"
-#include "tests/transport/fabric/verbs/fake_verbs.h"
+#include "tests/transport/fabric/verbs/fake/fake_verbs.h"
 #include "transport/event_engine/connections.h"
 #include "transport/event_engine/introducer.h"
 #include "transport/fabric/verbs/fabric.h"

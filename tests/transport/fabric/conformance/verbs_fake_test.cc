@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/conformance/harness.h"
 #include "tests/transport/fabric/conformance/verbs_pair.h"
-#include "tests/transport/fabric/verbs/fake_verbs.h"
+#include "tests/transport/fabric/verbs/fake/fake_verbs.h"
 #include "transport/fabric/verbs/fabric.h"
 #include "transport/fabric/verbs/options.h"
 #include "transport/progress/event_loop.h"

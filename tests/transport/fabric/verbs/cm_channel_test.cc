@@ -12,7 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/verbs/drain_loop.h"
-#include "tests/transport/fabric/verbs/fake_pair.h"
+#include "tests/transport/fabric/verbs/fake/fake_pair.h"
 
 namespace penstock {
 namespace fabric {

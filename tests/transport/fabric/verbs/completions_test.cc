@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/transport/fabric/verbs/fake_pair.h"
+#include "tests/transport/fabric/verbs/fake/fake_pair.h"
 
 namespace penstock {
 namespace fabric {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "tests/transport/fabric/verbs/fake_verbs.h"
+#include "tests/transport/fabric/verbs/fake/fake_verbs.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/verbs/fabric.h"
 #include "transport/fabric/verbs/options.h"

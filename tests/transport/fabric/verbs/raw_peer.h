@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/transport/fabric/verbs/fake_verbs.h"
+#include "tests/transport/fabric/verbs/fake/fake_verbs.h"
 
 namespace penstock {
 namespace fabric {

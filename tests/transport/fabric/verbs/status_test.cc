@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "tests/transport/fabric/verbs/fake_verbs.h"
+#include "tests/transport/fabric/verbs/fake/fake_verbs.h"
 
 namespace penstock {
 namespace fabric {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "tests/transport/fabric/verbs/fake_verbs.h"
+#include "tests/transport/fabric/verbs/fake/fake_verbs.h"
 #include "transport/fabric/verbs/devices.h"
 
 namespace penstock {
