@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -23,12 +24,9 @@
 #include "ps/client/reader.h"
 #include "ps/client/worker.h"
 #include "tests/process/child.h"
-#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
-
-using base::SteadyNow;
 
 constexpr uint32_t kWorkers = 1000;
 constexpr uint64_t kSteps = 5;  // of each busy worker
@@ -36,6 +34,12 @@ constexpr int kThreads = 8;
 // Suffices for a loaded machine of two cores. Heartbeats are late there, too,
 // so the lease of a worker is two minutes.
 constexpr absl::Duration kTimeout = absl::Minutes(5);
+
+// Returns the time of a clock that does not jump.
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() +
+         absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
 
 // A channel with a connection of its own.
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
