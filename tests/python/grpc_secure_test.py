@@ -167,7 +167,7 @@ def test_a_forgotten_ticket_leads_back_to_grpcio(files):
     with serving(files) as (server, port):
         with secure_channel(files, port) as channel:
             fast_grpc.until_fast(channel)
-            server._offers.door.tickets._given.clear()
+            server._door.tickets._given.clear()
             assert b"alice" in channel.unary_unary("/test/who")(b"")
             assert channel.describe()[1] == "grpcio"
 

@@ -388,8 +388,8 @@ def test_calls_leave_no_callbacks_behind():
                 next(call)
                 call.cancel()
             while any(map(len, penstock.grpc._reports._queues)) or any(
-                    server._plane and server._plane._contexts
-                    for server in penstock.grpc._fast_server.live):
+                    getattr(server._plane, "_contexts", None)
+                    for server in penstock.grpc._two_ways.live):
                 assert time.monotonic() < end
 
 

@@ -18,7 +18,7 @@ for `import grpc`.
 
 import grpc as _grpc
 
-from . import _fast_channel, _fast_server, _rules, aio
+from . import _fast_channel, _fast_server, _rules, _two_ways, aio
 
 __all__ = ["aio", "describe_paths", "insecure_channel", "install",
            "secure_channel", "server"]
@@ -91,14 +91,12 @@ def install():
 def describe_paths():
     """Returns one line for each channel of the process, and for each client of
     its servers: the path of its calls, or why they go over grpcio."""
-    aio_channels, aio_clients = aio.describe()
     channels = [channel.describe() for channel in list(_fast_channel.live)]
-    clients = [one for server in list(_fast_server.live)
+    clients = [one for server in list(_two_ways.live)
                for one in server.describe()]
     return sorted([_line(f"to {peer}", *path)
-                   for peer, *path in channels + aio_channels] +
-                  [_line(f"from {peer}", *path)
-                   for peer, *path in clients + aio_clients])
+                   for peer, *path in channels + aio.describe()] +
+                  [_line(f"from {peer}", *path) for peer, *path in clients])
 
 
 def _line(peer, path, detail, reason):

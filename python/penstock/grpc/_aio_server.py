@@ -6,19 +6,15 @@ import contextvars
 import inspect
 import logging
 import time
-import weakref
 
 import grpc
 import grpc.aio
 from grpc._cython import cygrpc
 
-from .. import _rpc
 from . import (_aio_context, _context, _fast_server, _identity, _limits, _loops,
-               _rules, _wire)
+               _two_ways, _wire)
 
 _LOGGER = logging.getLogger(__name__)
-
-live = weakref.WeakSet()  # the servers of the process
 
 
 async def _refuse(requests, context):
@@ -297,77 +293,35 @@ class _DataPlane:
         return self._port.describe()
 
 
-class Server(grpc.aio.Server):
+class Server(_two_ways.TwoWays, grpc.aio.Server):
     """A server of grpc.aio's, with a port for the fast way."""
 
     def __init__(self, make_real, pool, handlers, interceptors, options,
                  maximum_concurrent_rpcs):
-        self._plane = None
         self._limit = _limits.AioLimit(maximum_concurrent_rpcs)
-        self._offers = Offers(self._limit)
+        offers = Offers(self._limit)
         interceptors = tuple(interceptors or ())
-        self._real = make_real((self._offers, *interceptors))
+        real = make_real((offers, *interceptors))
         reason = None
-        if not hasattr(self._real, "_loop"):
+        if not hasattr(real, "_loop"):
             reason = "this grpcio is of a release that penstock.grpc does not know"
         self._pool = pool
-        self._handlers = _Handlers(handlers, interceptors)
-        self._max_receive_bytes = _fast_server.max_receive_bytes(options or ())
-        self._max_send_bytes = _rules.max_send_bytes(options or ())
-        self._address = None  # the host at which the fast way listens
-        self._reason = reason
-        live.add(self)
+        self._set_up(real, offers, _Handlers(handlers, interceptors), options,
+                     reason)
 
-    def add_generic_rpc_handlers(self, generic_rpc_handlers):
-        generic_rpc_handlers = tuple(generic_rpc_handlers)
-        self._real.add_generic_rpc_handlers(generic_rpc_handlers)
-        self._handlers.add_generic(generic_rpc_handlers)
-
-    def add_registered_method_handlers(self, service_name, method_handlers):
-        self._real.add_registered_method_handlers(service_name, method_handlers)
-        self._handlers.add_registered(service_name, method_handlers)
-
-    def add_insecure_port(self, address):
-        port = self._real.add_insecure_port(address)
-        if self._address is None:
-            self._address, reason = _rules.address_of_server(address)
-            self._reason = self._reason or reason
-            self._offers.door.has_insecure_port = True
-        return port
-
-    def add_secure_port(self, address, server_credentials):
-        self._offers.door.has_secure_port = True
-        return self._real.add_secure_port(address, server_credentials)
+    def _make_plane(self, port):
+        return _DataPlane(port, self._door, self._pool, self._handlers,
+                          self._max_send_bytes, self._real._loop, self._limit)
 
     async def start(self):
         if self._plane is None:
             self._begin_plane()
         await self._real.start()
 
-    def _begin_plane(self):
-        if self._address is None and self._reason is None:
-            self._address, self._reason = self._offers.door.address()
-        if self._reason is None:
-            try:
-                token = _rpc.new_token()
-                port = _rpc.Server(_rules.join(self._address, 0), token,
-                                   self._max_receive_bytes)
-                self._plane = _DataPlane(port, self._offers.door, self._pool,
-                                         self._handlers, self._max_send_bytes,
-                                         self._real._loop, self._limit)
-            except (NotImplementedError, RuntimeError) as error:
-                self._reason = str(error) or "the loop watches no descriptors"
-        if self._reason is not None:
-            self._offers.door.close(self._reason)
-            _LOGGER.info("the server uses grpcio only: %s", self._reason)
-            return
-        self._offers.door.open(_wire.Offer(port.port, token, self._address,
-                                           _rules.host_identity()))
-
     async def stop(self, grace):
         if self._plane is None:
             return await self._real.stop(grace)
-        self._offers.door.close("the server is stopping")
+        self._door.close("the server is stopping")
         self._plane.drain()
         await asyncio.gather(self._real.stop(grace), self._plane.ending(grace))
 
@@ -381,10 +335,6 @@ class Server(grpc.aio.Server):
             (self._plane.ended,),
             timeout=None if end is None else max(end - time.monotonic(), 0))
         return not done
-
-    def describe(self):
-        """Returns a list of (peer, path, detail, reason)."""
-        return [] if self._plane is None else self._plane.describe()
 
     def __del__(self):
         plane = getattr(self, "_plane", None)

@@ -6,20 +6,15 @@ import logging
 import threading
 import time
 import traceback
-import weakref
 
 import grpc
 
 from .. import _rpc
-from . import (_calls, _context, _identity, _limits, _reports, _rules,
-               _wire)
+from . import (_calls, _context, _identity, _limits, _reports,
+               _two_ways, _wire)
 
 _LOGGER = logging.getLogger(__name__)
 
-# The default of grpc.max_receive_message_length.
-_MAX_RECEIVE_BYTES = 4 * 1024 * 1024
-
-live = weakref.WeakSet()  # the servers of the process
 _END = object()
 
 
@@ -430,83 +425,35 @@ class _DataPlane:
         self.ended.set()
 
 
-def max_receive_bytes(options):
-    """Returns the limit of messages that are received. -1: no limit."""
-    limit = _rules.option(options, "grpc.max_receive_message_length",
-                          _MAX_RECEIVE_BYTES)
-    return limit if limit >= 0 else -1
-
-
-class Server(grpc.Server):
+class Server(_two_ways.TwoWays, grpc.Server):
     """A server of grpcio's, with a port for the fast way."""
 
     def __init__(self, make_real, pool, handlers, interceptors, options,
                  reason):
-        self._plane = None
-        self._offers = Offers(is_for_ever=reason is not None)
-        self._real, wrapped = make_real((self._offers, *(interceptors or ())))
-        self._limit = _limits.sync_limit_of(self._real)
+        offers = Offers(is_for_ever=reason is not None)
+        real, wrapped = make_real((offers, *(interceptors or ())))
+        self._limit = _limits.sync_limit_of(real)
         if self._limit is None:
             wrapped = wrapped or "this grpcio keeps no count of its calls"
         self._pool = pool
-        self._handlers = Handlers(handlers, interceptors)
-        self._max_receive_bytes = max_receive_bytes(options or ())
-        self._max_send_bytes = _rules.max_send_bytes(options or ())
-        self._address = None  # the host at which the fast way listens
-        self._reason = reason or wrapped
-        live.add(self)
+        self._set_up(real, offers, Handlers(handlers, interceptors), options,
+                     reason or wrapped)
 
-    def add_generic_rpc_handlers(self, generic_rpc_handlers):
-        generic_rpc_handlers = tuple(generic_rpc_handlers)
-        self._real.add_generic_rpc_handlers(generic_rpc_handlers)
-        self._handlers.add_generic(generic_rpc_handlers)
-
-    def add_registered_method_handlers(self, service_name, method_handlers):
-        self._real.add_registered_method_handlers(service_name, method_handlers)
-        self._handlers.add_registered(service_name, method_handlers)
-
-    def add_insecure_port(self, address):
-        port = self._real.add_insecure_port(address)
-        if self._address is None:
-            self._address, reason = _rules.address_of_server(address)
-            self._reason = self._reason or reason
-            self._offers.door.has_insecure_port = True
-        return port
-
-    def add_secure_port(self, address, server_credentials):
-        self._offers.door.has_secure_port = True
-        return self._real.add_secure_port(address, server_credentials)
+    def _make_plane(self, port):
+        return _DataPlane(port, self._door, self._pool, self._handlers,
+                          self._max_send_bytes, self._limit)
 
     def start(self):
         if self._plane is None:
             self._begin_plane()
+            if self._plane is not None:
+                self._plane.start()
         self._real.start()
-
-    def _begin_plane(self):
-        if self._address is None and self._reason is None:
-            self._address, self._reason = self._offers.door.address()
-        if self._reason is None:
-            try:
-                token = _rpc.new_token()
-                port = _rpc.Server(_rules.join(self._address, 0), token,
-                                   self._max_receive_bytes)
-            except RuntimeError as error:
-                self._reason = str(error)
-        if self._reason is not None:
-            self._offers.door.close(self._reason)
-            _LOGGER.info("the server uses grpcio only: %s", self._reason)
-            return
-        self._plane = _DataPlane(port, self._offers.door, self._pool,
-                                 self._handlers, self._max_send_bytes,
-                                 self._limit)
-        self._plane.start()
-        self._offers.door.open(_wire.Offer(port.port, token, self._address,
-                                           _rules.host_identity()))
 
     def stop(self, grace):
         if self._plane is None:
             return self._real.stop(grace)
-        self._offers.door.close("the server is stopping")
+        self._door.close("the server is stopping")
         plane = self._plane
         plane.drain()
         if grace is None:
@@ -531,10 +478,6 @@ class Server(grpc.Server):
             return False
         return not self._plane.ended.wait(
             None if end is None else max(end - time.monotonic(), 0))
-
-    def describe(self):
-        """Returns a list of (peer, path, detail, reason)."""
-        return [] if self._plane is None else self._plane.describe()
 
     def __del__(self):
         plane = getattr(self, "_plane", None)
