@@ -7,7 +7,9 @@ import concurrent.futures
 import contextlib
 import json
 import pathlib
+import queue
 import subprocess
+import time
 
 import run_pytest
 
@@ -75,7 +77,9 @@ async def async_who(request, context):
 def serving(files, has_insecure_port=False):
     """Runs a server with a secure port. Yields the server and the port."""
     pool = concurrent.futures.ThreadPoolExecutor(4)
-    server = penstock.grpc.server(pool, [fast_grpc.Handlers({"who": who})])
+    server = penstock.grpc.server(pool, [fast_grpc.Handlers({
+        "who": who, "echo": grpc.stream_stream_rpc_method_handler(
+            lambda requests, context: requests)})])
     port = server.add_secure_port("localhost:0", server_credentials(files))
     if has_insecure_port:
         server.plain_target = "127.0.0.1:%d" % server.add_insecure_port(
@@ -141,7 +145,8 @@ def stolen_offer(files, port):
     """Returns what a client over TLS is told."""
     with grpc.secure_channel(f"localhost:{port}",
                              client_credentials(files, "alice")) as channel:
-        return _wire.decode_offer(channel.unary_unary(_wire.OFFER_METHOD)(b""))
+        return _wire.decode_offer(channel.unary_unary(_wire.OFFER_METHOD)(
+            _rules.host_identity()))
 
 
 def test_nobody_enters_without_a_ticket(files):
@@ -157,19 +162,57 @@ def test_nobody_enters_without_a_ticket(files):
 
         assert _wire.decode_response(answer(b"")).code == 16
         ticket = offer.ticket
-        for wrong in (b"x" * 32, ticket[:16] + b"x" * 16, ticket[:16],
-                      b"x" * 16 + ticket[16:], b""):
-            assert answer(_identity.entry_of(wrong)) == _wire.STOPPING
+        for wrong in (b"x" * 40, ticket[:24] + b"x" * 16, ticket[:24],
+                      b"x" * 16 + ticket[16:], ticket[:16] + b"x" * 8 +
+                      ticket[24:], b""):
+            assert answer(_identity.entry_of(wrong)) == _wire.UNKNOWN_TICKET
         client.close()
 
 
-def test_a_forgotten_ticket_leads_back_to_grpcio(files):
+def test_a_channel_with_a_forgotten_ticket_gets_another(files):
+    """The connection, and a stream on it, live on."""
     with serving(files) as (server, port):
         with secure_channel(files, port) as channel:
             fast_grpc.until_fast(channel)
-            server._door.tickets._given.clear()
+            requests = queue.SimpleQueue()
+            stream = channel.stream_stream("/test/echo")(iter(requests.get, None))
+            requests.put(b"before")
+            assert next(stream) == b"before"
+            client = channel._way.client
+            ticket = client.ticket
+            server._door.tickets._known.clear()
             assert b"alice" in channel.unary_unary("/test/who")(b"")
-            assert channel.describe()[1] == "grpcio"
+            assert channel.describe()[3] == (
+                "the server does not know the ticket any more")
+            fast_grpc.until_fast(channel)
+            assert channel._way.client is client and client.ticket != ticket
+            assert b"alice" in channel.unary_unary("/test/who")(b"")
+            assert channel.describe()[1] == "shm"
+            requests.put(b"after")
+            assert next(stream) == b"after"
+            requests.put(None)
+            assert list(stream) == []
+
+
+def test_another_server_does_not_get_the_ticket_of_an_old_connection(
+        files, monkeypatch):
+    """A server takes the place of one that has forgotten the ticket."""
+    with serving(files) as (server, port):
+        with secure_channel(files, port) as channel:
+            fast_grpc.until_fast(channel)
+            old = channel._way.client
+            ticket = old.ticket
+            server._door.tickets._known.clear()
+            assert b"alice" in channel.unary_unary("/test/who")(b"")
+            decode = _wire.decode_offer
+            monkeypatch.setattr(_wire, "decode_offer", lambda data: decode(
+                data)._replace(token=b"another"))
+            end = time.monotonic() + 20
+            while channel.describe()[3] != "connecting":
+                assert time.monotonic() < end, channel.describe()
+                time.sleep(0.001)
+            assert old.ticket == ticket
+            assert old in channel._way._retired
 
 
 @pytest.mark.parametrize("head, proof, reason", (
@@ -185,9 +228,10 @@ def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch, head, proof,
     def decode_other(data):
         offer = decode(data)
         thief.append(_rpc.Server("127.0.0.1:0", offer.token, -1))
+        tickets.append(offer.ticket)
         return offer._replace(port=thief[0].port)
 
-    thief = []
+    thief, tickets = [], []
     with serving(files) as (_, port):
         monkeypatch.setattr(_wire, "decode_offer", decode_other)
         with secure_channel(files, port) as channel:
@@ -201,9 +245,8 @@ def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch, head, proof,
             assert reason in channel.describe()[3]
             assert b"alice" in channel.unary_unary("/test/who")(b"")
             assert len(received) == 1
-            ticket = channel._way.ticket[-_identity.TICKET_BYTES:]
-            assert ticket[:16] in received[0]
-            assert ticket[16:] not in received[0]
+            assert tickets[0][:24] in received[0]
+            assert tickets[0][24:] not in received[0]
         thief[0].close()
 
 
@@ -218,7 +261,7 @@ def test_other_credentials_stay_with_grpcio(files):
                 assert "TLS alone" in channel.describe()[3]
         with secure_channel(files, port) as channel:
             fast_grpc.until_fast(channel)
-            prepared = channel.unary_unary("/test/who")._head(
+            prepared = channel.unary_unary("/test/who")._begin(
                 None, None, token, None)
             assert prepared is None
             assert b"alice" in channel.unary_unary("/test/who")(
@@ -247,27 +290,57 @@ def test_an_identity_does_not_leave_the_host(monkeypatch):
     assert _rules.address_of_offer(offer, "other", True)[0] == "127.0.0.1:1"
 
 
-def test_old_tickets_go_first():
-    class Client:
-        """A context of a call over TLS."""
+class Client:
+    """A context of a call over TLS."""
 
-        def auth_context(self):
-            return {}
+    def __init__(self, name=b"someone", peer="ipv4:127.0.0.1:1"):
+        self._name = name
+        self._peer = peer
 
-        def peer_identities(self):
-            return (b"someone",)
+    def auth_context(self):
+        return {"transport_security_type": [b"ssl"], "x509_name": [self._name]}
 
-        def peer_identity_key(self):
-            return "key"
+    def peer_identities(self):
+        return (self._name,)
 
+    def peer_identity_key(self):
+        return "x509_name"
+
+    def peer(self):
+        return self._peer
+
+
+def test_a_client_that_asks_often_pushes_out_nobody():
     tickets = _identity.Tickets()
-    first = tickets.give(Client())
-    assert tickets.identity_of(first).identities == (b"someone",)
-    for _ in range(_identity._MAX_TICKETS):
-        last = tickets.give(Client())
+    first = tickets.give(Client(b"first"))
+    given = {tickets.give(Client()) for _ in range(_identity._MAX_IDENTITIES)}
+    assert len(given) == _identity._MAX_IDENTITIES
+    assert tickets.identity_of(first).identities == (b"first",)
+    assert all(tickets.identity_of(one).identities == (b"someone",)
+               for one in given)
+
+
+def test_old_identities_go_first():
+    tickets = _identity.Tickets()
+    first, kept = tickets.give(Client(b"first")), tickets.give(Client(b"kept"))
+    for number in range(_identity._MAX_IDENTITIES - 1):
+        tickets.give(Client(b"kept"))
+        last = tickets.give(Client(b"%d" % number))
     assert tickets.identity_of(first) is None
-    assert tickets.identity_of(last) is not None
+    assert tickets.prove(first[:24] + bytes(32)) is None
+    for one in kept, last:
+        assert tickets.identity_of(one) is not None
+        assert tickets.prove(one[:24] + bytes(32)) is not None
     assert tickets.prove(b"") is None
+
+
+def test_clients_on_other_hosts_get_no_ticket():
+    door = _identity.Door()
+    door.open(_wire.Offer(1, b"token", "127.0.0.1", _rules.host_identity()))
+    for question, size in ((_rules.host_identity(), _identity.TICKET_BYTES),
+                           (b"another host", 0), (b"", 0)):
+        answer, _ = door.answer(question, Client())
+        assert len(_wire.decode_offer(answer).ticket) == size
 
 
 if __name__ == "__main__":

@@ -155,11 +155,11 @@ class Call:
         """Returns the head of the call. Returns None if only grpcio can make
         the call."""
         if not metadata:
-            return self._channel.plain_head + self._channel.way.ticket
+            return self._channel.plain_head + self._client.ticket
         if any(key == "grpc-internal-encoding-request" for key, _ in metadata):
             return None  # the call compresses
         return _wire.encode_request(metadata, self._channel.user_agent +
-                                    self._channel.way.ticket)
+                                    self._client.ticket)
 
     def _begin(self, metadata, request=b""):
         """Returns the arguments for a call of _rpc, or None if only grpcio can

@@ -86,18 +86,18 @@ def _asking(reference):
     """Returns a function that asks for the data plane, for _fast_channel.Way.
     `reference` is a weak one to the channel."""
 
-    def ask(on_answer):
+    def ask(question, on_answer):
         channel = reference()
         method = channel.unary_unary(_wire.OFFER_METHOD)
         method._interceptors = ()  # the program's do not see the question
-        task = channel._loop.create_task(_answered(method))
+        task = channel._loop.create_task(_answered(method, question))
         task.add_done_callback(lambda done: on_answer(done.result))
 
     return ask
 
 
-async def _answered(method):
-    return await method(b"", timeout=_fast_channel.OFFER_LIMIT)
+async def _answered(method, question):
+    return await method(question, timeout=_fast_channel.OFFER_LIMIT)
 
 
 def attach(channel, target, options, reason, is_secure=False):

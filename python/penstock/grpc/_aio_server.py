@@ -44,8 +44,7 @@ class Offers(grpc.aio.ServerInterceptor):
         return _REFUSES
 
     async def _answer(self, request, context):
-        del request
-        offer, refusal = self.door.answer(context)
+        offer, refusal = self.door.answer(request, context)
         if refusal is not None:
             await context.abort(*refusal)
         return offer
@@ -231,7 +230,7 @@ class _DataPlane:
             code = 13 if isinstance(error, ValueError) else 16
             return self._context_of(received, ()).finish(code, str(error))
         if identity is None:
-            return self._context_of(received, ()).decline(_wire.STOPPING)
+            return self._context_of(received, ()).decline(_wire.UNKNOWN_TICKET)
         context = self._context_of(received, metadata, identity)
         call = _Call(_fast_server.Details(method, metadata), context, self)
         # The task has the variables of the one that started the server.

@@ -26,6 +26,33 @@ live = weakref.WeakSet()  # the channels of the process
 _ways = weakref.WeakSet()
 
 
+class _Connection(_rpc.Client):
+    """A client of the server that an offer names, with the channel's ticket
+    there."""
+
+    def __init__(self, address, offer, max_receive_bytes):
+        super().__init__(address, offer.token, max_receive_bytes)
+        self._origin = offer.port, offer.token
+        self.take_ticket(offer)
+        self._proof = offer.ticket and _identity.Proof(offer.ticket)
+
+    def take_ticket(self, offer):
+        """Uses the ticket of an offer for later calls."""
+        # The last entry of the heads of calls.
+        self.ticket = offer.ticket and _identity.entry_of(offer.ticket)
+
+    def is_of(self, offer):
+        """Returns true if the offer is of the same server, by its token."""
+        return self._origin == (offer.port, offer.token)
+
+    def is_proved(self):
+        """Returns true if the server needs no proof or has given it. Raises as
+        Proof.is_given() does."""
+        if self._proof and self._proof.is_given(self):
+            self._proof = None
+        return not self._proof
+
+
 class Way:
     """The fast way of one channel: asks the server for its data plane through
     the real channel, connects, and connects again after a loss.
@@ -35,14 +62,12 @@ class Way:
     """
 
     def __init__(self, ask, host, options, reason, is_secure=False):
-        """`ask` takes a function, and begins to ask the server. The outcome
-        calls that function once, with a function that returns the offer or
-        raises the error."""
-        self.client = None  # the _rpc.Client in use
+        """`ask` takes the question and a function, and begins to ask the server.
+        The outcome calls that function once, with a function that returns the
+        offer or raises the error."""
+        self.client = None  # the _Connection in use
         self.reason = reason or "not asked yet"
-        self.ticket = b""  # the last entry of the heads of calls
         self._is_secure = is_secure
-        self._proof = None  # asked of the candidate's server
         self._is_for_ever = reason is not None
         self._host = host
         limit = _rules.option(options, "grpc.max_receive_message_length",
@@ -51,6 +76,7 @@ class Way:
         self._ask = ask
         self._lock = threading.Lock()
         self._candidate = None  # a client that is not ready yet
+        self._ticketless = None  # a client that needs a new ticket
         self._retired = []  # clients with open calls at stopping servers
         self._is_asking = False
         self._next = 0.0  # when to ask
@@ -90,10 +116,8 @@ class Way:
     def _is_proved(self, candidate):
         """Returns true if the candidate's server needs no proof or has given
         it. Stays with grpcio after a wrong one. Call it with the lock."""
-        if not self._is_secure:
-            return True
         try:
-            return self._proof.is_given(candidate)
+            return candidate.is_proved()
         except ConnectionError as error:
             candidate.close()
             self._candidate = None
@@ -106,7 +130,8 @@ class Way:
 
     def _begin_asking(self):
         try:
-            self._ask(self._on_answer)
+            self._ask(_rules.host_identity() if self._is_secure else b"",
+                      self._on_answer)
         except Exception as error:  # pylint: disable=broad-except
             with self._lock:
                 self._is_asking = False
@@ -128,8 +153,8 @@ class Way:
             if address is None:
                 is_final = True
             else:
-                candidate = _rpc.Client(address, offer.token,
-                                        self._max_receive_bytes)
+                candidate = self._renewed(offer) or _Connection(
+                    address, offer, self._max_receive_bytes)
         except (grpc.FutureCancelledError, asyncio.CancelledError):
             reason, is_final, is_closed = "the channel was closed", True, True
         except grpc.RpcError as error:
@@ -144,9 +169,6 @@ class Way:
                 reason, is_final, is_closed = self.reason, True, True
             elif reason is None:
                 self._candidate, self.reason = candidate, "connecting"
-                if self._is_secure:
-                    self._proof = _identity.Proof(offer.ticket)
-                    self.ticket = _identity.entry_of(offer.ticket)
                 return
             elif is_final:
                 self._is_for_ever, self.reason = True, reason
@@ -157,17 +179,41 @@ class Way:
         if is_final and candidate is not None:
             candidate.close()
 
+    def _renewed(self, offer):
+        """Returns the client that needed a ticket, with a new one, or None if
+        there is none or the server is another one. The server need not prove
+        itself again: it is the one that knows the same token."""
+        with self._lock:
+            client, self._ticketless = self._ticketless, None
+            if client is None:
+                return None
+            if not client.is_of(offer) or client.is_over():
+                self._retire(client)
+                return None
+            client.take_ticket(offer)
+            return client
+
+    def _retire(self, client):
+        """Keeps a client for its open calls only. Call it with the lock."""
+        self._retired = [one for one in self._retired if not one.is_over()]
+        self._retired.append(client)
+
     def on_decline(self, client, head):
-        """Uses `client` for no more calls if its server is stopping. `head` is
-        the server's answer. Keeps the client for its open calls."""
-        if head != _wire.STOPPING:
+        """Uses `client` for no more calls if its server is stopping, and for
+        none until there is a new ticket if the server does not know the ticket.
+        `head` is the server's answer. Keeps the client for its open calls."""
+        if head not in (_wire.STOPPING, _wire.UNKNOWN_TICKET):
             return
         with self._lock:
-            self._retired = [one for one in self._retired if not one.is_over()]
-            if self.client is client:
-                self.client = None
-                self._retired.append(client)
+            if self.client is not client:
+                return
+            self.client = None
+            if head == _wire.STOPPING:
+                self._retire(client)
                 self._try_later("the server is stopping")
+            else:
+                self._ticketless = client
+                self._try_later("the server does not know the ticket any more")
 
     def leave(self, reason):
         """Stays with the real channel for ever."""
@@ -176,7 +222,7 @@ class Way:
             self._leave(reason)
 
     def _leave(self, reason):
-        self.client = self._candidate = None
+        self.client = self._candidate = self._ticketless = None
         self._retired = []
         self._is_for_ever, self.reason = True, reason
 
@@ -188,7 +234,8 @@ class Way:
 
     def close(self):
         with self._lock:
-            clients = [self.client, self._candidate, *self._retired]
+            clients = [self.client, self._candidate, self._ticketless,
+                       *self._retired]
             self._leave("the channel is closed")
         for client in clients:
             if client is not None:
@@ -224,7 +271,7 @@ class _Method:
         self._max_send_bytes = channel._max_send_bytes
         self._queue = channel._queue
 
-    def _head(self, timeout, metadata, credentials, compression):
+    def _head(self, client, timeout, metadata, credentials, compression):
         """Returns the head of a call, or None if only the real channel can make
         the call."""
         if credentials is not None or _rules.changes_messages(compression):
@@ -233,11 +280,10 @@ class _Method:
                                         timeout > 0):
             return None
         if not metadata:
-            return self._plain_head + self._way.ticket
+            return self._plain_head + client.ticket
         if not isinstance(metadata, (tuple, list)):
             return None
-        return _wire.encode_request(metadata,
-                                    self._user_agent + self._way.ticket)
+        return _wire.encode_request(metadata, self._user_agent + client.ticket)
 
     def _begin(self, timeout, metadata, credentials, compression):
         """Returns the client and the head, or None for a call over the real
@@ -247,7 +293,7 @@ class _Method:
             client = self._way.look()
             if client is None:
                 return None
-        head = self._head(timeout, metadata, credentials, compression)
+        head = self._head(client, timeout, metadata, credentials, compression)
         return None if head is None else (client, head)
 
     def _again(self, client, real):
@@ -454,8 +500,8 @@ def _asking(real):
     """Returns a function that asks for the data plane, for Way."""
     method = real.unary_unary(_wire.OFFER_METHOD)
 
-    def ask(on_answer):
-        method.future(b"", timeout=OFFER_LIMIT).add_done_callback(
+    def ask(question, on_answer):
+        method.future(question, timeout=OFFER_LIMIT).add_done_callback(
             lambda answer: on_answer(answer.result))
 
     return ask

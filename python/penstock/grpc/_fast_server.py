@@ -48,8 +48,7 @@ class Offers(grpc.ServerInterceptor):
         return continuation(handler_call_details)
 
     def _answer(self, request, context):
-        del request
-        offer, refusal = self.door.answer(context)
+        offer, refusal = self.door.answer(request, context)
         if refusal is not None:
             context.abort(*refusal)
         return offer
@@ -165,7 +164,7 @@ class _Work:
             return _context_of(received, (), queue).finish(
                 code, _context.encoded(str(error)))
         if identity is None:
-            return _context_of(received, (), queue).decline(_wire.STOPPING)
+            return _context_of(received, (), queue).decline(_wire.UNKNOWN_TICKET)
         self.context = _context_of(received, metadata, queue, identity)
         self._is_stream = isinstance(self.context, _context.StreamContext)
         self._find(handlers, Details(method, metadata))

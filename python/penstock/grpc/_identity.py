@@ -9,6 +9,10 @@ loopback address only.
    Somebody else may have taken the port meanwhile.
 2. Each call has the ticket in its head. The server gives the handler the
    identity that the client had when it asked.
+
+The name has the number of an identity and a random number. The server computes
+the secret from the name. The server keeps one entry for each identity of TLS,
+not one for each ticket. So a client cannot push out others by asking often.
 """
 
 import collections
@@ -24,10 +28,11 @@ from . import _rules, _wire
 
 # The method by which a client lets the server prove the secret.
 PROVE_METHOD = "/penstock.Rpc/Prove"
-_NAME_BYTES, _SECRET_BYTES, _NUMBER_BYTES = 16, 16, 32
+_WHO_BYTES = 16  # of a name: the number of the identity
+_NAME_BYTES, _SECRET_BYTES, _NUMBER_BYTES = 24, 16, 32
 TICKET_BYTES = _NAME_BYTES + _SECRET_BYTES
-# Limits the tickets of a server. The oldest ones go first.
-_MAX_TICKETS = 4096
+# Limits the identities of a server. The least recently asked one goes first.
+_MAX_IDENTITIES = 4096
 
 # The client of a call, as a handler's context describes it.
 Identity = collections.namedtuple(
@@ -44,37 +49,56 @@ def _proof(secret, number):
     return hmac.digest(secret, b"penstock server" + number, hashlib.sha256)
 
 
+def _bytes_of(identity):
+    """Returns bytes that are equal for equal identities."""
+    auth_context = sorted((key, list(values)) for key, values in
+                          identity.auth_context.items())
+    return repr((auth_context, identity.identities,
+                 identity.identity_key)).encode()
+
+
 class Tickets:
     """The tickets of a server. Thread-safe."""
 
     def __init__(self):
+        self._key = os.urandom(32)
         self._lock = threading.Lock()
-        self._given = collections.OrderedDict()  # (secret, Identity) by name
+        self._known = collections.OrderedDict()  # identities by their numbers
+
+    def _hash(self, purpose, data):
+        return hmac.digest(self._key, purpose + data, hashlib.sha256)
+
+    def _secret(self, name):
+        return self._hash(b"secret", name)[:_SECRET_BYTES]
 
     def give(self, context):
         """Returns a ticket for the client of a call over TLS."""
-        ticket = os.urandom(TICKET_BYTES)
         identity = Identity(dict(context.auth_context()),
                             context.peer_identities(),
                             context.peer_identity_key())
+        who = self._hash(b"identity", _bytes_of(identity))[:_WHO_BYTES]
         with self._lock:
-            self._given[ticket[:_NAME_BYTES]] = ticket[_NAME_BYTES:], identity
-            while len(self._given) > _MAX_TICKETS:
-                self._given.popitem(last=False)
-        return ticket
+            self._known[who] = identity
+            self._known.move_to_end(who)
+            while len(self._known) > _MAX_IDENTITIES:
+                self._known.popitem(last=False)
+        name = who + os.urandom(_NAME_BYTES - _WHO_BYTES)
+        return name + self._secret(name)
 
     def identity_of(self, ticket):
-        """Returns the identity of a ticket, or None if there is no such one."""
-        secret, identity = self._given.get(ticket[:_NAME_BYTES], (b"", None))
-        return (identity if hmac.compare_digest(secret, ticket[_NAME_BYTES:])
-                else None)
+        """Returns the identity of a ticket. Returns None for a wrong ticket, and
+        for an identity that is not known any more."""
+        name, secret = ticket[:_NAME_BYTES], ticket[_NAME_BYTES:]
+        if not hmac.compare_digest(secret, self._secret(name)):
+            return None
+        return self._known.get(name[:_WHO_BYTES])
 
     def prove(self, message):
         """Returns the answer to PROVE_METHOD, or None for a bad question."""
-        secret, _ = self._given.get(message[:_NAME_BYTES], (b"", None))
-        if not secret or len(message) != _NAME_BYTES + _NUMBER_BYTES:
+        name, number = message[:_NAME_BYTES], message[_NAME_BYTES:]
+        if len(number) != _NUMBER_BYTES or name[:_WHO_BYTES] not in self._known:
             return None
-        return _proof(secret, message[_NAME_BYTES:])
+        return _proof(self._secret(name), number)
 
 
 class Door:
@@ -100,9 +124,10 @@ class Door:
     def close(self, reason):
         self._offer, self.reason = None, reason
 
-    def answer(self, context):
+    def answer(self, question, context):
         """Returns the answer to the question for the data plane, or None and the
-        code and the reason of a refusal."""
+        code and the reason of a refusal. `question` names the client's host.
+        Other hosts get no ticket, because they cannot use one."""
         is_secure = _rules.is_tls(context)
         if not is_secure and not _rules.is_insecure(context):
             return None, (grpc.StatusCode.FAILED_PRECONDITION,
@@ -110,7 +135,7 @@ class Door:
         offer = self._offer
         if offer is None:
             return None, (grpc.StatusCode.UNAVAILABLE, self.reason)
-        if is_secure:
+        if is_secure and question == _rules.host_identity():
             offer = offer._replace(ticket=self.tickets.give(context))
         return _wire.encode_offer(offer), None
 

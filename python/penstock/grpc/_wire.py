@@ -5,13 +5,15 @@ transport/rpc. A head is the metadata there:
 
     request    u8 1, then entries of metadata
     response   u8 1, u8 kind (0: an outcome, 1: declined, 2: declined by a
-               server that is stopping), u8 status code,
+               server that is stopping, 3: declined because the ticket is
+               not known), u8 status code,
                u32 length of the details, the details,
                u16 number of entries of initial metadata, these entries,
                then entries of trailing metadata
     an entry   u16 length of the key, u32 length of the value, key, value
 
-The answer to OFFER_METHOD:
+The question of OFFER_METHOD is the identity of the client's host if the client
+asks over TLS, and empty otherwise. The answer:
 
     offer      u8 2, u16 port, u8 lengths of the token, the address and the
                identity of the host, then these three
@@ -50,6 +52,7 @@ _OFFER = struct.Struct("<BHBBB")
 PLAIN_OK = _RESPONSE.pack(1, 0, 0, 0) + _COUNT.pack(0)
 DECLINED = _RESPONSE.pack(1, 1, 0, 0) + _COUNT.pack(0)
 STOPPING = _RESPONSE.pack(1, 2, 0, 0) + _COUNT.pack(0)
+UNKNOWN_TICKET = _RESPONSE.pack(1, 3, 0, 0) + _COUNT.pack(0)
 
 # Limits metadata, by the sum that HTTP/2 defines. gRPC refuses more than this
 # by default.
@@ -187,7 +190,7 @@ def decode_response(head):
     ValueError for a malformed head."""
     try:
         version, kind, code, size = _RESPONSE.unpack_from(head)
-        if version != 1 or kind > 2 or code > 16:
+        if version != 1 or kind > 3 or code > 16:
             raise ValueError("another version")
         if kind:
             return None
