@@ -52,6 +52,11 @@ bool CallState::End(absl::StatusOr<rpc::Response> result) {
   return true;
 }
 
+absl::StatusOr<rpc::Response> CallState::TakeResult() {
+  base::MutexLock lock(&mu_);
+  return std::exchange(result_, absl::StatusOr<rpc::Response>());
+}
+
 void CallState::Report(uint64_t number) {
   {
     base::MutexLock lock(&mu_);
@@ -216,7 +221,7 @@ py::tuple RpcClient::CallAndWait(const std::string& method,
     }
   }
   if (waited == Waited::kInterrupted) ThrowIfRaised();
-  return OutcomeOf(state->result());
+  return OutcomeOf(state->TakeResult());
 }
 
 std::shared_ptr<RpcClient::Call> RpcClient::Start(const std::string& method,
@@ -255,7 +260,7 @@ bool RpcClient::Call::End(int code, const std::string& message) {
 }
 
 py::tuple RpcClient::Call::Outcome() const {
-  return OutcomeOf(started_.state->result());
+  return OutcomeOf(started_.state->TakeResult());
 }
 
 void BindClient(py::module_& module) {

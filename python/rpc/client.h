@@ -37,8 +37,8 @@ class CallState {
   // Report() was called.
   void ReportDecline(uint64_t number);
   Event& ended() { return ended_; }
-  // Returns the result. Call after the end.
-  const absl::StatusOr<rpc::Response>& result() const { return result_; }
+  // Takes the result, once. Call after the end.
+  absl::StatusOr<rpc::Response> TakeResult();
 
  private:
   Event ended_;
@@ -123,7 +123,8 @@ class RpcClient::Call {
   bool End(int code, const std::string& message);
   void Report(uint64_t number) { started_.state->Report(number); }
   void ReportDecline(uint64_t number) { started_.state->ReportDecline(number); }
-  // Returns (code, message, metadata, payload). Call after the end.
+  // Returns (code, message, metadata, payload). Call once, after the end. Then
+  // the call keeps no memory of the message.
   pybind11::tuple Outcome() const;
 
  private:

@@ -52,8 +52,12 @@ void ReceivedCall::Watching::Report() {
 
 py::bytes ReceivedCall::metadata() const { return call_->request().metadata; }
 
-py::bytes ReceivedCall::Message() const {
-  return ToBytes(call_->request().payload);
+py::bytes ReceivedCall::Message() {
+  memory::Payload payload = call_->TakePayload();
+  py::bytes message = ToBytes(payload);
+  Unlocked unlocked;
+  payload = memory::Payload();
+  return message;
 }
 
 py::object ReceivedCall::TimeRemaining() const {
@@ -135,10 +139,10 @@ CallQueue::Incoming CallQueue::Linger() {
   return call;
 }
 
-std::vector<CallQueue::Incoming> CallQueue::TakeAll() {
+std::vector<CallQueue::Incoming> CallQueue::TakeSome(size_t most) {
   std::vector<Incoming> taken;
   base::MutexLock lock(&mu_);
-  while (!calls_.empty()) taken.push_back(TakeLocked());
+  while (!calls_.empty() && taken.size() < most) taken.push_back(TakeLocked());
   return taken;
 }
 
@@ -216,11 +220,11 @@ py::object RpcServer::Linger() {
   return Wrapped(std::move(call));
 }
 
-py::list RpcServer::TakeAll() {
+py::list RpcServer::TakeSome(size_t most) {
   std::vector<CallQueue::Incoming> calls;
   {
     Unlocked unlocked;
-    calls = queue_->TakeAll();
+    calls = queue_->TakeSome(most);
   }
   py::list list;
   for (CallQueue::Incoming& call : calls) list.append(Wrapped(std::move(call)));
@@ -272,7 +276,7 @@ void BindServer(py::module_& module) {
       .def_property_readonly("port", &RpcServer::port)
       .def("serve", &RpcServer::Serve)
       .def("linger", &RpcServer::Linger)
-      .def("take_all", &RpcServer::TakeAll)
+      .def("take_some", &RpcServer::TakeSome)
       .def("report", &RpcServer::Report)
       .def("describe", &RpcServer::Describe)
       .def("close", &RpcServer::Close);

@@ -30,7 +30,8 @@ class ReceivedCall {
   const std::string& method() const { return call_->request().method; }
   const std::string& peer() const { return call_->peer(); }
   pybind11::bytes metadata() const;
-  pybind11::bytes Message() const;
+  // Returns the message, once. Then the call keeps no memory of it.
+  pybind11::bytes Message();
   // Returns the seconds until the client's deadline, or None without one.
   pybind11::object TimeRemaining() const;
 
@@ -78,8 +79,8 @@ class CallQueue {
   Incoming Serve();
   // Waits for a call for a short time. Returns nothing if none comes.
   Incoming Linger();
-  // Returns the calls that wait. Does not wait.
-  std::vector<Incoming> TakeAll();
+  // Returns up to `most` of the calls that wait. Does not wait.
+  std::vector<Incoming> TakeSome(size_t most);
   // Adds `number` to Reports when a call comes to the empty queue. Neither
   // Serve() nor Linger() may be called afterwards.
   void Report(uint64_t number);
@@ -113,8 +114,9 @@ class RpcServer {
   // Return the next call, as CallQueue does, or None.
   pybind11::object Serve();
   pybind11::object Linger();
-  // Functions for an event loop, as CallQueue has them.
-  pybind11::list TakeAll();
+  // Functions for an event loop, as CallQueue has them. After TakeSome() has
+  // returned `most` calls, call it again: the rest is not reported.
+  pybind11::list TakeSome(size_t most);
   void Report(uint64_t number) { queue_->Report(number); }
   // Closes the port and all connections.
   void Close();

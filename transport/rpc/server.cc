@@ -27,7 +27,7 @@ IncomingCall::~IncomingCall() {
 }
 
 const Request& IncomingCall::request() const { return call_->request(); }
-
+memory::Payload IncomingCall::TakePayload() { return call_->TakePayload(); }
 const std::string& IncomingCall::peer() const { return call_->peer(); }
 
 void IncomingCall::Respond(absl::StatusOr<Response> response) {

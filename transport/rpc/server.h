@@ -37,6 +37,9 @@ class IncomingCall {
   ~IncomingCall();
 
   const Request& request() const;
+  // Takes the request's payload, so that its memory is free before the call
+  // ends. Only one thread may use the request meanwhile.
+  memory::Payload TakePayload();
   // Returns the client's address, for logs.
   const std::string& peer() const;
   // Answers the call. Has no effect after the first answer, or after the client

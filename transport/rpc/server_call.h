@@ -54,6 +54,9 @@ class ServerCall final : public session::StreamEvents,
 
   // Returns the request, which does not change after the handler was called.
   const Request& request() const { return request_; }
+  memory::Payload TakePayload() {
+    return std::exchange(request_.payload, memory::Payload());
+  }
   // Returns true for a stream. Does not change after the handler was called.
   bool is_stream() const { return messages_.has_value(); }
   const std::string& peer() const { return connection_->peer(); }
