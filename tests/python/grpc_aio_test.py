@@ -19,7 +19,7 @@ import pytest
 import fast_grpc
 import penstock.grpc
 import penstock.grpc.aio
-from penstock.grpc import _aio_call, _loops
+from penstock.grpc import _aio_call, _limits, _loops
 
 _LIMIT = 20
 
@@ -243,6 +243,94 @@ def test_sync_handlers_run_on_threads(play):
         assert [each async for each in stream] == [b"0", b"1", b"2"]
 
     play(scene)
+
+
+def test_sync_handlers_of_streams(play):
+    ended = []
+
+    def total(requests, context):
+        assert threading.current_thread() is not threading.main_thread()
+        context.set_trailing_metadata((("key", "value"),))
+        return b"%d" % sum(len(request) for request in requests)
+
+    def both(requests, context):
+        try:
+            for request in requests:
+                if request == b"abort":
+                    context.abort(grpc.StatusCode.ABORTED, "on a thread")
+                if request == b"raise":
+                    raise ValueError("no")
+                yield request
+                yield request
+        finally:
+            ended.append(1)
+
+    intercepted = []
+
+    class Counts(grpc.aio.ServerInterceptor):
+        async def intercept_service(self, continuation, details):
+            intercepted.append(details.method)
+            return await continuation(details)
+
+    async def scene(team):
+        intercepted.clear(), ended.clear()
+        channel = await team.start(
+            total=grpc.stream_unary_rpc_method_handler(total),
+            both=grpc.stream_stream_rpc_method_handler(both),
+            interceptors=(Counts(),))
+        call = channel.stream_unary("/test/total")(
+            iter([b"x" * 1000000] * 9))
+        assert await call == b"9000000"
+        assert ("key", "value") in tuple(await call.trailing_metadata())
+        call = channel.stream_stream("/test/both")(iter([b"1", b"2"]))
+        assert [each async for each in call] == [b"1", b"1", b"2", b"2"]
+        for request, code, details in (
+                (b"abort", grpc.StatusCode.ABORTED, "on a thread"),
+                (b"raise", grpc.StatusCode.UNKNOWN,
+                 "Unexpected <class 'ValueError'>: no")):
+            call = channel.stream_stream("/test/both")(iter([b"1", request]))
+            error = await caught(_all_of(call))
+            assert (error.code(), error.details()) == (code, details)
+        # Each call once.
+        assert len([one for one in intercepted if one.startswith("/test")]) == 4
+        if team.is_fast:  # grpcio loses a thread in such a call
+            await soon(lambda: len(ended) == 3)
+            call = channel.stream_stream("/test/both")()
+            await call.write(b"1")
+            assert await call.read() == b"1"
+            call.cancel()
+            await soon(lambda: len(ended) == 4)
+
+    play(scene)
+
+
+def test_a_stop_ends_a_sync_handler_that_reads():
+    ended = threading.Event()
+
+    def read(requests, context):
+        del context
+        try:
+            return b"%d" % len(list(requests))
+        finally:
+            ended.set()
+
+    async def scene():
+        async with contextlib.AsyncExitStack() as stack:
+            team = Team("fast", stack)
+            channel = await team.start(
+                read=grpc.stream_unary_rpc_method_handler(read))
+            call = channel.stream_unary("/test/read")()
+            await call.write(b"x")
+            await soon(lambda: len(team.server._plane._tasks) == 1)
+            await team.server.stop(0.1)
+            await soon(ended.is_set)
+            assert await call.code() is grpc.StatusCode.UNAVAILABLE
+
+    asyncio.run(scene())
+
+
+async def _all_of(call):
+    return [each async for each in call]
 
 
 async def add(requests, context):
@@ -723,12 +811,16 @@ def test_limits_of_messages(play):
         assert len(await call(b"x" * 1000)) == 1000
         stream = channel.stream_stream("/test/double")()
         error = await caught(stream.write(b"x" * 2500))
-        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        # Later releases of grpcio say INTERNAL.
+        assert error.code() in (grpc.StatusCode.RESOURCE_EXHAUSTED,
+                                grpc.StatusCode.INTERNAL)
 
     play(scene)
 
 
-def test_a_limit_counts_the_calls_over_both_ways():
+def test_a_limit_counts_the_calls_over_both_ways(monkeypatch):
+    monkeypatch.setattr(_limits, "_lets_calls_wait", lambda: False)
+
     async def scene():
         go = asyncio.Event()
         begun = []

@@ -57,6 +57,7 @@ class Call:
 
     def _set_status(self, status):
         self._status = status
+        self._kept.drop()
         self._set_initial_metadata(())
         self._wake()
         for callback in self._done_callbacks:
@@ -207,6 +208,7 @@ class Call:
         if self._status is not None:
             return None
         code, details, head, message = self._handle.outcome()
+        self._handle = None
         outcome = (_PLAIN if head == _wire.PLAIN_OK else
                    _calls.outcome_of(code, details, head))
         if outcome is None:

@@ -88,6 +88,7 @@ class Context(grpc.aio.ServicerContext):
         if self.is_over:
             return
         self.is_over = True
+        self._wake()
         head = _wire.PLAIN_OK
         if code or details or self._initial or self._trailing:
             head = self._head(code, details)
@@ -141,6 +142,9 @@ class Context(grpc.aio.ServicerContext):
 
     def _on_change(self):
         self._is_watched = False
+        self._wake()
+
+    def _wake(self):
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -152,6 +156,8 @@ class Context(grpc.aio.ServicerContext):
             return self._received.message()
         await self._turns.take()
         while True:
+            if self.is_over:
+                return None
             message = self._received.try_read()
             if message is not Ellipsis:
                 return message

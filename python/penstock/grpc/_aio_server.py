@@ -16,6 +16,10 @@ from . import (_aio_context, _context, _fast_server, _identity, _limits, _loops,
 
 _LOGGER = logging.getLogger(__name__)
 
+# Limits the calls that begin in one turn of the loop. One takes some 50 us.
+_MAX_ACCEPTED = 32
+_END = object()
+
 
 async def _refuse(requests, context):
     del requests
@@ -39,7 +43,7 @@ class Offers(grpc.aio.ServerInterceptor):
         if handler_call_details.method == _wire.OFFER_METHOD:
             return self._handler
         handler = await continuation(handler_call_details)
-        if handler is None or self._limit.take():
+        if handler is None or await self._limit.take():
             return handler
         return _REFUSES
 
@@ -125,24 +129,25 @@ class _Call:
         handler = await self._plane.handlers.find_soon(self._details)
         if handler is None:
             return context.finish(12, "Method not found!")
-        if not self._plane.limit.take():
+        if not await self._plane.limit.take():
             return context.finish(_limits.RESOURCE_EXHAUSTED, _limits.TEXT)
         context.handler = handler
         behavior = getattr(handler, _fast_server.name_of(handler))
         is_stream = handler.request_streaming or handler.response_streaming
-        # grpcio runs generators that are not asynchronous on threads.
-        if is_stream and (not context.is_stream or not _is_async(behavior)):
+        if is_stream and not context.is_stream:
             return context.decline()
-        request = await self._request(handler)
+        request = await self._request(handler, _is_async(behavior))
         if request is None:
             return None  # cancelled before its request
         if handler.response_streaming:
             return await self._respond_with_all(behavior, request)
         return await self._respond(behavior, request)
 
-    async def _request(self, handler):
+    async def _request(self, handler, is_async):
         if handler.request_streaming:
-            return _Requests(self._context)
+            requests = _Requests(self._context)
+            return requests if is_async else cygrpc.async_generator_to_generator(
+                requests, self._plane.loop)
         message = await self._context.read_message()
         if message is None or handler.request_deserializer is None:
             return message
@@ -170,12 +175,28 @@ class _Call:
             callback()
         return response
 
+    async def _from_threads(self, behavior, request):
+        """Yields the responses of a handler that is not asynchronous. Takes a
+        thread of the pool for each, and none between two."""
+        loop, pool = self._plane.loop, self._plane.pool
+        sync = _aio_context.SyncContext(self._context, loop)
+        responses = iter(behavior(request, sync))
+        while True:
+            response = await loop.run_in_executor(pool, next, responses, _END)
+            if response is _END:
+                break
+            yield response
+        for callback in sync.callbacks:
+            callback()
+
     async def _respond_with_all(self, behavior, request):
         context = self._context
         if inspect.iscoroutinefunction(behavior):
             await behavior(request, context)
         else:
-            async for response in behavior(request, context):
+            responses = (behavior(request, context) if _is_async(behavior) else
+                         self._from_threads(behavior, request))
+            async for response in responses:
                 context.raise_for_termination()
                 await context.write(response)
         context.raise_for_termination()
@@ -199,12 +220,17 @@ class _DataPlane:
         self._tasks = {}  # the contexts of open calls, by task
         self._ends = set()  # the tasks of end()
         self._is_draining = False
-        self._number = self._queue.add_lasting(self._accept_all)
+        self._number = self._queue.add_lasting(self._accept_some)
         self.ended = loop.create_future()
         port.report(self._number)
 
-    def _accept_all(self):
-        for received in self._port.take_all():
+    def _accept_some(self):
+        """Begins the calls that wait. Begins no more than some in one turn of
+        the loop, so that a crowd of clients does not stop its other tasks."""
+        received_calls = self._port.take_some(_MAX_ACCEPTED)
+        if len(received_calls) == _MAX_ACCEPTED:
+            self.loop.call_soon(self._accept_some)
+        for received in received_calls:
             try:
                 self._accept(received)
             except Exception:  # pylint: disable=broad-except

@@ -2,7 +2,10 @@
 together."""
 
 import asyncio
+import collections
 import concurrent.futures
+
+import grpc
 
 TEXT = "Concurrent RPC limit exceeded!"
 RESOURCE_EXHAUSTED = 8
@@ -61,25 +64,53 @@ class UncountedPool(concurrent.futures.ThreadPoolExecutor):
         return done
 
 
+def _lets_calls_wait():
+    """Returns true if the installed grpc.aio lets calls above the limit wait, as
+    it did before 1.62. Later releases refuse them."""
+    major, minor = grpc.__version__.split(".")[:2]
+    return (int(major), int(minor)) < (1, 62)
+
+
 class AioLimit:
     """The limit of a server of grpc.aio, for both ways. Call all functions on
     the loop's thread."""
 
     def __init__(self, maximum):
         self._maximum = maximum
+        self._waits = _lets_calls_wait()
         self._count = 0
+        self._waiters = collections.deque()  # futures of calls, oldest first
 
-    def take(self):
-        """Counts a call, until the task that runs now has ended. Returns false
-        if there are too many."""
+    async def take(self):
+        """Counts a call, until the task that runs now has ended. If there are
+        too many, waits or returns false, as the installed grpcio does."""
         if self._maximum is None:
             return True
-        if self._count >= self._maximum:
+        if self._count < self._maximum:
+            self._count += 1
+        elif not self._waits:
             return False
-        self._count += 1
+        else:
+            await self._turn()
         asyncio.current_task().add_done_callback(self._give_back)
         return True
 
+    async def _turn(self):
+        """Waits for the place of a call that has ended."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self._give_back(None)
+            raise
+
     def _give_back(self, task):
         del task
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                return waiter.set_result(None)
         self._count -= 1
+        return None

@@ -1,12 +1,16 @@
 """Brings the ends of calls to asyncio's event loops."""
 
 import asyncio
+import collections
 import itertools
 import os
 import weakref
 
 from .. import _rpc
 from . import _reports
+
+# Limits the callbacks that run in one turn of a loop.
+_MAX_RUN = 64
 
 # The bits of a number below those of its queue.
 _SHIFT = 32
@@ -27,6 +31,8 @@ class Queue:
         self._numbers = itertools.count(1)
         self._callbacks = {}  # by number
         self._lasting = {}    # likewise; these run at each report
+        self._reported = collections.deque()  # the numbers whose turn comes
+        self._loop = weakref.ref(loop)
         self._finalize = weakref.finalize(self, _rpc.close_reports, self._queue)
         self._finalize.atexit = False
         # The loop keeps this object, and must not keep itself by it.
@@ -57,13 +63,27 @@ class Queue:
         self._lasting.pop(number & _MASK, None)
 
     def _run(self):
-        for number in _rpc.take_ready_reports(self._queue):
-            number &= _MASK
+        is_running = bool(self._reported)
+        self._reported.extend(_rpc.take_ready_reports(self._queue))
+        if not is_running:
+            self._run_some()
+
+    def _run_some(self):
+        """Runs callbacks, and leaves the rest to the loop's next turn."""
+        for _ in range(min(_MAX_RUN, len(self._reported))):
+            number = self._reported.popleft() & _MASK
             callback = self._callbacks.pop(number, None)
             if callback is None:
                 callback = self._lasting.get(number)
             if callback is not None:
                 _reports.run((callback,))
+        loop = self._loop()
+        if self._reported and loop is not None and not loop.is_closed():
+            loop.call_soon(self._run_some)
+
+    def close(self):
+        """Closes the descriptor. The loop is closed."""
+        self._finalize()
 
     def leave_parent(self):
         """Keeps the parent's queue out of a forked child, whose own queues have
@@ -93,8 +113,17 @@ def queue_of(loop):
     that cannot watch descriptors, and RuntimeError if none are left."""
     queue = _queues.get(loop)
     if queue is None:
+        _close_unused()
         queue = _queues[loop] = Queue(loop)
     return queue
+
+
+def _close_unused():
+    """Closes the queues of closed loops. grpcio keeps the loops themselves."""
+    for loop, queue in list(_queues.items()):
+        if loop.is_closed():
+            del _queues[loop]
+            queue.close()
 
 
 def is_here(loop):

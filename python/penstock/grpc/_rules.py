@@ -13,6 +13,8 @@ import types
 import grpc
 from grpc._cython import cygrpc
 
+# Limits the name of the program in the heads of calls.
+_MAX_USER_AGENT = 1024
 # Options that choose among servers, repeat calls, or change messages.
 _REAL_OPTIONS = frozenset((
     "grpc.default_compression_algorithm", "grpc.http_proxy",
@@ -86,6 +88,8 @@ def host_of_target(target, options):
     for name, value in options:
         if name in _REAL_OPTIONS and value:
             return None, f"the option {name} is for grpcio"
+    if len(option(options, "grpc.primary_user_agent", "")) > _MAX_USER_AGENT:
+        return None, "the option grpc.primary_user_agent is too long"
     if _goes_by_proxy(host, options):
         return None, "the environment names a proxy"
     return host, None

@@ -61,6 +61,10 @@ _MAX_METADATA_BYTES = 8192
 _MAX_ANSWER_BYTES = 16384
 # Limits the details of a status. gRPC sends them as metadata.
 _MAX_DETAILS_BYTES = 4096
+# Limit the head of a received call or answer. Both are above what this package
+# sends. A larger head would stop an event loop for tens of milliseconds.
+_MAX_HEAD_BYTES = 48 * 1024
+_MAX_ENTRIES = 1100
 
 _KEY = re.compile(r"[0-9a-z_.-]+")
 _TEXT = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -125,11 +129,18 @@ def encode_answer(metadata):
     return count, b"".join(parts)
 
 
+def _check_size(head):
+    if len(head) > _MAX_HEAD_BYTES:
+        raise ValueError("the metadata is too large")
+
+
 def _take(data, at, count):
     """Takes `count` entries of data[at:], or all if that is None. Returns the
     entries and the position behind them."""
     entries = []
     while at < len(data) if count is None else len(entries) < count:
+        if len(entries) == _MAX_ENTRIES:
+            raise ValueError("too many entries of metadata")
         key_size, value_size = _ENTRY.unpack_from(data, at)
         middle = at + _ENTRY.size + key_size
         key = data[at + _ENTRY.size:middle].decode("ascii")
@@ -162,6 +173,7 @@ def decode_request(head):
     """Returns the metadata of a request. Raises ValueError for a malformed
     head."""
     try:
+        _check_size(head)
         if head[:1] != _VERSION:
             raise ValueError("another version")
         return _take(head, 1, None)[0]
@@ -189,6 +201,7 @@ def decode_response(head):
     """Returns an Outcome, or None if the server declined the call. Raises
     ValueError for a malformed head."""
     try:
+        _check_size(head)
         version, kind, code, size = _RESPONSE.unpack_from(head)
         if version != 1 or kind > 3 or code > 16:
             raise ValueError("another version")
