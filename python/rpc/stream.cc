@@ -62,28 +62,29 @@ py::object TryReadFrom(Stream* stream,
   return is_ready ? py::object(py::none()) : py::object(py::ellipsis());
 }
 
-// Calls `send` if there is room for a message. Returns true, false if the
-// stream has ended, or Ellipsis without room.
+// Calls `send` if there is room for a message of so many bytes. Returns true,
+// false if the stream has ended, or Ellipsis without room.
 template <typename Send>
-py::object TryWriteTo(const std::shared_ptr<StreamState>& state,
+py::object TryWriteTo(const std::shared_ptr<StreamState>& state, size_t bytes,
                       const Send& send) {
   bool has_room = false;
   bool is_good = false;
   {
     Unlocked unlocked;
     has_room = state->HasRoom();
-    is_good = has_room && state->BeginWrite();
+    is_good = has_room && state->BeginWrite(bytes);
     if (is_good) send();
   }
   return has_room ? py::object(py::bool_(is_good)) : py::object(py::ellipsis());
 }
 
-// Waits for room for a message. Returns false if the stream has ended.
-bool AwaitRoom(const std::shared_ptr<StreamState>& state) {
+// Waits for room for a message of so many bytes. Returns false if the stream
+// has ended.
+bool AwaitRoom(const std::shared_ptr<StreamState>& state, size_t bytes) {
   const Waited waited =
       WaitFor([&](absl::Time until) { return state->AwaitRoom(until); },
               absl::InfiniteFuture());
-  return waited == Waited::kSet && state->BeginWrite();
+  return waited == Waited::kSet && state->BeginWrite(bytes);
 }
 
 rpc::Accepted AcceptedOf(const std::shared_ptr<StreamState>& state) {
@@ -129,8 +130,9 @@ bool SentStream::Write(const py::bytes& message, bool is_last) {
   bool is_good = false;
   {
     Unlocked unlocked;
-    is_good = AwaitRoom(state_);
-    if (is_good) Send(ViewOf(message), is_last);
+    const absl::string_view view = ViewOf(message);
+    is_good = AwaitRoom(state_, view.size());
+    if (is_good) Send(view, is_last);
   }
   ThrowIfRaised();
   return is_good;
@@ -147,7 +149,7 @@ void SentStream::Send(absl::string_view message, bool is_last) {
 
 py::object SentStream::TryWrite(const py::bytes& message, bool is_last) {
   const absl::string_view view = ViewOf(message);
-  return TryWriteTo(state_, [&] { Send(view, is_last); });
+  return TryWriteTo(state_, view.size(), [&] { Send(view, is_last); });
 }
 
 void SentStream::HalfClose() {
@@ -233,8 +235,9 @@ bool ReceivedStream::Write(const py::bytes& message) {
   bool is_good = false;
   {
     Unlocked unlocked;
-    is_good = AwaitRoom(state_);
-    if (is_good) Send(ViewOf(message));
+    const absl::string_view view = ViewOf(message);
+    is_good = AwaitRoom(state_, view.size());
+    if (is_good) Send(view);
   }
   ThrowIfRaised();
   return is_good;
@@ -251,7 +254,7 @@ void ReceivedStream::Send(absl::string_view message) {
 
 py::object ReceivedStream::TryWrite(const py::bytes& message) {
   const absl::string_view view = ViewOf(message);
-  return TryWriteTo(state_, [&] { Send(view); });
+  return TryWriteTo(state_, view.size(), [&] { Send(view); });
 }
 
 py::object ReceivedStream::Read() { return ReadFrom(stream_.get(), state_); }

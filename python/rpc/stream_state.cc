@@ -33,6 +33,7 @@ void StreamState::OnMessage(absl::optional<memory::Payload> message) {
     --reads_;
     // Drops messages that come after an end with an error.
     if (message.has_value() && !input_ended_) {
+      reads_small_ = message->size() <= kSmallBytes;
       messages_.push_back(*std::move(message));
     } else {
       input_ended_ = true;
@@ -78,7 +79,8 @@ bool StreamState::End(rpc::End end) {
 int StreamState::TakeWantedReads() {
   MonitorLock lock(&monitor_);
   if (input_ended_) return 0;
-  const int wanted = kReadAhead - reads_ - static_cast<int>(messages_.size());
+  const int wanted = (reads_small_ ? kSmallReadAhead : kReadAhead) - reads_ -
+                     static_cast<int>(messages_.size());
   if (wanted <= 0) return 0;
   reads_ += wanted;
   return wanted;
@@ -108,9 +110,10 @@ bool StreamState::HasRoom() {
   return HasRoomLocked();
 }
 
-bool StreamState::BeginWrite() {
+bool StreamState::BeginWrite(size_t bytes) {
   MonitorLock lock(&monitor_);
   if (output_ended_) return false;
+  writes_small_ = bytes <= kSmallBytes;
   ++writes_;
   return true;
 }

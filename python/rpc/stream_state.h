@@ -21,11 +21,16 @@ namespace penstock::python {
 // GIL.
 class StreamState {
  public:
+  // The largest message, in bytes, that counts as small.
+  static constexpr size_t kSmallBytes = 128 * 1024;
   // The messages that are requested ahead of the program's reads, so that the
-  // peer can send while the program works.
+  // peer can send while the program works. The second number is for small
+  // messages: a thread or a loop that wakes then finds several.
   static constexpr int kReadAhead = 2;
+  static constexpr int kSmallReadAhead = 8;
   // The writes that may wait for the peer before the writer waits.
   static constexpr int kWriteAhead = 4;
+  static constexpr int kSmallWriteAhead = 16;
 
   // `holds_end` hides an end in order until the program has read all messages,
   // as gRPC does.
@@ -46,8 +51,8 @@ class StreamState {
   bool HasMessage();
   // Returns the next message. Returns nothing after the last one.
   absl::optional<memory::Payload> TakeMessage();
-  // Counts a write. Returns false if the stream has ended.
-  bool BeginWrite();
+  // Counts a write of so many bytes. Returns false if the stream has ended.
+  bool BeginWrite(size_t bytes);
   // Returns true if a write need not wait: for room, or because the stream has
   // ended.
   bool HasRoom();
@@ -101,7 +106,8 @@ class StreamState {
     return !messages_.empty() || input_ended_;
   }
   bool HasRoomLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_) {
-    return writes_ < kWriteAhead || output_ended_;
+    return writes_ < (writes_small_ ? kSmallWriteAhead : kWriteAhead) ||
+           output_ended_;
   }
   bool HasMetadataLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_) {
     return metadata_.has_value() || end_.has_value();
@@ -114,6 +120,9 @@ class StreamState {
   bool output_ended_ ABSL_GUARDED_BY(monitor_) = false;
   int reads_ ABSL_GUARDED_BY(monitor_) = 0;   // requested, without a message
   int writes_ ABSL_GUARDED_BY(monitor_) = 0;  // not accepted yet
+  // Whether the last message of each direction was small.
+  bool reads_small_ ABSL_GUARDED_BY(monitor_) = false;
+  bool writes_small_ ABSL_GUARDED_BY(monitor_) = false;
   absl::optional<std::string> metadata_ ABSL_GUARDED_BY(monitor_);
   absl::optional<rpc::End> end_ ABSL_GUARDED_BY(monitor_);
   uint64_t number_ ABSL_GUARDED_BY(monitor_) = 0;          // 0: none wanted
