@@ -120,7 +120,7 @@ class StreamState {
   bool output_ended_ ABSL_GUARDED_BY(monitor_) = false;
   int reads_ ABSL_GUARDED_BY(monitor_) = 0;   // requested, without a message
   int writes_ ABSL_GUARDED_BY(monitor_) = 0;  // not accepted yet
-  // Whether the last message of each direction was small.
+  // True if the last message of a direction was small.
   bool reads_small_ ABSL_GUARDED_BY(monitor_) = false;
   bool writes_small_ ABSL_GUARDED_BY(monitor_) = false;
   absl::optional<std::string> metadata_ ABSL_GUARDED_BY(monitor_);

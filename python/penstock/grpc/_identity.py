@@ -12,7 +12,7 @@ loopback address only.
 
 The name has the number of an identity and a random number. The server computes
 the secret from the name. The server keeps one entry for each identity of TLS,
-not one for each ticket. So a client cannot push out others by asking often.
+not one for each ticket. A client that asks often pushes out nobody.
 """
 
 import collections
