@@ -1,12 +1,13 @@
 """grpc_internal_library: code that includes gRPC's internal headers."""
 
+load("@system//:defs.bzl", "GRPC_STANDARD")
 load("//third_party:cc.bzl", "UNOPTIMIZED")
 
 # The flags of libgrpc's own build. Any other settings would change the layout
 # of its structs or the linkage of its templates; see
 # transport/grpc/internal/grpc_abi.h.
 GRPC_COPTS = [
-    "-std=c++14",
+    "-std=" + GRPC_STANDARD,
     "-UNDEBUG",
 ]
 

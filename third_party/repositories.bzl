@@ -171,6 +171,12 @@ def _system_impl(ctx):
                                                     "print(s.get_path('include'), " +
                                                     "s.get_config_var('SOABI'))"])
     name = ctx.execute(["sh", "-c", ". /etc/os-release; echo $PRETTY_NAME"])
+
+    # A distribution's abseil says which string_view is in libgrpc's signatures:
+    # abseil's own one up to Debian 13, with gRPC in C++14, or that of C++17.
+    grpc_standard = ctx.execute(["sh", "-c", "echo '#include <absl/base/config.h>' | " +
+                                             "g++ -std=c++17 -dM -E -x c++ - | " +
+                                             "grep -q ABSL_USES_STD_STRING_VIEW"])
     if found.return_code != 0 or python.return_code != 0:
         fail("abseil or Python is missing (%s%s): run tools/setup first" %
              (found.stderr, python.stderr))
@@ -179,6 +185,7 @@ def _system_impl(ctx):
     ctx.file("defs.bzl", "".join(["%s = %r\n" % pair for pair in [
         ("ABSL", absl),
         ("DISTRIBUTION", name.stdout.strip()),
+        ("GRPC_STANDARD", "c++14" if grpc_standard.return_code else "c++17"),
         ("PYTHON_ABI", abi),
         ("PYTHON_INCLUDE", include),
     ]]))

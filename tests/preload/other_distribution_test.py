@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
-"""Tests Penstock where it was not built: the same gRPC, but another abseil.
-Changes copies of the libraries into what another distribution would have
+"""Tests Penstock where it was not built: the same gRPC, but another abseil, or
+another language. Changes copies of the libraries into what another distribution would have
 built: their abseil has another soname, or another inline namespace, which is
-part of the name of each of its functions."""
+part of the name of each of its functions. Preloads add to libgrpc what a build
+with other options or in another language has."""
 
 import os
 import pathlib
@@ -17,12 +18,13 @@ from child import LIBRARY, PYTHON, STUB, Child, run
 HERE = os.path.abspath("tests/preload")
 CORE = f"{HERE}/core"
 OTHER_LAYOUT = f"{HERE}/libother_layout.so"
+OTHER_LANGUAGE = f"{HERE}/libother_language.so"
 SERVER = os.path.abspath("examples/greeter/greeter_server")
 CLIENT = os.path.abspath("examples/greeter/greeter_client")
 PACKAGE = pathlib.Path("python/penstock").absolute()
 
 # The symbol of libgrpc whose presence Penstock checks.
-LOOKED_FOR = rb"grpc_parse_ipv6_hostport"
+LOOKED_FOR = rb"grpc_error_has_clear_grpc_status"
 
 
 class OtherDistributionTest(unittest.TestCase):
@@ -106,6 +108,9 @@ class OtherDistributionTest(unittest.TestCase):
 
     def test_a_program_that_is_beside_a_grpc_of_other_options(self):
         self.assert_stock("other options", preload=OTHER_LAYOUT)
+
+    def test_a_program_that_is_beside_a_grpc_of_another_language(self):
+        self.assert_stock(r"C++17", preload=OTHER_LANGUAGE)
 
     def test_a_program_whose_abseil_is_not_there(self):
         """Tests the loader's error. The loader reports it, because nothing of

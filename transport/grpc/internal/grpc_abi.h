@@ -1,17 +1,22 @@
 // Include this header first in every file that includes gRPC's internal
 // headers.
 //
-// libgrpc was compiled as C++14 and without NDEBUG. In C++17, an inline static
-// member of a template would be read-only data here, but libgrpc writes to that
-// member at run time. With NDEBUG, structs lose members. Either difference
-// would crash at once.
+// This code must be compiled in libgrpc's language, and without NDEBUG.
+// - Debian 12 and 13 and Ubuntu 24.04 compiled libgrpc as C++14. In C++17, an
+//   inline static member of a template would be read-only data here, but
+//   libgrpc writes to that member at run time.
+// - Debian's forky and sid compiled libgrpc as C++17, with parameters of
+//   std::string_view. Their abseil refuses C++14.
+// With NDEBUG, structs lose members. Each difference would crash at once.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_INTERNAL_GRPC_ABI_H_
 #define PENSTOCK_TRANSPORT_GRPC_INTERNAL_GRPC_ABI_H_
 
 #include <grpc/support/port_platform.h>
 
-#if __cplusplus >= 201703L
+#include "absl/base/config.h"
+
+#if __cplusplus >= 201703L && !defined(ABSL_USES_STD_STRING_VIEW)
 #error "compile transport/grpc as C++14, as libgrpc was: see grpc_abi.h"
 #endif
 #ifdef NDEBUG

@@ -6,18 +6,23 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "src/core/lib/address_utils/parse_address.h"
 #include "src/core/lib/channel/channel_stack.h"
 #include "src/core/lib/gpr/alloc.h"
+#include "src/core/lib/iomgr/error.h"
 #include "transport/grpc/internal/grpc_abi.h"
 
-// A function of libgrpc that Penstock never calls. Only its address is checked.
-// The mangled name contains the release of abseil (an inline namespace) and the
-// type of string_view. If libgrpc was built with another abseil, the symbol is
-// missing and null.
-bool grpc_parse_ipv6_hostport(absl::string_view hostport,
-                              grpc_resolved_address* address, bool log_errors)
+// Functions of libgrpc that Penstock never calls. Only their addresses are
+// checked: a symbol that libgrpc lacks is null.
+
+// The mangled name contains the release of abseil, an inline namespace.
+bool grpc_error_has_clear_grpc_status(grpc_error_handle error)
     __attribute__((weak));
+
+// The mangled name contains the type of string_view: that of the standard
+// library if libgrpc was compiled as C++17, or else abseil's.
+void GrpcParseIpv6HostportOfCxx17() __asm__(
+    "_Z24grpc_parse_ipv6_hostportSt17basic_string_viewIcSt11char_traitsIcEE"
+    "P21grpc_resolved_addressb") __attribute__((weak));
 
 namespace penstock {
 namespace core {
@@ -25,6 +30,11 @@ namespace {
 
 // The result of grpc_version_string() in gRPC 1.51.
 constexpr char kCoreVersion[] = "29.0.0";
+
+constexpr bool kIsCxx17 = __cplusplus >= 201703L;
+
+// Returns true if the loaded libgrpc is a build in C++17.
+bool IsGrpcCxx17() { return &GrpcParseIpv6HostportOfCxx17 != nullptr; }
 
 // Returns true if the loaded libgrpc has the same struct layouts as this build.
 // Closures and reference counts differ between builds of one release, and a
@@ -44,7 +54,11 @@ std::string Stranger() {
   if (grpc::Version() != GRPC_CPP_VERSION_STRING) {
     return absl::StrCat("gRPC C++ ", grpc::Version());
   }
-  if (&grpc_parse_ipv6_hostport == nullptr) {
+  if (IsGrpcCxx17() != kIsCxx17) {
+    return absl::StrCat("gRPC " GRPC_CPP_VERSION_STRING " built with ",
+                        kIsCxx17 ? "C++14" : "C++17");
+  }
+  if (&grpc_error_has_clear_grpc_status == nullptr) {
     return "gRPC " GRPC_CPP_VERSION_STRING " built with another abseil";
   }
   if (!LaysOutStructsAsWeDo()) {
