@@ -99,11 +99,32 @@ class DistroTestTest(unittest.TestCase):
     def test_current_grpc_that_the_archive_no_longer_has(self):
         self.need_root()
         (self.folder / "debootstrap/scripts/sid").write_text("")
-        script = self.tree / "tools/current_grpc.sh"
-        self.write(script, "echo the archive has moved on; exit 77")
-        self.says(CANNOT, "the archive has moved on", "sid-experimental")
-        self.write(script, "exit 1")
-        self.says(1, "the packages cannot be installed", "sid-experimental")
+        for release, name in (("sid-experimental", "current_grpc.sh"),
+                              ("sid", "grpc_cxx17.sh")):
+            script = self.tree / "tools" / name
+            self.write(script, "echo the archive has moved on; exit 77")
+            self.says(CANNOT, "the archive has moved on", release)
+            self.write(script, "exit 1")
+            self.says(1, "the packages cannot be installed", release)
+
+    def test_a_changing_release_gets_its_own_archives_and_headers(self):
+        self.need_root()
+        for suite in ("sid", "forky"):
+            (self.folder / "debootstrap/scripts" / suite).write_text("")
+        headers = self.folder / "cache/penstock/grpc-1.51.1/src"
+        headers.mkdir(parents=True)
+        for name in ("current_grpc.sh", "grpc_cxx17.sh"):
+            self.write(self.tree / "tools" / name, "echo ran")
+        for release, suites in (("sid", ["sid"]), ("forky", ["forky"]),
+                                ("sid-experimental", ["sid", "experimental"])):
+            self.says(0, "ran", release)
+            root = self.roots / release
+            self.assertEqual(
+                [f"deb http://deb.debian.org/debian {suite} main"
+                 for suite in suites],
+                (root / "etc/apt/sources.list").read_text().splitlines())
+            self.assertTrue(
+                (root / "root/.cache/penstock/grpc-1.51.1/src").is_dir())
 
     def test_no_debootstrap(self):
         self.need_root()
