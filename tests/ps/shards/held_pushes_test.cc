@@ -1,0 +1,71 @@
+// Pushes that wait in front of the log while a checkpoint is taken.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "ps/shards/shards.h"
+#include "tests/ps/server/small_server.h"
+#include "tests/ps/server/small_training.h"
+#include "tests/ps/shards/cluster.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr size_t kWorkers = 3;
+
+// A push that waits for a checkpoint, and its answer.
+struct WaitingPush {
+  WaitingPush(Cluster* cluster, uint32_t rank) {
+    std::vector<float> gradient(kWorkers);
+    gradient[rank] = -1;
+    tensor::Bundle bundle;
+    bundle.tensors.push_back(Floats("a", {kWorkers}, gradient));
+    const auto calls = cluster->PrimaryOf(0)->shards().CallsOf(0);
+    EXPECT_TRUE(calls.ok()) << calls.status();
+    (*calls)->Push(kView, {rank, 100 + rank}, 0, bundle, answer.callback(),
+                   true);
+  }
+
+  Answer<Exchange::PushVerdict> answer;
+};
+
+TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
+  Cluster::Options options{1, 1, 0, kWorkers, nullptr};
+  options.max_held_bytes = 2 * kWorkers * sizeof(float);  // two pushes
+  Model model;
+  model.tables = {DenseTable("a", {kWorkers}, ConsistencyPolicy::kUnlimited)};
+  Cluster cluster(options, model);
+  for (uint32_t rank = 0; rank < kWorkers; ++rank) {
+    ASSERT_TRUE(cluster.Join(0, {rank, 100 + rank}).ok());
+  }
+  ShardCuts* const cuts = cluster.PrimaryOf(0)->shards().Find(0)->cuts();
+  ASSERT_TRUE(cuts->HoldSteps(kView).ok());
+  WaitingPush first(&cluster, 0);
+  WaitingPush second(&cluster, 1);
+  WaitingPush third(&cluster, 2);
+  EXPECT_TRUE(absl::IsResourceExhausted(third.answer.Wait().status()));
+  EXPECT_FALSE(first.answer.is_there());
+  EXPECT_FALSE(second.answer.is_there());
+  // The third push is in the cut, so that the others make room.
+  CutPoint cut;
+  cut.clocks.push_back({{2, 0}, 1});
+  std::thread snapshot([&] {
+    const auto taken =
+        cuts->TakeSnapshot(kView, cut, {}, absl::Seconds(30), nullptr);
+    EXPECT_TRUE(taken.ok()) << taken.status();
+  });
+  absl::Status pushed = absl::ResourceExhaustedError("");
+  while (absl::IsResourceExhausted(pushed)) {
+    WaitingPush again(&cluster, 2);
+    pushed = again.answer.Wait().status();
+  }
+  EXPECT_TRUE(pushed.ok()) << pushed;
+  snapshot.join();
+  EXPECT_TRUE(absl::IsResourceExhausted(first.answer.Wait().status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(second.answer.Wait().status()));
+}
+
+}  // namespace
+}  // namespace penstock::ps
