@@ -89,10 +89,9 @@ class Primary {
   uint64_t committed() const { return holdings_.committed; }
   // Returns true if the values include each push that any primary has
   // acknowledged before this one began. A pull that is to see all acknowledged
-  // pushes waits for this, and for applied() to reach the committed() of its
-  // beginning; then its caller calls MayAnswer().
+  // pushes waits for this, and for the applied entries to reach the committed()
+  // of its beginning; then its caller calls MayAnswer().
   bool HasAppliedInherited() const { return holdings_.applied >= inherited_; }
-  uint64_t applied() const { return holdings_.applied; }
   void Applied();  // see Replica::Applied()
 
   // Returns the next message for a replica of the view, or nullopt if there is
@@ -108,8 +107,9 @@ class Primary {
   // Ends a snapshot that was lost. The replica gets another one if it needs it.
   void LoseSnapshot(const ReplicaId& to);
   // Returns the joiners that need a snapshot. The caller copies the values as
-  // of applied(), and sends a message with them. Entries after them are kept
-  // for the joiner from then on. Returns nullopt for any other replica.
+  // of the last applied entry, and sends a message with them. Entries after
+  // them are kept for the joiner from then on. Returns nullopt for any other
+  // replica.
   std::vector<ReplicaId> WantSnapshot() const;
   absl::optional<Snapshot> MakeSnapshot(const ReplicaId& to,
                                         std::shared_ptr<const Payload> values,

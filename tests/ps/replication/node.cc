@@ -276,14 +276,14 @@ void Node::AnswerCalls() {
   if (!primary->HasAppliedInherited()) return;
   std::vector<WaitingPull> later;
   for (const WaitingPull& pull : pulls_) {
-    if (primary->applied() < pull.target) {
+    if (primary->holdings().applied < pull.target) {
       later.push_back(pull);
       continue;
     }
     world_->Count("pull");
     hooks_.check_answer(this, 0);  // no entry
     ledger_->Pulled(world_->has_wild_clocks() ? 0 : pull.call.floor,
-                    primary->applied(), values_.bits);
+                    primary->holdings().applied, values_.bits);
     hooks_.reply(pull.call.from,
                  {pull.call.number, Reply::kDone, 0, values_.sum});
   }

@@ -1,9 +1,9 @@
 #include "tests/ps/shards/cluster.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -152,9 +152,7 @@ Cluster::Cluster(const Options& options, Model model) : options_(options) {
     tensor::Bundle zeros;
     for (const Part& part : node->own().training()->tables->parts()) {
       auto value = tensor::Tensor::Allocate(part.dtype, part.shape);
-      value->mutable_flat<float>();
-      std::fill(value->mutable_flat<float>()->begin(),
-                value->mutable_flat<float>()->end(), 0.0f);
+      absl::c_fill(*value->mutable_flat<float>(), 0.0f);
       zeros.tensors.push_back({part.name, *value});
     }
     if (zeros.tensors.empty()) continue;
@@ -294,8 +292,8 @@ void Cluster::AwaitBackups() {
   const absl::Time deadline = absl::Now() + kPatience;
   while (absl::Now() < deadline) {
     const replication::View now = view();
-    const bool has_all = std::all_of(
-        now.shards.begin(), now.shards.end(), [this](const ShardReplicas& it) {
+    const bool has_all =
+        absl::c_all_of(now.shards, [this](const ShardReplicas& it) {
           return it.backups.size() >= options_.backups;
         });
     if (has_all) return;
