@@ -99,6 +99,7 @@ class DistroTestTest(unittest.TestCase):
     def test_current_grpc_that_the_archive_no_longer_has(self):
         self.need_root()
         (self.folder / "debootstrap/scripts/sid").write_text("")
+        (self.folder / "cache/penstock/grpc-1.51.1").mkdir(parents=True)
         for release, name in (("sid-experimental", "current_grpc.sh"),
                               ("sid", "grpc_cxx17.sh")):
             script = self.tree / "tools" / name
@@ -111,10 +112,10 @@ class DistroTestTest(unittest.TestCase):
         self.need_root()
         for suite in ("sid", "forky"):
             (self.folder / "debootstrap/scripts" / suite).write_text("")
-        headers = self.folder / "cache/penstock/grpc-1.51.1/src"
-        headers.mkdir(parents=True)
         for name in ("current_grpc.sh", "grpc_cxx17.sh"):
             self.write(self.tree / "tools" / name, "echo ran")
+        self.says(CANNOT, "wants gRPC's headers in", "sid")
+        (self.folder / "cache/penstock/grpc-1.51.1/src").mkdir(parents=True)
         for release, suites in (("sid", ["sid"]), ("forky", ["forky"]),
                                 ("sid-experimental", ["sid", "experimental"])):
             self.says(0, "ran", release)
@@ -123,7 +124,8 @@ class DistroTestTest(unittest.TestCase):
                 [f"deb http://deb.debian.org/debian {suite} main"
                  for suite in suites],
                 (root / "etc/apt/sources.list").read_text().splitlines())
-            self.assertTrue(
+            self.assertEqual(
+                release in ("sid", "forky"),
                 (root / "root/.cache/penstock/grpc-1.51.1/src").is_dir())
 
     def test_no_debootstrap(self):
