@@ -32,11 +32,12 @@ struct WaitingPush {
 };
 
 TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
-  Cluster::Options options{1, 1, 0, kWorkers, nullptr};
+  Cluster::Options options{2, 1, 1, kWorkers, nullptr};
   options.max_held_bytes = 2 * kWorkers * sizeof(float);  // two pushes
   Model model;
   model.tables = {DenseTable("a", {kWorkers}, ConsistencyPolicy::kUnlimited)};
   Cluster cluster(options, model);
+  cluster.AwaitBackups();  // until then, there may be no view
   for (uint32_t rank = 0; rank < kWorkers; ++rank) {
     ASSERT_TRUE(cluster.Join(0, {rank, 100 + rank}).ok());
   }
