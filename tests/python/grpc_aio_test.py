@@ -265,6 +265,11 @@ def test_sync_handlers_of_streams(play):
         finally:
             ended.append(1)
 
+    def listed(request, context):
+        del context
+        assert threading.current_thread() is not threading.main_thread()
+        return [request, request]
+
     intercepted = []
 
     class Counts(grpc.aio.ServerInterceptor):
@@ -277,6 +282,7 @@ def test_sync_handlers_of_streams(play):
         channel = await team.start(
             total=grpc.stream_unary_rpc_method_handler(total),
             both=grpc.stream_stream_rpc_method_handler(both),
+            listed=grpc.unary_stream_rpc_method_handler(listed),
             interceptors=(Counts(),))
         call = channel.stream_unary("/test/total")(
             iter([b"x" * 1000000] * 9))
@@ -293,6 +299,9 @@ def test_sync_handlers_of_streams(play):
             assert (error.code(), error.details()) == (code, details)
         # Each call once.
         assert len([one for one in intercepted if one.startswith("/test")]) == 4
+        if team.is_fast:  # grpcio calls it on the loop's thread
+            call = channel.unary_stream("/test/listed")(b"x")
+            assert await _all_of(call) == [b"x", b"x"]
         if team.is_fast:  # grpcio loses a thread in such a call
             await soon(lambda: len(ended) == 3)
             call = channel.stream_stream("/test/both")()

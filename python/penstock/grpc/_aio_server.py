@@ -180,7 +180,9 @@ class _Call:
         thread of the pool for each, and none between two."""
         loop, pool = self._plane.loop, self._plane.pool
         sync = _aio_context.SyncContext(self._context, loop)
-        responses = iter(behavior(request, sync))
+        # A function that returns a list may take long.
+        responses = iter(await loop.run_in_executor(pool, behavior, request,
+                                                    sync))
         while True:
             response = await loop.run_in_executor(pool, next, responses, _END)
             if response is _END:

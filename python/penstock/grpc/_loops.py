@@ -70,16 +70,20 @@ class Queue:
 
     def _run_some(self):
         """Runs callbacks, and leaves the rest to the loop's next turn."""
-        for _ in range(min(_MAX_RUN, len(self._reported))):
-            number = self._reported.popleft() & _MASK
-            callback = self._callbacks.pop(number, None)
-            if callback is None:
-                callback = self._lasting.get(number)
-            if callback is not None:
-                _reports.run((callback,))
-        loop = self._loop()
-        if self._reported and loop is not None and not loop.is_closed():
-            loop.call_soon(self._run_some)
+        try:
+            for _ in range(min(_MAX_RUN, len(self._reported))):
+                self._run_one(self._reported.popleft() & _MASK)
+        finally:  # Ctrl-C may end a callback
+            loop = self._loop()
+            if self._reported and loop is not None and not loop.is_closed():
+                loop.call_soon(self._run_some)
+
+    def _run_one(self, number):
+        callback = self._callbacks.pop(number, None)
+        if callback is None:
+            callback = self._lasting.get(number)
+        if callback is not None:
+            _reports.run((callback,))
 
     def close(self):
         """Closes the descriptor. The loop is closed."""
