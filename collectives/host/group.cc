@@ -11,16 +11,19 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "collectives/call.h"
 #include "collectives/elements.h"
 #include "collectives/host/exchange.h"
 #include "collectives/host/meeting.h"
+#include "collectives/host/streaming_copy.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/blocks.h"
 #include "collectives/schedule/plan.h"
 #include "tensor_service/dtype.h"
 #include "transport/base/mutex.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::collectives {
 namespace {
@@ -30,6 +33,15 @@ using tensor::DType;
 // Below this number of bytes of all ranks together, each rank reduces the whole
 // buffer, which needs one wait instead of two.
 constexpr int64_t kFlatBytes = 64 * 1024;
+// From this size on, the end of a result evicts its beginning from the caches
+// of most processors. Therefore the result need not pass through them.
+constexpr size_t kLargeResult = size_t{16} << 20;
+
+// Copies a piece of an operation whose result has `whole` bytes.
+void CopyPiece(const void* from, void* to, size_t bytes, size_t whole) {
+  if (whole >= kLargeResult) return StreamingCopy(from, to, bytes);
+  Copy(from, to, bytes);
+}
 
 }  // namespace
 
@@ -214,17 +226,18 @@ absl::Status HostGroup::ReduceBlocks(const Call& call, const void* in,
 }
 
 absl::Status HostGroup::GatherAll(const Call& call, const void* in, void* out) {
+  const size_t whole = ranks() * BytesOf(call.dtype, call.count);
   return InPieces(
       call, SlotElements(call.dtype, 1),
       [&](const Piece& piece, uint8_t* slot) {
-        Copy(At(in, piece.begin, call.dtype), slot,
-             BytesOf(call.dtype, piece.count));
+        CopyPiece(At(in, piece.begin, call.dtype), slot,
+                  BytesOf(call.dtype, piece.count), whole);
       },
       [&](const Piece& piece) {
         for (int from = 0; from < ranks() && out != nullptr; ++from) {
-          Copy(exchange_.SlotOf(from),
-               At(out, from * call.count + piece.begin, call.dtype),
-               BytesOf(call.dtype, piece.count));
+          CopyPiece(exchange_.SlotOf(from),
+                    At(out, from * call.count + piece.begin, call.dtype),
+                    BytesOf(call.dtype, piece.count), whole);
         }
       });
 }
@@ -251,22 +264,38 @@ absl::Status HostGroup::ScatterAll(const Call& call, const void* in,
 }
 
 absl::Status HostGroup::BroadcastAll(const Call& call, void* data) {
+  const size_t bytes = BytesOf(call.dtype, call.count);
+  if (bytes <= static_cast<size_t>(kFlatBytes)) {
+    return BroadcastBySlots(call, data, false);
+  }
+  const auto from_pool = BroadcastFromPool(call, data);
+  if (from_pool.has_value()) return *from_pool;
+  if (bytes >= kLargeResult || rank() != call.root) {
+    return BroadcastBySlots(call, data, true);
+  }
+  const bool streams = broadcast_copies_.Streams(bytes);
+  // All ranks have met just before. Therefore none is late.
+  const absl::Time begun = base::SteadyNow();
+  absl::Status status = BroadcastBySlots(call, data, streams);
+  broadcast_copies_.Record(bytes, streams, base::SteadyNow() - begun);
+  return status;
+}
+
+absl::Status HostGroup::BroadcastBySlots(const Call& call, void* data,
+                                         bool streams) {
   const DType dtype = call.dtype;
   const int root = call.root;
-  if (BytesOf(dtype, call.count) > static_cast<size_t>(kFlatBytes)) {
-    const auto from_pool = BroadcastFromPool(call, data);
-    if (from_pool.has_value()) return *from_pool;
-  }
   return InPieces(
       call, SlotElements(dtype, 1),
       [&](const Piece& piece, uint8_t* slot) {
         if (rank() != root) return;
-        Copy(At(data, piece.begin, dtype), slot, BytesOf(dtype, piece.count));
+        (streams ? StreamingCopy : Copy)(At(data, piece.begin, dtype), slot,
+                                         BytesOf(dtype, piece.count));
       },
       [&](const Piece& piece) {
         if (rank() == root) return;
-        Copy(exchange_.SlotOf(root), At(data, piece.begin, dtype),
-             BytesOf(dtype, piece.count));
+        CopyPiece(exchange_.SlotOf(root), At(data, piece.begin, dtype),
+                  BytesOf(dtype, piece.count), BytesOf(dtype, call.count));
       });
 }
 

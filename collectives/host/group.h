@@ -17,6 +17,7 @@
 #include "absl/types/optional.h"
 #include "collectives/call.h"
 #include "collectives/group.h"
+#include "collectives/host/copy_choice.h"
 #include "collectives/host/exchange.h"
 #include "collectives/host/mail.h"
 #include "collectives/host/meeting.h"
@@ -123,6 +124,9 @@ class HostGroup final : public Group {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status BroadcastAll(const Call& call, void* data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // On the root, `streams` chooses the kind of copies.
+  absl::Status BroadcastBySlots(const Call& call, void* data, bool streams)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Transpose(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Reduces this rank's elements at `own`, and those at `offset` bytes of the
@@ -133,6 +137,8 @@ class HostGroup final : public Group {
 
   base::Mutex mu_;
   Exchange exchange_;  // guarded by mu_, except for Abort() and constants
+  // Learnt from the broadcasts whose root is this rank.
+  CopyChoice broadcast_copies_ ABSL_GUARDED_BY(mu_);
   Mail mail_;
   const std::shared_ptr<Pool> pool_;
 };

@@ -242,6 +242,28 @@ TEST(HostGroup, WrongArgumentsAreRefusedBeforeTheRanksMeet) {
 
 // Overwrites the memory of each rank as soon as an operation returns. Ranks
 // that still read it would see the new values.
+// Results of this size bypass the caches.
+TEST(HostGroup, LargeResultsAreWhole) {
+  constexpr int64_t kCount = (int64_t{16} << 20) + 77;
+  RunRanks(Ranks(2), [](HostGroup* group) {
+    const auto number = [](int rank, int64_t i) {
+      return static_cast<uint8_t>(i * 31 + i / 251 + rank);
+    };
+    std::vector<uint8_t> own(kCount);
+    for (int64_t i = 0; i < kCount; ++i) own[i] = number(group->rank(), i);
+    std::vector<uint8_t> all(2 * kCount);
+    ASSERT_TRUE(
+        group->AllGather(DType::kUint8, own.data(), all.data(), kCount).ok());
+    ASSERT_TRUE(group->Broadcast(DType::kUint8, own.data(), kCount, 1).ok());
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < kCount; ++i) {
+      wrong += all[i] != number(0, i) || all[kCount + i] != number(1, i) ||
+               own[i] != number(1, i);
+    }
+    EXPECT_EQ(wrong, 0);
+  });
+}
+
 TEST(HostGroup, MemoryOfThePoolIsReadBeforeTheOperationReturns) {
   static constexpr int64_t kCount = 100'000;
   HostGroupOptions options = Ranks(4);
