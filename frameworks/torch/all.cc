@@ -11,5 +11,6 @@
 #include "frameworks/torch/reconfiguration.cc"  // NOLINT(bugprone-suspicious-include)
 #include "frameworks/torch/reductions.cc"  // NOLINT(bugprone-suspicious-include)
 #include "frameworks/torch/tensors.cc"  // NOLINT(bugprone-suspicious-include)
+#include "frameworks/torch/window.cc"   // NOLINT(bugprone-suspicious-include)
 #include "frameworks/torch/work.cc"     // NOLINT(bugprone-suspicious-include)
 // IWYU pragma: end_keep

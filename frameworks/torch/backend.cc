@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "frameworks/torch/rendezvous.h"
 #include "frameworks/torch/store_board.h"
 #include "frameworks/torch/torch_headers.h"
+#include "frameworks/torch/window.h"
 #include "frameworks/torch/work.h"
 #include "transport/base/mutex.h"
 
@@ -62,6 +64,28 @@ bool IsFormedLater(const c10d::Backend::Options& options) {
 #else
   return false;
 #endif
+}
+
+void RunOnGroup(
+    Engine* engine, Operation* operation, const char* title,
+    const std::function<absl::Status(collectives::Group* group)>& run) {
+  const std::shared_ptr<collectives::Group> group = engine->group();
+  if (group == nullptr) {
+    operation->Finish(ErrorOf(
+        title, absl::FailedPreconditionError("the group was shut down")));
+    return;
+  }
+  std::exception_ptr error;
+  try {
+    const absl::Status status = run(group.get());
+    if (!status.ok()) error = ErrorOf(title, status);
+  } catch (...) {
+    // PyTorch cannot copy, or has no memory. Aborts the group, so that the
+    // other ranks do not wait.
+    error = std::current_exception();
+    group->Abort();
+  }
+  operation->Finish(error);
 }
 
 }  // namespace
@@ -119,33 +143,18 @@ void Backend::shutdown() {
 
 #endif
 
-void Backend::RunOnGroup(Engine* engine, Operation* operation,
-                         const char* title, const Run& run) {
-  const std::shared_ptr<collectives::Group> group = engine->group();
-  if (group == nullptr) {
-    operation->Finish(ErrorOf(
-        title, absl::FailedPreconditionError("the group was shut down")));
-    return;
-  }
-  std::exception_ptr error;
-  try {
-    const absl::Status status = run(group.get());
-    if (!status.ok()) error = ErrorOf(title, status);
-  } catch (...) {
-    // PyTorch cannot copy, or has no memory. Aborts the group, so that the
-    // other ranks do not wait.
-    error = std::current_exception();
-    group->Abort();
-  }
-  operation->Finish(error);
+#ifdef C10D_BACKEND_HAS_WINDOW
+
+c10::intrusive_ptr<c10d::Window> Backend::new_window(
+    const std::optional<at::Tensor>& tensor) {
+  std::shared_ptr<Engine> engine = CheckEngine("penstock:new_window");
+  auto window = c10::make_intrusive<Window>(
+      std::move(engine), getRank(), getSize(), windows_++, options_->timeout);
+  if (tensor.has_value()) window->tensor_register(*tensor, /*owning=*/true);
+  return window;
 }
 
-std::function<void()> Backend::CallBack(
-    Engine* engine, const c10::intrusive_ptr<Operation>& operation) {
-  if (!operation->has_future()) return nullptr;
-  std::function<void()> complete = [operation] { operation->CompleteFuture(); };
-  return engine->workers()->TryRun(complete) ? nullptr : complete;
-}
+#endif
 
 Backend::Work Backend::Start(c10d::OpType type, const char* title, bool async,
                              const Tensors& inputs, Tensors outputs, Run run) {
@@ -160,7 +169,7 @@ Backend::Work Backend::Start(c10d::OpType type, const char* title, bool async,
     engine->collectives()->AddWithSequel(
         [engine = engine.get(), operation, title, run = std::move(run)] {
           RunOnGroup(engine, operation.get(), title, run);
-          return CallBack(engine, operation);
+          return CallBack(engine->workers(), operation);
         });
   } else {
     engine->collectives()->RunHere(

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,14 @@ class Backend final : public c10d::Backend {
       const c10::intrusive_ptr<Options>& options) override;
 #endif
 
+  // PyTorch 2.6 has no windows.
+#ifdef C10D_BACKEND_HAS_WINDOW
+  bool supportsWindow() const override { return true; }
+  // All ranks call this in the same order. Waits for them if there is a tensor.
+  c10::intrusive_ptr<c10d::Window> new_window(
+      const std::optional<at::Tensor>& tensor) override;
+#endif
+
   Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options =
                                        c10d::BroadcastOptions()) override;
   Work allreduce(Tensors& tensors, const c10d::AllreduceOptions& options =
@@ -127,12 +136,6 @@ class Backend final : public c10d::Backend {
   // if `async`.
   Work Start(c10d::OpType type, const char* title, bool async,
              const Tensors& inputs, Tensors outputs, Run run);
-  // Runs the callbacks of a finished operation, on a thread that may wait. If
-  // no thread starts, returns a function that runs them.
-  static std::function<void()> CallBack(
-      Engine* engine, const c10::intrusive_ptr<Operation>& operation);
-  static void RunOnGroup(Engine* engine, Operation* operation,
-                         const char* title, const Run& run);
 
   c10::intrusive_ptr<Operation> MakeMessage(c10d::OpType type,
                                             const char* title,
@@ -155,6 +158,7 @@ class Backend final : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   const std::string store_host_;
   std::atomic<uint64_t> sequence_{0};
+  std::atomic<uint32_t> windows_{0};  // made so far
   mutable base::Mutex mu_;
   // Null before reconfigure(), and after it has failed. Tasks of an engine use
   // it without owning it, because its destructor waits for them.

@@ -64,7 +64,8 @@ Mailbox::Done Backend::EndOf(Engine* engine,
     }
     operation->set_source(source);
     operation->Finish(error);
-    const std::function<void()> complete = CallBack(engine, operation);
+    const std::function<void()> complete =
+        CallBack(engine->workers(), operation);
     if (complete != nullptr) complete();
   };
 }

@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <mutex>
 
 #include "frameworks/torch/task_queue.h"
 #include "frameworks/torch/torch_headers.h"
+#include "frameworks/torch/workers.h"
 
 namespace penstock {
 namespace pytorch {
@@ -59,6 +61,13 @@ c10::intrusive_ptr<c10::ivalue::Future> Operation::getFuture() {
   }
   if (complete) Mark(future.get());
   return future;
+}
+
+std::function<void()> CallBack(Workers* workers,
+                               const c10::intrusive_ptr<Operation>& operation) {
+  if (!operation->has_future()) return nullptr;
+  std::function<void()> complete = [operation] { operation->CompleteFuture(); };
+  return workers->TryRun(complete) ? nullptr : complete;
 }
 
 }  // namespace pytorch

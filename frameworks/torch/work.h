@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "frameworks/torch/task_queue.h"
 #include "frameworks/torch/torch_headers.h"
+#include "frameworks/torch/workers.h"
 
 namespace penstock {
 namespace pytorch {
@@ -72,6 +74,11 @@ class Operation final : public c10d::Work {
   // True once a thread has taken on completing the future.
   bool marked_ = false;
 };
+
+// Runs the callbacks of a finished operation, on a thread that may wait. If no
+// thread starts, returns a function that runs them.
+std::function<void()> CallBack(Workers* workers,
+                               const c10::intrusive_ptr<Operation>& operation);
 
 }  // namespace pytorch
 }  // namespace penstock

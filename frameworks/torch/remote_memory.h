@@ -1,0 +1,95 @@
+// One-sided operations: ranks write into the memory of others, and signal.
+
+#ifndef PENSTOCK_FRAMEWORKS_TORCH_REMOTE_MEMORY_H_
+#define PENSTOCK_FRAMEWORKS_TORCH_REMOTE_MEMORY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "frameworks/torch/mailbox.h"
+#include "transport/base/mutex.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace pytorch {
+
+// A rank's end of a window. The mailbox writes the bytes that other ranks put,
+// without a call of this rank's program. Operations of one rank take effect in
+// the order of their calls. Therefore a thread that has received a signal sees
+// all earlier puts of the same rank.
+//
+//  Thread-safe. Owned by shared_ptr, because receives outlive the window. The
+// mailbox must outlive all calls.
+class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
+ public:
+  // Runs once, on any thread, without locks. Must not block.
+  using Done = std::function<void(const absl::Status& status)>;
+
+  // All ranks give the same number. Each window of a group needs a number of
+  // its own, below 2^30.
+  RemoteMemory(Mailbox* mailbox, int rank, int ranks, uint32_t number);
+
+  // Begins to take operations of other ranks. Call once.
+  void Open();
+  // Lets other ranks write into this memory until Detach(). `memory.owner` may
+  // be null.
+  void Attach(const memory::Bytes& memory);
+  // Refuses later writes. Waits for nobody: a write that has begun may go on.
+  void Detach();
+  // Tells the other ranks that no operation of this rank follows.
+  void Close();
+
+  // Writes `bytes` at `offset` of the memory of rank `to`. Calls `done` once
+  // that rank has them, or with INVALID_ARGUMENT if it has no such range.
+  void Put(int to, int64_t offset, memory::Bytes bytes, Done done);
+  // Adds a signal at rank `to`.
+  void Signal(int to, Done done);
+  // Takes a signal of rank `from`. Calls `done` once there is one, or with the
+  // reason why none comes.
+  void AwaitSignal(int from, Done done);
+
+ private:
+  enum class Kind : int64_t { kPut = 1, kSignal = 2, kClose = 3 };
+  struct Header {
+    Kind kind;
+    int64_t offset;
+    int64_t bytes;
+  };
+  // The operations of one rank.
+  struct Origin {
+    Header header;              // owned by the pending receive
+    std::atomic<int> turns{0};  // of ReceiveNext() that are left
+    absl::Status end;
+    int signals = 0;
+    std::list<Done> waiters;
+  };
+
+  void Send(int to, const Header& header, Done done);
+  // Receives the next operation. Does not recurse, even if many operations have
+  // come.
+  void ReceiveNext(int from);
+  void OnHeader(int from, const absl::Status& status);
+  void ReceiveBytes(int from, const Header& header);
+  void AddSignal(int from);
+  void EndOrigin(int from, const absl::Status& why);
+
+  Mailbox* const mailbox_;
+  const int rank_;
+  const uint32_t tag_;  // of headers, and 1 more of bytes
+  base::Mutex order_;   // keeps a header and its bytes together
+  base::Mutex mu_;
+  memory::Bytes memory_ ABSL_GUARDED_BY(mu_);
+  // `end`, `signals` and `waiters` are guarded by mu_.
+  std::vector<Origin> origins_;
+};
+
+}  // namespace pytorch
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TORCH_REMOTE_MEMORY_H_

@@ -1,0 +1,148 @@
+"""One-sided windows: put(), signal() and wait_signal()."""
+
+import datetime
+import os
+import signal
+import unittest
+
+import ranks
+import two_hosts
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import WaitSignalOptions
+
+
+def fails(text, function, *arguments):
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        assert text in str(error), error
+        return
+    raise AssertionError(f"no error with the text {text!r}")
+
+
+def ring(rounds):
+    """Each rank writes its number into the next rank's window, and signals."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    assert dist._supports_window()
+    # Sizes differ by rank.
+    memory = torch.zeros(rounds * 1000 + rank, dtype=torch.int64)
+    window = dist._new_window(memory)
+    to, source = (rank + 1) % size, (rank - 1) % size
+    for turn in range(rounds):
+        # Every second size is copied on another thread than the others.
+        count = 1000 if turn % 2 == 0 else 0
+        values = torch.full((2, count), 100 * turn + rank).t()[:, 0]
+        window.put(values, to, turn * 1000, turn % 3 != 0)
+        window.signal(to, turn % 3 != 1)
+    for turn in range(rounds):
+        window.wait_signal(source, False)
+        expected = 100 * turn + source if turn % 2 == 0 else 0
+        part = memory[turn * 1000:(turn + 1) * 1000]
+        assert (part == expected).all(), (turn, part)
+    assert (memory[rounds * 1000:] == 0).all()
+    window.tensor_deregister()
+
+
+def large_writes():
+    """Both ranks write to both, while both wait."""
+    rank = dist.get_rank()
+    count = 1 << 20
+    memory = torch.zeros(2 * count)
+    window = dist._new_window()
+    window.tensor_register(memory, True)
+    values = torch.arange(count, dtype=torch.float32) + rank
+    works = [window.put(values, to, rank * count, True) for to in range(2)]
+    for to in range(2):
+        works.append(window.signal(to, True))
+    works += [window.wait_signal(source, True) for source in range(2)]
+    for work in works:
+        work.wait()
+    for source in range(2):
+        assert (memory[source * count:][:count] == values - rank + source).all()
+    assert window.map_remote_tensor(rank).data_ptr() == memory.data_ptr()
+    dist.barrier()
+
+
+def wrong_arguments():
+    rank = dist.get_rank()
+    window = dist._new_window()
+    one = torch.ones(1)
+    fails("the window has no tensor", window.put, one, 1, 0, False)
+    fails("not contiguous", window.tensor_register, torch.ones(4)[::2])
+    fails("different types", window.tensor_register,
+          torch.ones(4, dtype=torch.float64 if rank else torch.float32))
+    window.tensor_register(torch.ones(4))
+    fails("call tensor_deregister() first", window.tensor_register, one)
+    fails("rank is 2, expected 0 to 1", window.signal, 2, False)
+    fails("another type", window.put, one.double(), 1, 0, False)
+    fails("outside of the window", window.put, one, 1, 4, False)
+    fails("outside of the window", window.put, one, 1, -1, False)
+    fails("cannot map", window.map_remote_tensor, 1 - rank)
+    window.put(one, 1 - rank, 3, False)
+    # Another window has signals of its own.
+    other = dist._new_window()
+    other.signal(1 - rank, False)
+    options = WaitSignalOptions()
+    options.timeout = datetime.timedelta(milliseconds=100)
+    fails("", window.wait_signal, 1 - rank, False, options)
+    other.wait_signal(1 - rank, False)
+    window.tensor_deregister()
+    dist.barrier()
+
+
+def writes_after_the_end():
+    """A write to a rank that has given up its memory is refused."""
+    rank = dist.get_rank()
+    memory = torch.zeros(4)
+    window = dist._new_window(memory)
+    if rank == 1:
+        del window  # not collective, unlike tensor_deregister()
+    dist.barrier()
+    if rank == 0:
+        fails("", window.put, torch.ones(4), 1, 0, False)
+        fails("rank 1 has closed the window", window.wait_signal, 1, False)
+    dist.barrier()
+    assert (memory == 0).all()
+    # The group goes on.
+    value = torch.ones(1)
+    dist.all_reduce(value)
+    assert value == 2
+
+
+def waits_for_the_dead():
+    rank = dist.get_rank()
+    window = dist._new_window(torch.zeros(4))
+    dist.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    fails("rank 1", window.wait_signal, 1, False)
+    fails("rank 1", window.put, torch.ones(4), 1, 0, False)
+
+
+class WindowTest(unittest.TestCase):
+    def test_writes_arrive_before_the_signal(self):
+        for size in (1, 2, 3):
+            ranks.run(size, ring, 20)
+
+    def test_large_writes_in_both_directions(self):
+        ranks.run(2, large_writes)
+
+    def test_wrong_arguments_are_refused(self):
+        ranks.run(2, wrong_arguments)
+
+    def test_a_write_to_a_closed_window_is_refused(self):
+        ranks.run(2, writes_after_the_end)
+
+    def test_a_dead_rank_ends_the_waits_for_it(self):
+        ranks.run(2, waits_for_the_dead, may_die=[1])
+
+    @unittest.skipUnless(two_hosts.can_make(), "only root makes namespaces")
+    def test_between_hosts(self):
+        with two_hosts.TwoHosts() as hosts:
+            ranks.run(2, ring, 20, hosts=hosts)
+
+
+if __name__ == "__main__":
+    unittest.main()
