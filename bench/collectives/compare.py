@@ -2,13 +2,15 @@
 """Compares collectives.cc with torch's gloo and with MPI, which run alternately.
 
 Usage: compare.py PROGRAM [--python=PYTHON] [--torch-backend] [--pool] [--mpi]
-                  [--no-gloo] [--rounds=3] [--ranks=2] [--operations=...]
-                  [--sizes=...] [--transport=host]
+                  [--intel-mpi=FOLDER] [--no-gloo] [--rounds=3] [--ranks=2]
+                  [--operations=...] [--sizes=...] [--transport=host]
 
 PROGRAM is bazel-bin/bench/collectives/collectives. PYTHON has torch. With
 --torch-backend, PYTHON also has penstock.torch, which takes turns with both.
 --pool adds a run of PROGRAM --pool. --mpi adds Open MPI and MPICH, if Debian's
 packages are installed (libopenmpi-dev, openmpi-bin, libmpich-dev, mpich).
+--intel-mpi adds Intel MPI from FOLDER, a virtual environment with PyPI's
+packages impi-rt and impi-devel.
 Prints for each operation and size the median of the runs' medians in
 microseconds, and the speed-up of each library over the first one.
 """
@@ -46,6 +48,7 @@ def main():
     parser.add_argument("--transport", default="host")
     parser.add_argument("--pool", action="store_true")
     parser.add_argument("--mpi", action="store_true")
+    parser.add_argument("--intel-mpi")
     parser.add_argument("--no-gloo", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -66,6 +69,8 @@ def commands_of(options, folder):
         for library in MPIRUN:
             if shutil.which(f"mpicc.{library}"):
                 commands[library] = mpi_command(library, options, folder)
+    if options.intel_mpi:
+        commands["intelmpi"] = intel_mpi_command(options, folder)
     commands["penstock"] = own
     if options.pool:
         commands["penstock --pool"] = own + ["--pool"]
@@ -81,6 +86,20 @@ def mpi_command(library, options, folder):
                     str(FOLDER / "mpi.c")], check=True)
     return MPIRUN[library] + ["-n", options.ranks, program, library,
                               options.operations, options.sizes]
+
+
+def intel_mpi_command(options, folder):
+    """Compiles mpi.c without Intel's wrapper, which wants Intel's compiler."""
+    root = pathlib.Path(options.intel_mpi).resolve()
+    program = os.path.join(folder, "intelmpi")
+    subprocess.run(["cc", "-O2", "-Wall", f"-I{root}/include", "-o", program,
+                    str(FOLDER / "mpi.c"), f"-L{root}/lib", "-lmpi",
+                    f"-Wl,-rpath,{root}/lib"], check=True)
+    # Without pins, as the other libraries.
+    return ["env", f"PATH={root}/bin:{os.environ['PATH']}",
+            f"I_MPI_ROOT={root}", "I_MPI_FABRICS=shm", "I_MPI_PIN=0",
+            "mpirun", "-n", options.ranks, program, "intelmpi",
+            options.operations, options.sizes]
 
 
 def run(commands, rounds):
