@@ -152,7 +152,8 @@ Cluster::Cluster(const Options& options, Model model) : options_(options) {
     tensor::Bundle zeros;
     for (const Part& part : node->own().training()->tables->parts()) {
       auto value = tensor::Tensor::Allocate(part.dtype, part.shape);
-      absl::c_fill(*value->mutable_flat<float>(), 0.0f);
+      auto values = *value->mutable_flat<float>();
+      absl::c_fill(values, 0.0f);
       zeros.tensors.push_back({part.name, *value});
     }
     if (zeros.tensors.empty()) continue;
@@ -290,13 +291,11 @@ void Cluster::GiveUp(const std::string& name) {
 
 void Cluster::AwaitBackups() {
   const absl::Time deadline = absl::Now() + kPatience;
+  const auto has_all = [this](const ShardReplicas& it) {
+    return it.backups.size() >= options_.backups;
+  };
   while (absl::Now() < deadline) {
-    const replication::View now = view();
-    const bool has_all =
-        absl::c_all_of(now.shards, [this](const ShardReplicas& it) {
-          return it.backups.size() >= options_.backups;
-        });
-    if (has_all) return;
+    if (absl::c_all_of(view().shards, has_all)) return;
     absl::SleepFor(absl::Milliseconds(5));
   }
   ADD_FAILURE() << "no backup is complete";
