@@ -16,6 +16,7 @@
 #include "transport/event_engine/endpoint.h"
 #include "transport/event_engine/meeting/call.h"
 #include "transport/event_engine/movable_connection.h"
+#include "transport/fabric/shm/segment.h"
 
 namespace penstock {
 namespace event_engine {
@@ -179,10 +180,11 @@ absl::StatusOr<std::shared_ptr<MeetingPlace>> OpenSoon(
     const TcpAddress& address) {
   constexpr absl::Duration kLongestPause = absl::Milliseconds(128);
   absl::Duration pause = absl::Milliseconds(1);
+  const bool may_help = fabric::shm::CheckKernel().ok();
   for (;;) {
     absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
         MeetingPlace::Open(address, ShmOptions());
-    if (place.ok() || pause > kLongestPause) return place;
+    if (place.ok() || !may_help || pause > kLongestPause) return place;
     absl::SleepFor(pause);
     pause *= 2;
   }
@@ -231,6 +233,8 @@ void MeetingPlaces::Open(const EventEngine::ResolvedAddress& bound, int port) {
 }
 
 void MeetingPlaces::OpenMeetingPlace(const TcpAddress& address) {
+  // 0.0.0.0 and [::] have one name.
+  if (Find(address) != nullptr) return;
   absl::StatusOr<std::shared_ptr<MeetingPlace>> place = OpenSoon(address);
   if (!place.ok()) {
     base::LogWarning(absl::StrCat(

@@ -12,6 +12,10 @@ namespace {
 // bytes. Longer than a network needs, even if it has to repeat packets.
 constexpr absl::Duration kDepartureLimit = absl::Seconds(2);
 
+// Limits the polls of a path at an event of TCP. An honest peer's window, in
+// the smallest packets that gRPC writes, takes fewer.
+constexpr int kMostPolls = 64 * 1024;
+
 }  // namespace
 
 absl::Status RequiredButNotUsed(const absl::Status& why) {
@@ -260,7 +264,13 @@ void MovableConnection::OnTcpRead(const absl::Status& status) {
 // else if the peer has moved. After TCP's end, the poll returns everything that
 // the peer sent over the path.
 void MovableConnection::TakeTcpLocked(const absl::Status& status) {
-  while (stream_.Poll()) continue;
+  int polls = 0;
+  while (stream_.Poll()) {
+    if (++polls == kMostPolls) {
+      return FailLocked(absl::ResourceExhaustedError(
+          "the peer sends without end over the path"));
+    }
+  }
   if (!status.ok()) return FailLocked(status);
   if (stream_.has_lost_path()) LeavePathLocked();
   GoOnWithoutPathLocked();

@@ -116,8 +116,9 @@ void MovableConnection::WriteTcpLocked(Ended* ended) {
 // Reads TCP even while the path carries all bytes, because the end of TCP is
 // the end of the connection. Reads more only once earlier bytes are consumed.
 void MovableConnection::ReadTcpLocked() {
+  // The opening of TLS, which on_tls_ waits for, may come in several reads.
   while (tcp_ != nullptr && failure_.ok() && !reads_tcp_ &&
-         !stream_.has_due() && stream_.error().ok()) {
+         (!stream_.has_due() || on_tls_ != nullptr) && stream_.error().ok()) {
     const bool waits = on_read_ != nullptr && read_buffer_->Length() == 0;
     if (!waits && stream_.path() == nullptr) return;
     reads_tcp_ = true;
