@@ -148,8 +148,8 @@ void Backend::shutdown() {
 c10::intrusive_ptr<c10d::Window> Backend::new_window(
     const std::optional<at::Tensor>& tensor) {
   std::shared_ptr<Engine> engine = CheckEngine("penstock:new_window");
-  auto window = c10::make_intrusive<Window>(
-      std::move(engine), getRank(), getSize(), windows_++, options_->timeout);
+  auto window = c10::make_intrusive<Window>(std::move(engine), getRank(),
+                                            getSize(), options_->timeout);
   if (tensor.has_value()) window->tensor_register(*tensor, /*owning=*/true);
   return window;
 }

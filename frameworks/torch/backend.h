@@ -158,7 +158,6 @@ class Backend final : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   const std::string store_host_;
   std::atomic<uint64_t> sequence_{0};
-  std::atomic<uint32_t> windows_{0};  // made so far
   mutable base::Mutex mu_;
   // Null before reconfigure(), and after it has failed. Tasks of an engine use
   // it without owning it, because its destructor waits for them.

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_ENGINE_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_ENGINE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -40,6 +41,9 @@ class Engine {
   // Collective operations run in this queue.
   const std::shared_ptr<TaskQueue>& collectives() const { return collectives_; }
 
+  // Returns 0, 1, ...: the number of the next window of this group.
+  uint32_t NextWindow() { return windows_++; }
+
   // Returns true in the child of a fork, which has no threads and must not use
   // the group.
   bool forked() const;
@@ -58,6 +62,7 @@ class Engine {
   std::unique_ptr<Workers> workers_;
   std::shared_ptr<TaskQueue> collectives_;
   std::unique_ptr<Mailbox> mailbox_;
+  std::atomic<uint32_t> windows_{0};  // made so far
   base::Mutex mu_;
   std::shared_ptr<collectives::Group> group_ ABSL_GUARDED_BY(mu_);
 };

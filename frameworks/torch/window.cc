@@ -38,13 +38,13 @@ memory::Bytes BytesOf(const at::Tensor& tensor) {
 }  // namespace
 
 Window::Window(std::shared_ptr<Engine> engine, int rank, int ranks,
-               uint32_t number, std::chrono::milliseconds timeout)
+               std::chrono::milliseconds timeout)
     : engine_(std::move(engine)),
       rank_(rank),
       ranks_(ranks),
       timeout_(timeout),
       memory_(std::make_shared<RemoteMemory>(engine_->mailbox(), rank, ranks,
-                                             number)) {
+                                             engine_->NextWindow())) {
   memory_->Open();
 }
 
@@ -67,24 +67,31 @@ void Window::RunOnAll(
   if (!status.ok()) std::rethrow_exception(ErrorOf(title, status));
 }
 
-void Window::tensor_register(const at::Tensor& tensor, bool owning) {
+void Window::tensor_register(const at::Tensor& tensor, bool /*owning*/) {
   static constexpr char kTitle[] = "penstock:tensor_register";
+  CheckNotForked();
   CheckTensor("tensor_register", tensor);
+  TORCH_CHECK(!tensor.is_conj() && !tensor.is_neg(), kTitle,
+              ": the tensor is a conjugate or negative view, register "
+              "tensor.resolve_conj().resolve_neg()");
   TORCH_CHECK(tensor.is_contiguous(), kTitle,
               ": the tensor is not contiguous, register tensor.contiguous()");
   TORCH_CHECK(!tensor_.defined(), kTitle,
               ": the window has a tensor, call tensor_deregister() first");
   const Shape own = {tensor.numel(),
                      static_cast<int64_t>(tensor.scalar_type())};
-  memory::Bytes bytes = BytesOf(tensor);
-  if (!owning) bytes.owner = nullptr;
   // Before the other ranks learn the shape, and may write.
-  memory_->Attach(bytes);
+  memory_->Attach(BytesOf(tensor));
   std::vector<Shape> shapes(ranks_);
-  RunOnAll(kTitle, [&](collectives::Group* group) {
-    return group->AllGather(tensor::DType::kUint8, &own, shapes.data(),
-                            static_cast<int64_t>(sizeof own));
-  });
+  try {
+    RunOnAll(kTitle, [&](collectives::Group* group) {
+      return group->AllGather(tensor::DType::kUint8, &own, shapes.data(),
+                              static_cast<int64_t>(sizeof own));
+    });
+  } catch (...) {
+    memory_->Detach();
+    throw;
+  }
   for (int rank = 0; rank < ranks_; ++rank) {
     if (shapes[rank].type == own.type) continue;
     memory_->Detach();
@@ -97,18 +104,33 @@ void Window::tensor_register(const at::Tensor& tensor, bool owning) {
 
 void Window::tensor_deregister() {
   static constexpr char kTitle[] = "penstock:tensor_deregister";
+  CheckNotForked();
   TORCH_CHECK(tensor_.defined(), kTitle, ": the window has no tensor");
-  RunOnAll(kTitle, [](collectives::Group* group) { return group->Barrier(); });
-  memory_->Detach();
-  tensor_ = at::Tensor();
-  shapes_.clear();
+  // Whatever the barrier says: a rank that has failed never comes again.
+  const auto detach = [this] {
+    memory_->Detach();
+    tensor_ = at::Tensor();
+    shapes_.clear();
+  };
+  try {
+    RunOnAll(kTitle,
+             [](collectives::Group* group) { return group->Barrier(); });
+  } catch (...) {
+    detach();
+    throw;
+  }
+  detach();
+}
+
+void Window::CheckNotForked() const {
+  TORCH_CHECK(!engine_->forked(),
+              "penstock: the child of a fork must not use its parent's window");
 }
 
 void Window::CheckRank(int64_t rank) const {
   TORCH_CHECK(rank >= 0 && rank < ranks_, "penstock: rank is ", rank,
               ", expected 0 to ", ranks_ - 1);
-  TORCH_CHECK(!engine_->forked(),
-              "penstock: the child of a fork must not use its parent's window");
+  CheckNotForked();
 }
 
 c10::intrusive_ptr<Operation> Window::Make(
@@ -148,7 +170,8 @@ Window::Work Window::put(const at::Tensor& tensor, int64_t to, int64_t offset,
   auto operation = Make(c10d::OpType::SEND, kTitle, options.timeout, {tensor});
   memory_->Put(static_cast<int>(to),
                offset * static_cast<int64_t>(tensor.element_size()),
-               BytesOf(tensor.contiguous()), EndOf(engine_, operation, kTitle));
+               BytesOf(tensor.resolve_conj().resolve_neg().contiguous()),
+               EndOf(engine_, operation, kTitle));
   if (!async) operation->wait();
   return operation;
 }

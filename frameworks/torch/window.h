@@ -36,15 +36,18 @@ class Window final : public c10d::Window {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
 
-  // All ranks of the group give the same number, once.
-  Window(std::shared_ptr<Engine> engine, int rank, int ranks, uint32_t number,
+  // All ranks of the engine's group make the same windows, in the same order.
+  Window(std::shared_ptr<Engine> engine, int rank, int ranks,
          std::chrono::milliseconds timeout);
   ~Window() override;
 
   // Gives other ranks write access to a contiguous tensor of the CPU. Sizes may
-  // differ by rank, types may not.
+  // differ by rank, types may not. The window keeps the tensor, whatever
+  // `owning` says, because a put may be late.
   void tensor_register(const at::Tensor& tensor, bool owning) override;
-  // Waits for all ranks. Later puts are refused.
+  // Waits for all ranks. Later puts are refused. A put of another rank that is
+  // not awaited may still come, so wait for puts first. The tensor is released
+  // also if this throws.
   void tensor_deregister() override;
   Work put(const at::Tensor& tensor, int64_t to, int64_t offset, bool async,
            const c10d::PutOptions& options) override;
@@ -64,6 +67,7 @@ class Window final : public c10d::Window {
     int64_t type;
   };
 
+  void CheckNotForked() const;
   void CheckRank(int64_t rank) const;
   c10::intrusive_ptr<Operation> Make(c10d::OpType type, const char* title,
                                      std::chrono::milliseconds timeout,

@@ -51,6 +51,8 @@ def those_that_remain():
     dist._reconfigure(1, handles(store, [2, 1, 0], 1, rank)).wait()
     assert dist.get_rank() == 2 - rank
     check_sum(3)
+    if rank == 0:
+        dist._new_window()  # the others do not make theirs
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     try:
@@ -65,6 +67,10 @@ def those_that_remain():
         dist.send(torch.ones(3), 1)
     else:
         dist.recv(torch.empty(3), 0)
+    # Windows work, too, although the ranks have made different numbers of them.
+    window = dist._new_window()
+    window.signal(1 - dist.get_rank(), False)
+    window.wait_signal(1 - dist.get_rank(), False)
     # One rank alone.
     dist._reconfigure(3, [dist._get_reconfigure_handle()]).wait()
     check_sum(1)

@@ -65,6 +65,22 @@ def large_writes():
     dist.barrier()
 
 
+def conjugates():
+    """The values of a view are written, not its memory."""
+    rank = dist.get_rank()
+    view = torch.tensor([1 + 2j]).conj()
+    for values, expected in ((view, 1 - 2j), (view.imag, -2)):
+        assert values.is_conj() or values.is_neg()
+        memory = torch.zeros(1, dtype=values.dtype)
+        window = dist._new_window(memory)
+        window.put(values, 1 - rank, 0, False)
+        window.signal(1 - rank, False)
+        window.wait_signal(1 - rank, False)
+        assert memory.item() == expected, memory
+        window.tensor_deregister()
+        fails("resolve_conj", window.tensor_register, values)
+
+
 def wrong_arguments():
     rank = dist.get_rank()
     window = dist._new_window()
@@ -86,7 +102,7 @@ def wrong_arguments():
     other.signal(1 - rank, False)
     options = WaitSignalOptions()
     options.timeout = datetime.timedelta(milliseconds=100)
-    fails("", window.wait_signal, 1 - rank, False, options)
+    fails("timed out", window.wait_signal, 1 - rank, False, options)
     other.wait_signal(1 - rank, False)
     window.tensor_deregister()
     dist.barrier()
@@ -128,6 +144,9 @@ class WindowTest(unittest.TestCase):
 
     def test_large_writes_in_both_directions(self):
         ranks.run(2, large_writes)
+
+    def test_conjugates_are_resolved(self):
+        ranks.run(2, conjugates)
 
     def test_wrong_arguments_are_refused(self):
         ranks.run(2, wrong_arguments)
