@@ -33,11 +33,9 @@ std::string Describe(const CutPoint& cut) {
                                  : "the clocks that were asked for";
 }
 
-CutSnapshots::CutSnapshots(bool is_synchronous, bool closes_cuts,
-                           Coordinator* coordinator, Steps* steps,
-                           OnSnapshot on_snapshot)
-    : is_synchronous_(is_synchronous),
-      closes_cuts_(closes_cuts),
+CutSnapshots::CutSnapshots(bool closes_cuts, Coordinator* coordinator,
+                           Steps* steps, OnSnapshot on_snapshot)
+    : closes_cuts_(closes_cuts),
       coordinator_(coordinator),
       steps_(steps),
       on_snapshot_(std::move(on_snapshot)) {}
@@ -68,7 +66,10 @@ void CutSnapshots::Advance(Outcome* outcome, Due* due) {
   while (!waiting_.empty()) {
     Request& first = waiting_.front();
     if (!first.cut.has_value()) {
-      first.cut = FirstCutOf({coordinator_->Hold()}, is_synchronous_);
+      // This server alone chooses the cut. Without synchronous tables of its
+      // own it need not wait for pushes that complete a step elsewhere.
+      const bool has_steps = StepsUnderWay(*coordinator_).has_value();
+      first.cut = FirstCutOf({coordinator_->Hold()}, has_steps);
     }
     Outcome next;
     const bool can_come = coordinator_->GoOnTo(*first.cut, &next);

@@ -54,10 +54,9 @@ class CutSnapshots {
 
   static constexpr absl::Duration kHoldLimit = absl::Seconds(5);
 
-  // `is_synchronous`: the model has a synchronous table. `closes_cuts`: Begin()
-  // closes the cut. The pointers outlive this object.
-  CutSnapshots(bool is_synchronous, bool closes_cuts, Coordinator* coordinator,
-               Steps* steps, OnSnapshot on_snapshot);
+  // `closes_cuts`: Begin() closes the cut. The pointers outlive this object.
+  CutSnapshots(bool closes_cuts, Coordinator* coordinator, Steps* steps,
+               OnSnapshot on_snapshot);
 
   // Stops applying new pushes until Add() or Release(), for kHoldLimit at most.
   // Call only if no snapshot waits.
@@ -92,7 +91,6 @@ class CutSnapshots {
   // whose cut has passed. Adds to `outcome`.
   void Advance(Outcome* outcome, Due* due);
 
-  const bool is_synchronous_;
   const bool closes_cuts_;
   Coordinator* const coordinator_;
   Steps* const steps_;

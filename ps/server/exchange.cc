@@ -100,7 +100,7 @@ Exchange::Exchange(const Options& options,
       coordinator_(std::move(coordinator)),
       room_(options.max_held_bytes),
       snapshots_(
-          is_synchronous_, options.closes_cuts, &coordinator_, steps,
+          options.closes_cuts, &coordinator_, steps,
           [this](uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot) {
             OnSnapshot(ticket, std::move(snapshot));
           }) {}

@@ -96,8 +96,10 @@ void Shard::BeginReignLocked() {
 // Locks the folder of checkpoints on a thread, which waits for the disk.
 void Shard::LockFolderLocked() {
   ++state_->tracked;
-  std::thread([state = state_, writer = writer_, reign = state_->reign] {
+  std::thread([state = state_, writer = writer_,
+               reign = state_->reign]() mutable {
     LockFolder(state.get(), writer.get(), reign);
+    writer = nullptr;  // Stop() waits for the end of what it owns
     state->EndTracked();
   }).detach();
 }
@@ -119,15 +121,16 @@ void Shard::EndReignLocked(ReplicaState::Due* due) {
 // Unlocks the folder of checkpoints, so that the next primary can lock it. Does
 // not wait for the disk.
 void Shard::ReleaseFolderLocked() {
-  const std::shared_ptr<CheckpointWriter> writer = std::move(writer_);
+  std::shared_ptr<CheckpointWriter> writer = std::move(writer_);
   writer_ = nullptr;
   CheckpointWriter* const claim =
       state_->group.shard == 0 ? state_->options.claim : nullptr;
   if (writer == nullptr && claim == nullptr) return;
   ++state_->tracked;
-  std::thread([state = state_, writer, claim] {
+  std::thread([state = state_, writer = std::move(writer), claim]() mutable {
     if (writer != nullptr) writer->Release();
     if (claim != nullptr) claim->Release();
+    writer = nullptr;  // Stop() waits for the end of what it owns
     state->EndTracked();
   }).detach();
 }

@@ -35,6 +35,11 @@ absl::StatusOr<Answer> SnapshotReceiver::TakePiece(
   if (!wrong.ok()) return state_->PlainAnswer(std::move(wrong));
   const SnapshotPiece& piece = *message.piece;
   if (piece.offset == 0) {
+    // Two restores at once would take the memory of two models.
+    if (is_restoring_) {
+      return state_->PlainAnswer(absl::UnavailableError(
+          "an earlier snapshot is still being restored"));
+    }
     incoming_ = {};
     incoming_.id = piece.id;
     incoming_.from = message.envelope.from;
@@ -82,13 +87,17 @@ void SnapshotReceiver::StartRestore(ReplicateMessage message,
       refused = state_->PlainAnswer(std::move(wrong));
     } else {
       pieces.swap(incoming_.pieces);
+      is_restoring_ = true;
       ++state_->tracked;
     }
   }
   if (refused.has_value()) return callback(*std::move(refused));
   std::thread([self = shared_from_this(), pieces = std::move(pieces),
-               message = std::move(message), callback = std::move(callback)] {
+               message = std::move(message),
+               callback = std::move(callback)]() mutable {
     callback(self->Restore(pieces, *message.restore));
+    pieces.clear();  // Stop() waits for the end of what the thread owns
+    callback = nullptr;
     self->state_->EndTracked();
   }).detach();
 }
@@ -99,6 +108,7 @@ Answer SnapshotReceiver::Restore(const std::deque<tensor::Tensor>& pieces,
   absl::Status restored = RestoreValues(pieces, snapshot, server.get());
   if (!restored.ok()) state_->Say(std::string(restored.message()));
   absl::MutexLock lock(&state_->mu);
+  is_restoring_ = false;
   if (restored.ok() && incoming_.id == snapshot.id) {
     incoming_.restored.swap(server);
   }

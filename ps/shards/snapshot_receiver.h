@@ -60,6 +60,8 @@ class SnapshotReceiver final
 
   const std::shared_ptr<ReplicaState> state_;
   Incoming incoming_ ABSL_GUARDED_BY(state_->mu);
+  // True while a thread restores a snapshot, also one of a former primary.
+  bool is_restoring_ ABSL_GUARDED_BY(state_->mu) = false;
 };
 
 }  // namespace penstock::ps

@@ -163,16 +163,19 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
   status = command.CheckReplicated();
   if (!status.ok()) return status;
   if (!command.now().view) return absl::OkStatus();  // all will have a part
+  const auto unmark = [&] {
+    return membership::UnmarkLeaving(command.registry(), *added,
+                                     command.claim());
+  };
   if (HasAddress(command.now().places, added->address())) {
-    status = command.Insist([&] {
-      return membership::UnmarkLeaving(command.registry(), *added,
-                                       command.claim());
-    });
+    status = command.Insist(unmark);
   } else {
     const auto place =
         AwaitPlace(&command, *added, instead_of, options.gone_after);
     if (!place.ok()) return place.status();
     status = CheckAgrees(command.now(), *added);
+    if (!status.ok()) return status;
+    status = command.Insist(unmark);  // a spare may have been drained
     if (!status.ok()) return status;
     command.Say(absl::StrCat(NameOf(*added), " takes the place of ", *place));
     status = TakePlace(&command, *place, *added);
