@@ -143,6 +143,7 @@ std::vector<CallQueue::Incoming> CallQueue::TakeSome(size_t most) {
   std::vector<Incoming> taken;
   base::MutexLock lock(&mu_);
   while (!calls_.empty() && taken.size() < most) taken.push_back(TakeLocked());
+  if (!calls_.empty() && number_ != 0) Reports::Get()->Add(number_);
   return taken;
 }
 

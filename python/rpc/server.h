@@ -79,7 +79,8 @@ class CallQueue {
   Incoming Serve();
   // Waits for a call for a short time. Returns nothing if none comes.
   Incoming Linger();
-  // Returns up to `most` of the calls that wait. Does not wait.
+  // Returns up to `most` of the calls that wait, and reports again if there are
+  // more. Does not wait.
   std::vector<Incoming> TakeSome(size_t most);
   // Adds `number` to Reports when a call comes to the empty queue. Neither
   // Serve() nor Linger() may be called afterwards.
@@ -114,8 +115,7 @@ class RpcServer {
   // Return the next call, as CallQueue does, or None.
   pybind11::object Serve();
   pybind11::object Linger();
-  // Functions for an event loop, as CallQueue has them. After TakeSome() has
-  // returned `most` calls, call it again: the rest is not reported.
+  // Functions for an event loop, as CallQueue has them.
   pybind11::list TakeSome(size_t most);
   void Report(uint64_t number) { queue_->Report(number); }
   // Closes the port and all connections.

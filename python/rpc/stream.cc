@@ -34,7 +34,8 @@ py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
     waited =
         WaitFor([&](absl::Time until) { return state->AwaitMessage(until); },
                 absl::InfiniteFuture());
-    message = state->TakeMessage();
+    // A message that came during the signal handler is for the next read.
+    if (waited == Waited::kSet) message = state->TakeMessage();
     RequestReads(stream, state);
   }
   if (waited == Waited::kInterrupted) ThrowIfRaised();

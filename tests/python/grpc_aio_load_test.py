@@ -87,7 +87,8 @@ def test_a_call_above_the_limit_ends_as_with_this_grpcio():
                      for _ in range(2)]
             await until(lambda: len(begun) == 2)
             third = asyncio.ensure_future(outcome(method(b"y")))
-            await asyncio.wait((third,), timeout=0.3)
+            await asyncio.wait(
+                (third,), timeout=0.3 if _limits._lets_calls_wait() else LIMIT)
             early = third.done()
             if module is penstock.grpc.aio:
                 assert early != _limits._lets_calls_wait()
@@ -293,9 +294,9 @@ def test_closed_loops_keep_no_descriptors():
 
     run_again()
     before = descriptors()
-    for _ in range(10):
+    for _ in range(30):
         run_again()
-    assert descriptors() <= before + 2
+    assert descriptors() < before + 15  # grpcio closes its own later
 
 
 def shared_megabytes():

@@ -314,10 +314,11 @@ def test_sync_handlers_of_streams(play):
 
 
 def test_a_stop_ends_a_sync_handler_that_reads():
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def read(requests, context):
         del context
+        begun.set()
         try:
             return b"%d" % len(list(requests))
         finally:
@@ -330,12 +331,51 @@ def test_a_stop_ends_a_sync_handler_that_reads():
                 read=grpc.stream_unary_rpc_method_handler(read))
             call = channel.stream_unary("/test/read")()
             await call.write(b"x")
-            await soon(lambda: len(team.server._plane._tasks) == 1)
+            await soon(begun.is_set)
             await team.server.stop(0.1)
             await soon(ended.is_set)
             assert await call.code() is grpc.StatusCode.UNAVAILABLE
 
     asyncio.run(scene())
+
+
+def test_the_cleanup_of_a_sync_handler_runs_on_a_thread():
+    threads = []
+
+    def responses(request, context):
+        del request, context
+        try:
+            while True:
+                yield bytes(1 << 20)
+        finally:
+            threads.append(threading.current_thread())
+
+    async def scene():
+        async with contextlib.AsyncExitStack() as stack:
+            team = Team("fast", stack)
+            channel = await team.start(
+                responses=grpc.unary_stream_rpc_method_handler(responses))
+            call = channel.unary_stream("/test/responses")(b"")
+            assert len(await call.read()) == 1 << 20
+            await asyncio.sleep(0.2)  # the handler waits for room
+            call.cancel()
+            await soon(lambda: threads)
+            assert threads[0] is not threading.main_thread()
+
+    asyncio.run(scene())
+
+
+def test_a_unary_request_is_read_once(play):
+    async def read(request, context):
+        assert request == b"x"
+        assert await context.read() is grpc.aio.EOF
+        return b"y"
+
+    async def scene(team):
+        channel = await team.start(read=unary(read))
+        assert await channel.unary_unary("/test/read")(b"x") == b"y"
+
+    play(scene)
 
 
 async def _all_of(call):
@@ -577,10 +617,10 @@ def test_deadlines(play):
         channel = await team.start(
             wait=unary(wait),
             waits=grpc.unary_stream_rpc_method_handler(wait))
-        error = await caught(channel.unary_unary("/test/wait")(b"", timeout=0.2))
+        error = await caught(channel.unary_unary("/test/wait")(b"", timeout=1))
         assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        assert 0 < remaining[0] < 0.3
-        call = channel.unary_stream("/test/waits")(b"", timeout=0.2)
+        assert 0 < remaining[0] < 1.1
+        call = channel.unary_stream("/test/waits")(b"", timeout=1)
         error = await caught(call.read())
         assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         await soon(lambda: len(ended) == 2)
@@ -696,20 +736,21 @@ def test_a_handler_stops_its_server():
 
 
 def test_a_stop_ends_calls_that_take_long(play):
-    ended = []
+    begun, ended = [], []
 
     async def wait(request, context):
         del request, context
+        begun.append(1)
         try:
             await asyncio.sleep(2 * _LIMIT)
         finally:
             ended.append(1)
 
     async def scene(team):
-        ended.clear()
+        begun.clear(), ended.clear()
         channel = await team.start(wait=unary(wait))
         call = channel.unary_unary("/test/wait")(b"x")
-        await asyncio.sleep(0.1)
+        await soon(lambda: begun)
         await team.server.stop(0.1)
         error = await caught(call)
         assert error.code() is grpc.StatusCode.UNAVAILABLE

@@ -293,12 +293,14 @@ def test_an_identity_does_not_leave_the_host(monkeypatch):
 class Client:
     """A context of a call over TLS."""
 
-    def __init__(self, name=b"someone", peer="ipv4:127.0.0.1:1"):
+    def __init__(self, name=b"someone", peer="ipv4:127.0.0.1:1", chain=b""):
         self._name = name
         self._peer = peer
+        self._chain = chain
 
     def auth_context(self):
-        return {"transport_security_type": [b"ssl"], "x509_name": [self._name]}
+        return {"transport_security_type": [b"ssl"], "x509_name": [self._name],
+                "x509_pem_cert_chain": [self._chain]}
 
     def peer_identities(self):
         return (self._name,)
@@ -313,7 +315,9 @@ class Client:
 def test_a_client_that_asks_often_pushes_out_nobody():
     tickets = _identity.Tickets()
     first = tickets.give(Client(b"first"))
-    given = {tickets.give(Client()) for _ in range(_identity._MAX_IDENTITIES)}
+    # The client chooses the chain behind its certificate.
+    given = {tickets.give(Client(chain=b"%d" % number))
+             for number in range(_identity._MAX_IDENTITIES)}
     assert len(given) == _identity._MAX_IDENTITIES
     assert tickets.identity_of(first).identities == (b"first",)
     assert all(tickets.identity_of(one).identities == (b"someone",)

@@ -70,6 +70,7 @@ class Context(grpc.aio.ServicerContext):
         self._is_watched = False
         self._turns = _loops.Turns()
         self.callbacks = []
+        self._has_request = True  # of a unary call: nobody has read it
         self.handler = None
         self.abort_error = None
         self.is_over = False  # answered
@@ -153,7 +154,8 @@ class Context(grpc.aio.ServicerContext):
     async def read_message(self):
         """Returns the next request's bytes, or None after the last one."""
         if not self.is_stream:
-            return self._received.message()
+            is_first, self._has_request = self._has_request, False
+            return self._received.message() if is_first else None
         await self._turns.take()
         while True:
             if self.is_over:

@@ -183,11 +183,17 @@ class _Call:
         # A function that returns a list may take long.
         responses = iter(await loop.run_in_executor(pool, behavior, request,
                                                     sync))
-        while True:
-            response = await loop.run_in_executor(pool, next, responses, _END)
-            if response is _END:
-                break
-            yield response
+        try:
+            while True:
+                response = await loop.run_in_executor(pool, next, responses,
+                                                      _END)
+                if response is _END:
+                    break
+                yield response
+        except BaseException:
+            # The handler's clean-up may wait for the loop.
+            loop.run_in_executor(pool, _close, responses)
+            raise
         for callback in sync.callbacks:
             callback()
 
@@ -196,11 +202,16 @@ class _Call:
         if inspect.iscoroutinefunction(behavior):
             await behavior(request, context)
         else:
-            responses = (behavior(request, context) if _is_async(behavior) else
+            is_async = _is_async(behavior)
+            responses = (behavior(request, context) if is_async else
                          self._from_threads(behavior, request))
-            async for response in responses:
-                context.raise_for_termination()
-                await context.write(response)
+            try:
+                async for response in responses:
+                    context.raise_for_termination()
+                    await context.write(response)
+            finally:
+                if not is_async:
+                    await responses.aclose()
         context.raise_for_termination()
         context.finish_well()
 
@@ -229,10 +240,7 @@ class _DataPlane:
     def _accept_some(self):
         """Begins the calls that wait. Begins no more than some in one turn of
         the loop, so that a crowd of clients does not stop its other tasks."""
-        received_calls = self._port.take_some(_MAX_ACCEPTED)
-        if len(received_calls) == _MAX_ACCEPTED:
-            self.loop.call_soon(self._accept_some)
-        for received in received_calls:
+        for received in self._port.take_some(_MAX_ACCEPTED):
             try:
                 self._accept(received)
             except Exception:  # pylint: disable=broad-except

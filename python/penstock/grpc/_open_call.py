@@ -63,10 +63,13 @@ class OpenCall(_calls.MultiThreadedRendezvous):
             self._queue.drop(self._number)
             outcome, head = self._take()
             if outcome is None:
-                self._real = self._begin_again(head)
+                outcome = _wire.Outcome(14, "the server is stopping", (), ())
+                try:
+                    self._real = self._begin_again(head)
+                except ValueError:  # the program has closed the channel
+                    outcome = _wire.Outcome(1, "Channel closed!", (), ())
                 if self._real is not None:
                     return
-                outcome = _wire.Outcome(14, "the server is stopping", (), ())
             self._outcome = outcome
 
     def _real_call(self):
