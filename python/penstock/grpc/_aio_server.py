@@ -93,6 +93,16 @@ def _is_async(function):
             inspect.isawaitable(function))
 
 
+def _close(responses):
+    """Ends a handler's generator, unless a thread still runs it."""
+    close = getattr(responses, "close", None)
+    try:
+        if close is not None:
+            close()
+    except ValueError:
+        pass  # that thread drops it
+
+
 class _Call:
     """A received call, and the task of its handler."""
 
