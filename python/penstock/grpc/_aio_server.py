@@ -100,7 +100,7 @@ def _close(responses):
         if close is not None:
             close()
     except ValueError:
-        pass  # that thread drops it
+        pass  # the thread drops it
 
 
 class _Call:
