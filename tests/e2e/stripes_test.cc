@@ -21,6 +21,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/blocking_counter.h"
 #include "grpc/support/sync.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
@@ -164,15 +165,18 @@ TEST_F(StripesTest, LostSocketLosesNoCall) {
     if (round > 0) Connect();
     ASSERT_TRUE(EchoUntilPathIs("4 sockets")) << PathNow();
     std::atomic<bool> done{false};
+    // Each caller has made some calls, and makes more.
+    absl::BlockingCounter are_busy(3);
     std::vector<std::thread> callers;
     for (unsigned caller = 0; caller < 3; ++caller) {
-      callers.emplace_back([this, &done, caller] {
+      callers.emplace_back([this, &done, &are_busy, caller] {
         for (unsigned i = 0; !done || i < 3; ++i) {
+          if (i == 3) are_busy.DecrementCount();
           Echo((size_t{1} << (i * 7 % 23)) + i, caller);
         }
       });
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    are_busy.Wait();
     // Ends a socket at the client or at the server.
     const std::vector<int> stripes = Stripes();
     EXPECT_GE(stripes.size(), 8u);
