@@ -16,6 +16,15 @@
 namespace penstock {
 namespace event_engine {
 
+// The options of an end with Penstock, and of a stock one.
+inline Options With(Policy policy) {
+  Options options;
+  options.policy = policy;
+  return options;
+}
+const Options kPenstock = With(Policy::kPrefer);
+const Options kStock = With(Policy::kOff);
+
 // Echoes each message of each call. The method "/test/Wait" first blocks its
 // thread until Release().
 class EchoServer : private grpc::CallbackGenericService {

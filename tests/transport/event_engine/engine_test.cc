@@ -23,14 +23,6 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-Options With(Policy policy) {
-  Options options;
-  options.policy = policy;
-  return options;
-}
-const Options kPenstock = With(Policy::kPrefer);
-const Options kStock = With(Policy::kOff);
-
 // Returns a text of log-uniform size, up to 4 MiB.
 std::string RandomText(std::mt19937* random) {
   const uint32_t bits = (*random)() % 23;

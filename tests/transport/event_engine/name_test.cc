@@ -19,14 +19,6 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-Options With(Policy policy) {
-  Options options;
-  options.policy = policy;
-  return options;
-}
-const Options kPenstock = With(Policy::kPrefer);
-const Options kStock = With(Policy::kOff);
-
 sockaddr_in Loopback(int port) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
