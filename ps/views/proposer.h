@@ -15,10 +15,10 @@
 
 namespace penstock::ps::views {
 
-// Proposes one view at a time, on a thread of its own. Meanwhile, the process
-// follows the views that other processes see already, even if etcd answers
-// late. A former primary that did not would make its successor wait for the end
-// of a lease.
+// Proposes one view at a time, on a thread of its own. The process can thus
+// follow new views while it waits for etcd's answer. This matters for a former
+// primary: until it has seen a view, its successor waits for the end of the
+// lease.
 //
 // Thread-safe.
 class Proposer {

@@ -13,9 +13,10 @@ namespace penstock {
 namespace event_engine {
 
 // Collects the first bytes that a client sends, up to the end of the random
-// number of TLS's ClientHello. The number has 32 bytes. Only the two ends of
-// the connection know these bytes, and who can read the network between them.
-// With these bytes, an end proves at an RDMA port that it is one of the two.
+// number of TLS's ClientHello. The number has 32 bytes. The two ends of the
+// connection know these bytes, and so does anybody who can read the network
+// between them. With these bytes, an end proves at an RDMA port that it is one
+// of the two.
 // Not thread-safe.
 class TlsOpening {
  public:
