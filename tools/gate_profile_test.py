@@ -19,7 +19,7 @@ ACTIONS = [
     ("Precompiling tests/precompiled/grpc_headers.h", 11.0),
     ("Linking transport/base/liblog.a", 0.5),
     ("Linting ps/client/pull.cc", 8.0),
-    ("Testing //tests/e2e:keepalive_test", 20.0),
+    ("Testing //tests/e2e/paths:keepalive_test", 20.0),
     ("Writing file x.params", 0.1),
 ]
 

@@ -26,7 +26,7 @@ readonly TESTS=(
   //tests/transport/grpc:metadata_codec_test
   //tests/transport/grpc:goaway_test
   //tests/transport/grpc:stream_test
-  //tests/e2e:interop_test
+  //tests/e2e/calls:interop_test
 )
 
 install_packages() {

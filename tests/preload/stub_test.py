@@ -226,7 +226,7 @@ class MissingTest(unittest.TestCase):
                           PENSTOCK_LIBRARY="libm.so.6")
 
     def test_a_grpc_that_says_it_is_another(self):
-        preload = f"{STUB}:{HERE}/../e2e/libother_version.so"
+        preload = f"{STUB}:{HERE}/../e2e/processes/libother_version.so"
         ended = run(CORE, "forks", preload=preload)
         self.assertEqual(0, ended.code, ended)
         self.assertIn("gRPC core 30.1.2 is loaded", ended.log)
