@@ -12,10 +12,7 @@ import time
 import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parent
-OURS = ["clock.sh", "count_tests.py", "gate_bazel.sh", "gate_patterns.sh",
-        "gate_profile.py", "gate_progress.py", "gate_steps.sh",
-        "gate_tally.py", "gate_tensorflow.sh", "gate_vm.sh", "gate_watch.py",
-        "lib.sh", "tensorflow.sh", "test", "vm_tests.py"]
+OURS = ["clock.sh", "lib.sh", "tensorflow.sh", "test"]
 OTHERS = ["check_english", "check_format", "check_layers", "demo", "lint",
           "setup"]
 # A stand-in for Bazel, which records its arguments, and runs BAZEL_DOES.
@@ -48,6 +45,8 @@ class TestTest(unittest.TestCase):
         (self.folder / "tree/a/BUILD").touch()
         for name in OURS:
             shutil.copy(TOOLS / name, tools)
+        shutil.copytree(TOOLS / "gate", tools / "gate",
+                        ignore=shutil.ignore_patterns("*_test.py", "__py*"))
         for name in OTHERS:
             self.program(tools / name,
                          f'echo "{name} $*" >>{self.folder}/called')

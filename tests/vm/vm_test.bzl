@@ -28,7 +28,8 @@ def vm_test(
         name = name,
         size = size,
         srcs = ["//tests/vm:exec.sh"],
-        # Replaces $(rootpath), which tools/vm_tests.py would have to expand.
+        # Replaces $(rootpath), which tools/gate/vm_tests.py would have to
+        # expand.
         args = option +
                ["%s/%s" % (native.package_name(), program[1:])] + args,
         data = [program],

@@ -27,7 +27,7 @@ def tensorflow_test(
         srcs = ["run_with_tensorflow.sh"],
         args = [
             TENSORFLOW_PYTHON,
-            # Replaces $(location), which tools/vm_tests.py would have to
+            # Replaces $(location), which tools/gate/vm_tests.py would have to
             # expand.
             "%s/%s" % (native.package_name(), main),
         ],

@@ -18,7 +18,8 @@ def torch_test(name, main, args = [], data = [], tags = [], timeout = "moderate"
     native.sh_test(
         name = name,
         srcs = ["//tests/frameworks/torch:run_with_torch.sh"],
-        # Replaces $(location), which tools/vm_tests.py would have to expand.
+        # Replaces $(location), which tools/gate/vm_tests.py would have to
+        # expand.
         args = [TORCH_PYTHON, "%s/%s" % (native.package_name(), main)] + args,
         data = [
             main,

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests gate_watch with scripts in place of Bazel."""
+"""Tests watch.py with scripts in place of Bazel."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-import gate_watch
+import watch
 
 HERE = pathlib.Path(__file__).resolve().parent
 EVENTS = [
@@ -52,7 +52,7 @@ class GateWatchTest(unittest.TestCase):
         self.events = self.folder / "events"
 
     def command(self, script):
-        return [sys.executable, "-B", HERE / "gate_watch.py", "--name=tests",
+        return [sys.executable, "-B", HERE / "watch.py", "--name=tests",
                 f"--events={self.events}", "--testing", "bash", "-c", script]
 
     def run_watch(self, script):
@@ -75,7 +75,7 @@ class GateWatchTest(unittest.TestCase):
             self.assertEqual(run.stdout, WORTH_READING)
 
     def test_colours_do_not_hide_chatter(self):
-        self.assertTrue(gate_watch.is_chatter(
+        self.assertTrue(watch.is_chatter(
             b"\r\x1b[1A\x1b[K\x1b[32mINFO: \x1b[0mFound 2 targets"))
 
     def test_a_line_without_an_end_is_shown(self):

@@ -19,7 +19,7 @@ find_vm_tests() {
     cat "$work/query_log" >&2
     printf 'failed\tbazel query\texit code %d\n' "$status" >>"$work/tally"
   fi
-  [[ ! -s $work/vm.xml ]] || python3 "$root/tools/vm_tests.py" list \
+  [[ ! -s $work/vm.xml ]] || python3 "$root/tools/gate/vm_tests.py" list \
     "${flags[@]}" "$work/vm.xml" >"$work/vm_labels"
 }
 
@@ -39,7 +39,7 @@ run_vm_tests() {
   watch_bazel 'VM, build' build --keep_going \
     -- "${labels[@]}" || status=$? # otherwise the events say what failed
   ((status != 8)) || exit 130
-  python3 "$root/tools/vm_tests.py" run "${flags[@]}" \
+  python3 "$root/tools/gate/vm_tests.py" run "${flags[@]}" \
     --bin="$(run_bazel info bazel-bin 2>/dev/null)" \
     --events="$work/VM, build.events" \
     --times="$work/times" "$work/vm.xml" >"$work/vm_tally" || exit

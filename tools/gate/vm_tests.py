@@ -14,10 +14,10 @@ The tag of a test names the machine that the test needs:
 `list` prints the label of each test. `run` boots machines, runs the tests, and
 reports to standard error. Standard output gets one line per test case, in the
 form of count_tests.py. With --retry, failed tests run once more. While the VM
-runs, shows progress as gate_watch.py does, by the same environment. QUERY_XML
+runs, shows progress as watch.py does, by the same environment. QUERY_XML
 is the output of `bazel query --output=xml` for all tests that may run; --events
 has the events of their build. Appends the duration of each boot and each test
-to --times, in the form of gate_profile.py.
+to --times, in the form of durations.py.
 """
 
 import argparse
@@ -37,9 +37,9 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import count_tests
-import gate_watch
+import watch
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 RDMA_VM = ROOT / "tools/rdma-vm"
 KINDS = ("vm", "vm-own", "vm-two")
 MARK = "\x1e"
@@ -362,7 +362,7 @@ class EachSecond:
 
 def run_with_progress(run, tests, folder, work):
     """Runs the tests, and shows how far they are. Returns the seconds it took."""
-    screen = gate_watch.Screen(gate_watch.line_of("VM"),
+    screen = watch.Screen(watch.line_of("VM"),
                                lambda: progress(tests))
     begin = time.monotonic()
     run(tests, folder, work, EachSecond(screen.tick))

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests gate_profile on profiles as Bazel 4.2 writes them."""
+"""Tests durations.py on profiles as Bazel 4.2 writes them."""
 
 import contextlib
 import gzip
@@ -9,7 +9,7 @@ import pathlib
 import tempfile
 import unittest
 
-import gate_profile
+import durations
 
 ACTIONS = [
     ("Compiling transport/base/log.cc", 3.0),
@@ -58,7 +58,7 @@ class GateProfileTest(unittest.TestCase):
 
     def read(self):
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            entries = gate_profile.read_profile(self.path)
+            entries = durations.read_profile(self.path)
         return entries, said.getvalue()
 
     def test_each_action_has_its_kind(self):
@@ -75,14 +75,14 @@ class GateProfileTest(unittest.TestCase):
 
     def test_a_precompiled_header_is_known_by_its_mnemonic_too(self):
         self.assertEqual(
-            gate_profile.kind_of("Compiling x.h", "PrecompiledHeader"),
+            durations.kind_of("Compiling x.h", "PrecompiledHeader"),
             "precompiled headers")
 
     def test_results_from_the_cache_are_counted_apart(self):
-        events = gate_profile.parse_events(profile_of(
+        events = durations.parse_events(profile_of(
             ACTIONS[:2], cached=[ACTIONS[0][0]]))
         self.assertEqual([entry.cached
-                          for entry in gate_profile.entries_of(events)],
+                          for entry in durations.entries_of(events)],
                          [True, False])
 
     def test_a_missing_profile_is_named_and_left_out(self):
@@ -110,17 +110,17 @@ class GateProfileTest(unittest.TestCase):
 
     def test_measured_steps_are_read_and_malformed_lines_are_not(self):
         self.assertEqual(
-            gate_profile.parse_times(["set-up\ttools/setup\t1.5\n", "x\n",
+            durations.parse_times(["set-up\ttools/setup\t1.5\n", "x\n",
                                       "VM\t//t:a\tsoon\n"]),
             [("set-up", "tools/setup", 1.5, False)])
 
     def test_the_report_lists_the_most_expensive_first(self):
         many = [("Testing //t:%02d" % number, number)
                 for number in range(1, 31)]
-        lines = gate_profile.report(
-            gate_profile.entries_of(gate_profile.parse_events(
+        lines = durations.report(
+            durations.entries_of(durations.parse_events(
                 profile_of(many))) +
-            gate_profile.parse_times(["step\ttests\t61\n"]))
+            durations.parse_times(["step\ttests\t61\n"]))
         self.assertIn("      61.0  tests", lines)
         self.assertIn("running tests              465.0 lane      30      0",
                       lines)

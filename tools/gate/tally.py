@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what failed, what was skipped and why, and the sum; for tools/test.
 
-  gate_tally.py [--retry=N] TALLY VM_TALLY
+  tally.py [--retry=N] TALLY VM_TALLY
 
 Both files have a line for each test case, in the form of count_tests.py:
 outcome, name, reason, with tabs between. VM_TALLY has the tests that used RDMA

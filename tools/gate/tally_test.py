@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests gate_tally on lines as count_tests.py prints them."""
+"""Tests tally.py on lines as count_tests.py prints them."""
 
 import pathlib
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-TALLY = pathlib.Path(__file__).resolve().parent / "gate_tally.py"
+TALLY = pathlib.Path(__file__).resolve().parent / "tally.py"
 
 
 class GateTallyTest(unittest.TestCase):

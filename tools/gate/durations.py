@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints where the time of a run of tools/test went; for its --profile.
 
-  gate_profile.py [--times=FILE] [PROFILE.gz...]
+  durations.py [--times=FILE] [PROFILE.gz...]
 
 PROFILE.gz is a profile of `bazel --profile`. If a profile is truncated, its
 readable part counts. FILE has a line for each step that the scripts measured
@@ -115,7 +115,7 @@ def read_profile(path):
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        print(f"gate_profile: {path}: {error.strerror}; left out",
+        print(f"durations: {path}: {error.strerror}; left out",
               file=sys.stderr)
         return []
     return entries_of(parse_events(decompress(data)))
@@ -181,7 +181,7 @@ def main():
             with open(arguments.times, encoding="utf-8") as lines:
                 entries += parse_times(lines)
         except OSError as error:
-            print(f"gate_profile: {arguments.times}: {error.strerror}",
+            print(f"durations: {arguments.times}: {error.strerror}",
                   file=sys.stderr)
     for path in arguments.profiles:
         entries += read_profile(path)

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-STEPS = pathlib.Path(__file__).resolve().parent / "gate_steps.sh"
+STEPS = pathlib.Path(__file__).resolve().parent / "steps.sh"
 
 # The clock of the tests, in seconds. Bash's time variables become ordinary once
 # they are unset.

@@ -1,6 +1,6 @@
 """Estimates the progress of Bazel or of the VM, and the remaining time.
 
-Pure: reads no clock and no file. gate_watch.py and vm_tests.py are the users.
+Pure: reads no clock and no file. watch.py and vm_tests.py are the users.
 """
 
 import json

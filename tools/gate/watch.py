@@ -1,14 +1,14 @@
 #!/usr/bin/env -S python3 -B
 """Runs Bazel for tools/test and tools/lint, and shows how far it is.
 
-  gate_watch.py --name=NAME --events=FILE [--testing] COMMAND [ARGUMENT...]
+  watch.py --name=NAME --events=FILE [--testing] COMMAND [ARGUMENT...]
 
 COMMAND is Bazel with --build_event_json_file=FILE and --noshow_progress.
 Prints Bazel's output, without chatter, to standard output. Writes progress to
 standard error: on a terminal a bar that is redrawn each second, elsewhere a
 line every 30 s. Exits as COMMAND does.
 
-Environment, set by tools/gate_steps.sh; each may be missing or empty:
+Environment, set by tools/gate/steps.sh; each may be missing or empty:
   GATE_BEGUN       when the whole run began, in seconds since the epoch
   GATE_EXPECTED_S  how long this step takes by experience
   GATE_AFTER_S     how long the steps after it take
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-import gate_progress
+import progress_line
 
 ESCAPES = re.compile(rb"\x1b\[[\d;]*[A-Za-z]|\r")
 # Lines about Bazel itself, not about the code.
@@ -53,7 +53,7 @@ def number_in(name):
 
 def line_of(name):
     """Returns the line of progress, by the environment."""
-    return gate_progress.Line(name, time.time, number_in("GATE_BEGUN"),
+    return progress_line.Line(name, time.time, number_in("GATE_BEGUN"),
                               number_in("GATE_EXPECTED_S"),
                               number_in("GATE_AFTER_S"))
 
@@ -181,7 +181,7 @@ def main():
     # Removes the events of an earlier run.
     if os.path.exists(arguments.events):
         os.unlink(arguments.events)
-    progress = gate_progress.BazelProgress()
+    progress = progress_line.BazelProgress()
     screen = Screen(line_of(arguments.name),
                     lambda: (progress.text(arguments.testing),
                              progress.share(arguments.testing)))

@@ -54,6 +54,6 @@ run_tests_in_tensorflow() {
     --keep_going --test_tag_filters=-vm,-vm-own,-vm-two \
     --flaky_test_attempts=$retries -- "${labels[@]}" || status=$?
   ((status != 8)) || exit 130
-  python3 "$root/tools/count_tests.py" --config="$name" \
+  python3 "$root/tools/gate/count_tests.py" --config="$name" \
     --exit-code="$status" "$work/$name.events" >>"$work/tally"
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env -S python3 -B
-"""Tests gate_progress on build events as Bazel 4.2 writes them."""
+"""Tests progress_line on build events as Bazel 4.2 writes them."""
 
 import json
 import unittest
 
-import gate_progress
+import progress_line
 
 
 def configured(label, is_test=False):
@@ -26,7 +26,7 @@ def tested(label, status="PASSED"):
 
 
 def progress_of(*events):
-    progress = gate_progress.BazelProgress()
+    progress = progress_line.BazelProgress()
     progress.feed("".join(json.dumps(event) + "\n"
                           for event in events).encode())
     return progress
@@ -66,7 +66,7 @@ class BazelProgressTest(unittest.TestCase):
 
     def test_events_may_arrive_in_pieces_and_damaged(self):
         text = b"nonsense\n" + json.dumps(configured("//a")).encode() + b"\n"
-        progress = gate_progress.BazelProgress()
+        progress = progress_line.BazelProgress()
         for start in range(len(text)):
             progress.feed(text[start:start + 1])
         self.assertEqual(progress.text(False), "0 of 1 targets built, 0 failed")
@@ -82,28 +82,28 @@ class BazelProgressTest(unittest.TestCase):
 class RemainingTest(unittest.TestCase):
 
     def test_experience_counts_at_first(self):
-        self.assertEqual(gate_progress.remaining(0, 0, 600), 600)
-        self.assertEqual(gate_progress.remaining(0, 60, 600), 540)
+        self.assertEqual(progress_line.remaining(0, 0, 600), 600)
+        self.assertEqual(progress_line.remaining(0, 60, 600), 540)
 
     def test_only_this_runs_speed_counts_from_half_on(self):
-        self.assertEqual(gate_progress.remaining(0.5, 300, 6000), 300)
-        self.assertEqual(gate_progress.remaining(0.75, 300, 6000), 100)
+        self.assertEqual(progress_line.remaining(0.5, 300, 6000), 300)
+        self.assertEqual(progress_line.remaining(0.75, 300, 6000), 100)
 
     def test_both_count_in_between(self):
         # Expects a total between 600 s, by experience, and 400 s, by speed.
-        self.assertEqual(gate_progress.remaining(0.25, 100, 600), 400)
+        self.assertEqual(progress_line.remaining(0.25, 100, 600), 400)
 
     def test_nobody_can_say_how_late_a_late_step_will_be(self):
-        self.assertIsNone(gate_progress.remaining(0, 700, 600))
+        self.assertIsNone(progress_line.remaining(0, 700, 600))
 
     def test_without_experience_only_speed_counts(self):
-        self.assertIsNone(gate_progress.remaining(0, 10, None))
-        self.assertIsNone(gate_progress.remaining(0.01, 10, None))
-        self.assertEqual(gate_progress.remaining(0.1, 10, None), 90)
+        self.assertIsNone(progress_line.remaining(0, 10, None))
+        self.assertIsNone(progress_line.remaining(0.01, 10, None))
+        self.assertEqual(progress_line.remaining(0.1, 10, None), 90)
 
     def test_nothing_is_left_at_the_end(self):
-        self.assertEqual(gate_progress.remaining(1, 700, 600), 0)
-        self.assertEqual(gate_progress.remaining(1, 700, None), 0)
+        self.assertEqual(progress_line.remaining(1, 700, 600), 0)
+        self.assertEqual(progress_line.remaining(1, 700, None), 0)
 
 
 class LineTest(unittest.TestCase):
@@ -112,7 +112,7 @@ class LineTest(unittest.TestCase):
         self.now = 1000.0
 
     def line(self, **arguments):
-        return gate_progress.Line("tests", lambda: self.now, **arguments)
+        return progress_line.Line("tests", lambda: self.now, **arguments)
 
     def test_says_the_time_of_the_run_and_the_estimate_of_the_rest(self):
         line = self.line(begun=760, expected_s=1200, after_s=300)
@@ -141,7 +141,7 @@ class LineTest(unittest.TestCase):
         self.assertEqual(len(line.bar("x", 0.5, 30)), 29)
 
     def test_durations_are_as_a_person_says_them(self):
-        self.assertEqual([gate_progress.duration(seconds)
+        self.assertEqual([progress_line.duration(seconds)
                           for seconds in (0, 59, 60, 150, 3700)],
                          ["0 s", "59 s", "1 min", "3 min", "1 h 2 min"])
 
