@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <future>
 #include <limits>
 #include <string>
@@ -240,30 +241,44 @@ TEST(HostGroup, WrongArgumentsAreRefusedBeforeTheRanksMeet) {
   });
 }
 
-// Overwrites the memory of each rank as soon as an operation returns. Ranks
-// that still read it would see the new values.
+// Returns bytes that differ by rank, and do not repeat at any power of two.
+std::vector<uint8_t> LargeOperand(int rank, int64_t count) {
+  constexpr size_t kPeriod = 65'521;  // a prime number
+  std::vector<uint8_t> bytes(kPeriod);
+  for (size_t i = 0; i < kPeriod; ++i) {
+    bytes[i] = static_cast<uint8_t>(i * 31 + i / 251 + rank);
+  }
+  bytes.resize(count);
+  // Copies whole periods: a loop over all bytes is slow with sanitizers.
+  for (size_t done = kPeriod; done < bytes.size(); done *= 2) {
+    std::memcpy(bytes.data() + done, bytes.data(),
+                std::min(done, bytes.size() - done));
+  }
+  return bytes;
+}
+
 // Results of this size bypass the caches.
 TEST(HostGroup, LargeResultsAreWhole) {
   constexpr int64_t kCount = (int64_t{16} << 20) + 77;
   RunRanks(Ranks(2), [](HostGroup* group) {
-    const auto number = [](int rank, int64_t i) {
-      return static_cast<uint8_t>(i * 31 + i / 251 + rank);
-    };
-    std::vector<uint8_t> own(kCount);
-    for (int64_t i = 0; i < kCount; ++i) own[i] = number(group->rank(), i);
+    const std::vector<uint8_t> operands[] = {LargeOperand(0, kCount),
+                                             LargeOperand(1, kCount)};
+    std::vector<uint8_t> own = operands[group->rank()];
     std::vector<uint8_t> all(2 * kCount);
     ASSERT_TRUE(
         group->AllGather(DType::kUint8, own.data(), all.data(), kCount).ok());
     ASSERT_TRUE(group->Broadcast(DType::kUint8, own.data(), kCount, 1).ok());
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < kCount; ++i) {
-      wrong += all[i] != number(0, i) || all[kCount + i] != number(1, i) ||
-               own[i] != number(1, i);
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(std::memcmp(all.data() + rank * kCount, operands[rank].data(),
+                            kCount),
+                0);
     }
-    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(std::memcmp(own.data(), operands[1].data(), kCount), 0);
   });
 }
 
+// Overwrites the memory of each rank as soon as an operation returns. Ranks
+// that still read it would see the new values.
 TEST(HostGroup, MemoryOfThePoolIsReadBeforeTheOperationReturns) {
   static constexpr int64_t kCount = 100'000;
   HostGroupOptions options = Ranks(4);
