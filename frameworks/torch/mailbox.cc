@@ -37,7 +37,7 @@ namespace {
 
 // Messages above this size are copied on another thread than that of the
 // connections.
-constexpr int64_t kCopiedAtOnce = 64 * 1024;
+constexpr size_t kCopiedAtOnce = 64 * 1024;
 
 std::string NameOf(int rank) { return absl::StrCat("rank ", rank); }
 
@@ -211,24 +211,17 @@ void Mailbox::State::Take(Letter letter, std::list<Match>* matches) {
 }
 
 void Mailbox::State::Deliver(const Letter& letter, const Slot& slot) {
-  const memory::Payload& payload = letter.call->request().payload;
-  const auto size = static_cast<int64_t>(payload.size());
-  if (size != slot.size) {
-    const absl::Status status = absl::InvalidArgumentError(
-        absl::StrCat(NameOf(letter.from), " sends ", size, " bytes, and ",
-                     NameOf(rank), " expects ", slot.size));
-    letter.call->Respond(status);
-    return Finish(slot.done, status, letter.from);
-  }
-  const auto copy = [self = shared_from_this(), letter, slot] {
-    letter.call->request().payload.CopyTo(static_cast<uint8_t*>(slot.into));
-    letter.call->Respond(rpc::Response());
-    self->Finish(slot.done, absl::OkStatus(), letter.from);
+  const auto take = [self = shared_from_this(), letter, slot] {
+    const absl::Status status =
+        slot.take(letter.from, letter.call->request().payload);
+    letter.call->Respond(
+        status.ok() ? absl::StatusOr<rpc::Response>(rpc::Response()) : status);
+    self->Finish(slot.done, status, letter.from);
   };
-  if (size <= kCopiedAtOnce) {
-    copy();
+  if (letter.call->request().payload.size() <= kCopiedAtOnce) {
+    take();
   } else {
-    workers->Run(copy);
+    workers->Run(take);
   }
 }
 
@@ -282,7 +275,7 @@ Mailbox::~Mailbox() {
   while (state_->pending > 0) state_->ended.wait(state_->mu);
 }
 
-void Mailbox::Send(int to, uint32_t tag, memory::Bytes bytes, Done done) {
+void Mailbox::Send(int to, uint32_t tag, memory::Payload message, Done done) {
   std::shared_ptr<rpc::Client> client;
   uint64_t number = 0;
   absl::Status status;
@@ -303,7 +296,7 @@ void Mailbox::Send(int to, uint32_t tag, memory::Bytes bytes, Done done) {
     return request;
   };
   rpc::Request request = head(false);
-  request.payload = memory::Payload(std::move(bytes));
+  request.payload = std::move(message);
   client->Call(
       std::move(request), [done = std::move(done), state = state_, head,
                            peer = std::weak_ptr<rpc::Client>(client)](
@@ -320,7 +313,22 @@ void Mailbox::Send(int to, uint32_t tag, memory::Bytes bytes, Done done) {
 
 void Mailbox::Receive(int from, uint32_t tag, void* into, int64_t size,
                       Done done) {
-  Slot slot{from, tag, into, size, std::move(done)};
+  const auto copy = [rank = state_->rank, into, size](
+                        int source, const memory::Payload& message) {
+    const auto sent = static_cast<int64_t>(message.size());
+    if (sent != size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameOf(source), " sends ", sent, " bytes, and ",
+                       NameOf(rank), " expects ", size));
+    }
+    message.CopyTo(static_cast<uint8_t*>(into));
+    return absl::OkStatus();
+  };
+  Receive(from, tag, copy, std::move(done));
+}
+
+void Mailbox::Receive(int from, uint32_t tag, Take take, Done done) {
+  Slot slot{from, tag, std::move(take), std::move(done)};
   std::list<Letter> taken;
   absl::Status status;
   {

@@ -38,6 +38,10 @@ class Mailbox {
   // Runs once, on any thread, without locks. Must not block. `source` is the
   // rank of the sender.
   using Done = std::function<void(const absl::Status& status, int source)>;
+  // Consumes a message of rank `source`. Both sides get the result. Runs once
+  // at most, before Done and as it does, but on a thread that may copy.
+  using Take =
+      std::function<absl::Status(int source, const memory::Payload& message)>;
 
   // Tells all ranks of the group this rank's port, and learns theirs. All ranks
   // call this. `address` is the numeric address at which they reach this rank.
@@ -50,14 +54,16 @@ class Mailbox {
   // run.
   ~Mailbox();
 
-  // Sends a message. `bytes` keeps its memory alive and unchanged until `done`.
+  // Sends a message, which keeps its memory alive and unchanged until `done`.
   // Reports UNAVAILABLE if the receiver dies or leaves, INVALID_ARGUMENT if the
   // receiver expects another size.
-  void Send(int to, uint32_t tag, memory::Bytes bytes, Done done);
+  void Send(int to, uint32_t tag, memory::Payload message, Done done);
 
   // Receives a message of `size` bytes into memory that lives until `done`.
   // Reports UNAVAILABLE if the sender dies or leaves before it sends.
   void Receive(int from, uint32_t tag, void* into, int64_t size, Done done);
+  // Receives a message of any size.
+  void Receive(int from, uint32_t tag, Take take, Done done);
 
   // Ends all present and later operations with `why`.
   void End(const absl::Status& why);
@@ -92,8 +98,7 @@ class Mailbox {
   struct Slot {
     int from;
     uint32_t tag;
-    void* into;
-    int64_t size;
+    Take take;
     Done done;
   };
   struct Peer {

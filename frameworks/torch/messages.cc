@@ -79,7 +79,8 @@ Backend::Work Backend::send(Tensors& tensors, int to, int tag) {
   bytes.data = static_cast<const uint8_t*>(held->packed.data());
   bytes.size = held->packed.tensor().nbytes();
   bytes.owner = held;
-  engine->mailbox()->Send(to, static_cast<uint32_t>(tag), std::move(bytes),
+  engine->mailbox()->Send(to, static_cast<uint32_t>(tag),
+                          memory::Payload(std::move(bytes)),
                           EndOf(engine.get(), operation, kTitle, nullptr));
   return operation;
 }

@@ -1,5 +1,6 @@
 #include "frameworks/torch/remote_memory.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <list>
@@ -19,16 +20,20 @@ namespace {
 // The first tag of windows. Programs use tags from 0 to 2^31 - 1.
 constexpr uint32_t kFirstTag = uint32_t{1} << 31;
 
-bool IsInside(int64_t offset, int64_t bytes, size_t size) {
-  const auto limit = static_cast<int64_t>(size);
-  return offset >= 0 && bytes >= 0 && offset <= limit &&
-         bytes <= limit - offset;
+bool IsInside(int64_t offset, size_t bytes, size_t size) {
+  return offset >= 0 && bytes <= size &&
+         static_cast<uint64_t>(offset) <= size - bytes;
 }
 
-absl::Status NoRange(int rank, int64_t offset, int64_t bytes, size_t size) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("put ", bytes, " bytes at byte ", offset,
-                   ", but the window of rank ", rank, " has ", size));
+// Copies bytes of a message. The ranges may overlap if a rank puts its own
+// memory.
+void CopyPart(const memory::Payload& message, size_t offset, size_t length,
+              void* into) {
+  auto* to = static_cast<uint8_t*>(into);
+  for (const memory::Bytes& piece : message.Part(offset, length)) {
+    std::memmove(to, piece.data, piece.size);
+    to += piece.size;
+  }
 }
 
 }  // namespace
@@ -37,49 +42,36 @@ RemoteMemory::RemoteMemory(Mailbox* mailbox, int rank, int ranks,
                            uint32_t number)
     : mailbox_(mailbox),
       rank_(rank),
-      tag_(kFirstTag + 2 * number),
+      tag_(kFirstTag + number),
       origins_(ranks) {}
 
+// Also receives from this rank, because such a receive tells when the mailbox
+// has ended.
 void RemoteMemory::Open() {
   for (int from = 0; from < static_cast<int>(origins_.size()); ++from) {
-    if (from != rank_) ReceiveNext(from);
+    ReceiveNext(from);
   }
 }
 
 void RemoteMemory::Attach(const memory::Bytes& memory) {
+  // Releases the former owner without the lock. The owner of a tensor may need
+  // Python's lock.
+  memory::Bytes former = memory;
   base::MutexLock lock(&mu_);
-  memory_ = memory;
+  std::swap(memory_, former);
 }
 
 void RemoteMemory::Detach() { Attach({}); }
 
 void RemoteMemory::Close() {
   for (int to = 0; to < static_cast<int>(origins_.size()); ++to) {
-    if (to != rank_) Send(to, {Kind::kClose, 0, 0}, nullptr);
+    Send(to, {Kind::kClose, 0}, {}, nullptr);
   }
 }
 
 void RemoteMemory::Put(int to, int64_t offset, memory::Bytes bytes, Done done) {
-  const auto size = static_cast<int64_t>(bytes.size);
-  if (to == rank_) {
-    absl::Status status;
-    {
-      base::MutexLock lock(&mu_);
-      if (!IsInside(offset, size, memory_.size)) {
-        status = NoRange(to, offset, size, memory_.size);
-      } else if (size > 0) {
-        std::memmove(const_cast<uint8_t*>(memory_.data) + offset, bytes.data,
-                     bytes.size);
-      }
-    }
-    return done(status);
-  }
-  base::MutexLock lock(&order_);
-  Send(to, {Kind::kPut, offset, size}, nullptr);
-  mailbox_->Send(to, tag_ + 1, std::move(bytes),
-                 [done = std::move(done)](const absl::Status& status, int) {
-                   done(status);
-                 });
+  if (to == rank_) return done(Write(offset, memory::Payload(bytes), 0));
+  Send(to, {Kind::kPut, offset}, std::move(bytes), std::move(done));
 }
 
 void RemoteMemory::Signal(int to, Done done) {
@@ -87,18 +79,19 @@ void RemoteMemory::Signal(int to, Done done) {
     AddSignal(to);
     return done(absl::OkStatus());
   }
-  base::MutexLock lock(&order_);
-  Send(to, {Kind::kSignal, 0, 0}, std::move(done));
+  Send(to, {Kind::kSignal, 0}, {}, std::move(done));
 }
 
-void RemoteMemory::AwaitSignal(int from, Done done) {
+RemoteMemory::Ticket RemoteMemory::AwaitSignal(int from, Done done) {
   absl::Status status;
+  Ticket ticket = 0;
   {
     base::MutexLock lock(&mu_);
+    ticket = next_ticket_++;
     Origin& origin = origins_[from];
     if (origin.signals == 0 && origin.end.ok()) {
-      origin.waiters.push_back(std::move(done));
-      return;
+      origin.waiters.push_back({ticket, std::move(done)});
+      return ticket;
     }
     if (origin.signals > 0) {
       --origin.signals;
@@ -107,15 +100,29 @@ void RemoteMemory::AwaitSignal(int from, Done done) {
     }
   }
   done(status);
+  return ticket;
 }
 
-void RemoteMemory::Send(int to, const Header& header, Done done) {
-  const auto copy = std::make_shared<Header>(header);
-  memory::Bytes bytes;
-  bytes.data = reinterpret_cast<const uint8_t*>(copy.get());
-  bytes.size = sizeof *copy;
-  bytes.owner = copy;
-  mailbox_->Send(to, tag_, std::move(bytes),
+bool RemoteMemory::Withdraw(int from, Ticket ticket) {
+  std::list<Waiter> withdrawn;  // destroyed without the lock
+  base::MutexLock lock(&mu_);
+  std::list<Waiter>& waiters = origins_[from].waiters;
+  for (auto waiter = waiters.begin(); waiter != waiters.end(); ++waiter) {
+    if (waiter->ticket != ticket) continue;
+    withdrawn.splice(withdrawn.end(), waiters, waiter);
+    return true;
+  }
+  return false;
+}
+
+void RemoteMemory::Send(int to, const Header& header, memory::Bytes bytes,
+                        Done done) {
+  const auto copy = std::make_shared<const Header>(header);
+  memory::Payload message;
+  message.Append({reinterpret_cast<const uint8_t*>(copy.get()), sizeof *copy,
+                  copy, nullptr});
+  message.Append(std::move(bytes));
+  mailbox_->Send(to, tag_, std::move(message),
                  [done = std::move(done)](const absl::Status& status, int) {
                    if (done != nullptr) done(status);
                  });
@@ -128,57 +135,68 @@ void RemoteMemory::ReceiveNext(int from) {
   if (origin.turns.fetch_add(1) > 0) return;
   do {
     mailbox_->Receive(
-        from, tag_, &origin.header, sizeof(Header),
+        from, tag_,
+        [self = shared_from_this()](int source,
+                                    const memory::Payload& message) {
+          return self->Take(source, message);
+        },
         [self = shared_from_this(), from](const absl::Status& status, int) {
-          self->OnHeader(from, status);
+          self->OnTaken(from, status);
         });
   } while (origin.turns.fetch_sub(1) > 1);
 }
 
-void RemoteMemory::OnHeader(int from, const absl::Status& status) {
-  if (!status.ok()) return EndOrigin(from, status);
-  const Header header = origins_[from].header;
+absl::Status RemoteMemory::Take(int from, const memory::Payload& message) {
+  Header header = {};
+  if (message.size() >= sizeof header) {
+    CopyPart(message, 0, sizeof header, &header);
+  }
   switch (header.kind) {
     case Kind::kPut:
-      return ReceiveBytes(from, header);
+      return Write(header.offset, message, sizeof header);
     case Kind::kSignal:
       AddSignal(from);
-      return ReceiveNext(from);
+      return absl::OkStatus();
     case Kind::kClose:
-      return EndOrigin(from, absl::UnavailableError(absl::StrCat(
-                                 "rank ", from, " has closed the window")));
+      EndOrigin(from, absl::UnavailableError(absl::StrCat(
+                          "rank ", from, " has closed the window")));
+      return absl::OkStatus();
   }
-  EndOrigin(from, absl::InvalidArgumentError(absl::StrCat(
-                      "rank ", from, " sent an operation of another version")));
+  return absl::FailedPreconditionError(
+      absl::StrCat("rank ", from, " sent an operation of another version"));
 }
 
-// Refuses a write outside of the memory by expecting no bytes, which fails at
-// the sender.
-void RemoteMemory::ReceiveBytes(int from, const Header& header) {
-  memory::Bytes into;
+absl::Status RemoteMemory::Write(int64_t offset, const memory::Payload& message,
+                                 size_t begin) {
+  const size_t bytes = message.size() - begin;
+  memory::Bytes memory;
   {
     base::MutexLock lock(&mu_);
-    if (IsInside(header.offset, header.bytes, memory_.size)) {
-      into = memory_;
-      into.data += header.offset;
-      into.size = static_cast<size_t>(header.bytes);
-    }
+    memory = memory_;
   }
-  mailbox_->Receive(from, tag_ + 1, const_cast<uint8_t*>(into.data),
-                    static_cast<int64_t>(into.size),
-                    [self = shared_from_this(), from, owner = into.owner](
-                        const absl::Status& status, int) {
-                      // A refused write does not end the window.
-                      if (status.ok() || absl::IsInvalidArgument(status)) {
-                        self->ReceiveNext(from);
-                      } else {
-                        self->EndOrigin(from, status);
-                      }
-                    });
+  if (!IsInside(offset, bytes, memory.size)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("put ", bytes, " bytes at byte ", offset,
+                     ", but the window of rank ", rank_, " has ", memory.size));
+  }
+  CopyPart(message, begin, bytes, const_cast<uint8_t*>(memory.data) + offset);
+  return absl::OkStatus();
+}
+
+void RemoteMemory::OnTaken(int from, const absl::Status& status) {
+  // A refused write does not end the window.
+  if (!status.ok() && !absl::IsInvalidArgument(status)) {
+    EndOrigin(from, status);
+  }
+  {
+    base::MutexLock lock(&mu_);
+    if (!origins_[from].end.ok()) return;
+  }
+  ReceiveNext(from);
 }
 
 void RemoteMemory::AddSignal(int from) {
-  Done done;
+  std::list<Waiter> first;
   {
     base::MutexLock lock(&mu_);
     Origin& origin = origins_[from];
@@ -186,20 +204,19 @@ void RemoteMemory::AddSignal(int from) {
       ++origin.signals;
       return;
     }
-    done = std::move(origin.waiters.front());
-    origin.waiters.pop_front();
+    first.splice(first.end(), origin.waiters, origin.waiters.begin());
   }
-  done(absl::OkStatus());
+  first.front().done(absl::OkStatus());
 }
 
 void RemoteMemory::EndOrigin(int from, const absl::Status& why) {
-  std::list<Done> waiters;
+  std::list<Waiter> waiters;
   {
     base::MutexLock lock(&mu_);
     origins_[from].end = why;
     waiters.swap(origins_[from].waiters);
   }
-  for (const Done& done : waiters) done(why);
+  for (const Waiter& waiter : waiters) waiter.done(why);
 }
 
 }  // namespace pytorch

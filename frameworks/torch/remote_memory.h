@@ -4,6 +4,7 @@
 #define PENSTOCK_FRAMEWORKS_TORCH_REMOTE_MEMORY_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -22,7 +23,8 @@ namespace pytorch {
 // A rank's end of a window. The mailbox writes the bytes that other ranks put,
 // without a call of this rank's program. Operations of one rank take effect in
 // the order of their calls. Therefore a thread that has received a signal sees
-// all earlier puts of the same rank.
+// all earlier puts of the same rank. Each operation is one message, so a lost
+// one does not affect others.
 //
 //  Thread-safe. Owned by shared_ptr, because receives outlive the window. The
 // mailbox must outlive all calls.
@@ -30,6 +32,8 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
  public:
   // Runs once, on any thread, without locks. Must not block.
   using Done = std::function<void(const absl::Status& status)>;
+  // Identifies a wait for a signal. Never reused.
+  using Ticket = uint64_t;
 
   // All ranks give the same number. Each window of a group needs a number of
   // its own, below 2^30.
@@ -42,7 +46,7 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   void Attach(const memory::Bytes& memory);
   // Refuses later writes. Waits for nobody: a write that has begun may go on.
   void Detach();
-  // Tells the other ranks that no operation of this rank follows.
+  // Tells all ranks that no operation of this rank follows.
   void Close();
 
   // Writes `bytes` at `offset` of the memory of rank `to`. Calls `done` once
@@ -52,38 +56,48 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   void Signal(int to, Done done);
   // Takes a signal of rank `from`. Calls `done` once there is one, or with the
   // reason why none comes.
-  void AwaitSignal(int from, Done done);
+  Ticket AwaitSignal(int from, Done done);
+  // Ends a wait without a call of its `done`. Returns false if that call has
+  // been made, or is about to be made.
+  bool Withdraw(int from, Ticket ticket);
 
  private:
   enum class Kind : int64_t { kPut = 1, kSignal = 2, kClose = 3 };
+  // The beginning of each message. The bytes to put follow.
   struct Header {
     Kind kind;
     int64_t offset;
-    int64_t bytes;
+  };
+  struct Waiter {
+    Ticket ticket;
+    Done done;
   };
   // The operations of one rank.
   struct Origin {
-    Header header;              // owned by the pending receive
     std::atomic<int> turns{0};  // of ReceiveNext() that are left
     absl::Status end;
     int signals = 0;
-    std::list<Done> waiters;
+    std::list<Waiter> waiters;
   };
 
-  void Send(int to, const Header& header, Done done);
+  void Send(int to, const Header& header, memory::Bytes bytes, Done done);
   // Receives the next operation. Does not recurse, even if many operations have
   // come.
   void ReceiveNext(int from);
-  void OnHeader(int from, const absl::Status& status);
-  void ReceiveBytes(int from, const Header& header);
+  // Runs an operation of rank `from`.
+  absl::Status Take(int from, const memory::Payload& message);
+  // Writes the bytes of `message` from `begin` on into this rank's memory.
+  absl::Status Write(int64_t offset, const memory::Payload& message,
+                     size_t begin);
+  void OnTaken(int from, const absl::Status& status);
   void AddSignal(int from);
   void EndOrigin(int from, const absl::Status& why);
 
   Mailbox* const mailbox_;
   const int rank_;
-  const uint32_t tag_;  // of headers, and 1 more of bytes
-  base::Mutex order_;   // keeps a header and its bytes together
+  const uint32_t tag_;  // of all messages
   base::Mutex mu_;
+  Ticket next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
   memory::Bytes memory_ ABSL_GUARDED_BY(mu_);
   // `end`, `signals` and `waiters` are guarded by mu_.
   std::vector<Origin> origins_;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -48,10 +49,17 @@ Window::Window(std::shared_ptr<Engine> engine, int rank, int ranks,
   memory_->Open();
 }
 
+// Python destroys a window with its own lock held. The last owner of an engine
+// waits for threads that may need this lock.
 Window::~Window() {
-  if (engine_->forked()) return;
-  memory_->Detach();
-  memory_->Close();
+  std::optional<pybind11::gil_scoped_release> unlocked;
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) unlocked.emplace();
+  if (!engine_->forked()) {
+    memory_->Detach();
+    memory_->Close();
+  }
+  memory_.reset();
+  engine_.reset();
 }
 
 void Window::RunOnAll(
@@ -202,9 +210,15 @@ Window::Work Window::wait_signal(int64_t from, bool async,
   static constexpr char kTitle[] = "penstock:wait_signal";
   CheckRank(from);
   auto operation = Make(c10d::OpType::RECV, kTitle, options.timeout, {});
-  memory_->AwaitSignal(static_cast<int>(from),
-                       EndOf(engine_, operation, kTitle));
-  if (!async) operation->wait();
+  const RemoteMemory::Ticket ticket = memory_->AwaitSignal(
+      static_cast<int>(from), EndOf(engine_, operation, kTitle));
+  if (async) return operation;
+  try {
+    operation->wait();
+  } catch (...) {
+    if (memory_->Withdraw(static_cast<int>(from), ticket)) throw;
+    operation->wait();  // The operation ended meanwhile.
+  }
   return operation;
 }
 

@@ -27,8 +27,9 @@ namespace pytorch {
 //
 // The Work of put() ends when the other rank has the elements. A rank that has
 // received a signal sees all earlier puts of the same rank. An error of a
-// single operation does not end the group. A wait_signal() that has timed out
-// still takes the next signal, as its Work is not over.
+// single operation does not end the group. A wait_signal() that throws takes no
+// signal. If wait() of an asynchronous one times out, its Work is not over, and
+// still takes the next signal.
 //
 // Thread-compatible, except that put(), signal() and wait_signal() are
 // thread-safe.
@@ -81,11 +82,11 @@ class Window final : public c10d::Window {
       const char* title,
       const std::function<absl::Status(collectives::Group* group)>& run);
 
-  const std::shared_ptr<Engine> engine_;
+  std::shared_ptr<Engine> engine_;
   const int rank_;
   const int ranks_;
   const std::chrono::milliseconds timeout_;
-  const std::shared_ptr<RemoteMemory> memory_;
+  std::shared_ptr<RemoteMemory> memory_;
   at::Tensor tensor_;          // undefined if none is registered
   std::vector<Shape> shapes_;  // by rank
 };

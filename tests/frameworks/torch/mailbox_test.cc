@@ -48,8 +48,8 @@ std::unique_ptr<Pending> Send(Mailbox* mailbox, int to, uint32_t tag,
                               std::vector<uint8_t> bytes) {
   auto pending = std::make_unique<Pending>();
   const auto owner = std::make_shared<std::vector<uint8_t>>(std::move(bytes));
-  mailbox->Send(to, tag, memory::Bytes{owner->data(), owner->size(), owner},
-                pending->End());
+  const memory::Bytes message{owner->data(), owner->size(), owner};
+  mailbox->Send(to, tag, memory::Payload(message), pending->End());
   return pending;
 }
 

@@ -26,7 +26,8 @@ def _run(rank, size, store, backend, function, arguments, results, hosts):
             # Gloo would look for an address of the machine's name.
             os.environ["GLOO_SOCKET_IFNAME"] = two_hosts.INTERFACE
         results.put((rank, None, function(*arguments)))
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
     except BaseException:  # pylint: disable=broad-except
         results.put((rank, traceback.format_exc(), None))
 

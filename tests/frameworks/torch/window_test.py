@@ -2,7 +2,10 @@
 
 import datetime
 import os
+import resource
 import signal
+import threading
+import time
 import unittest
 
 import ranks
@@ -104,6 +107,10 @@ def wrong_arguments():
     options.timeout = datetime.timedelta(milliseconds=100)
     fails("timed out", window.wait_signal, 1 - rank, False, options)
     other.wait_signal(1 - rank, False)
+    # The wait that has timed out takes no signal.
+    dist.barrier()
+    window.signal(1 - rank, False)
+    window.wait_signal(1 - rank, False, options)
     window.tensor_deregister()
     dist.barrier()
 
@@ -137,6 +144,63 @@ def waits_for_the_dead():
     fails("rank 1", window.put, torch.ones(4), 1, 0, False)
 
 
+def writes_beyond_memory():
+    """The receiver has no memory for one message. Later ones arrive."""
+    os.environ["PENSTOCK_FABRICS"] = "tcp"  # copies at the receiver
+    rank = dist.get_rank()
+    group = dist.new_group(backend="penstock")
+    memory = torch.zeros(16 << 20)
+    window = group._get_backend(torch.device("cpu")).new_window(memory)
+    window.put(torch.ones(1), 1 - rank, 0, False)
+    dist.barrier()
+    if rank == 1:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            used = int(statm.read().split()[0]) * resource.getpagesize()
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + (40 << 20), limits[1]))
+    dist.barrier()
+    if rank == 0:
+        fails("RESOURCE_EXHAUSTED", window.put, torch.ones(16 << 20), 1, 0,
+              False)
+        window.put(torch.full((3,), 7.0), 1, 5, False)
+        window.signal(1, False)
+    else:
+        window.wait_signal(0, False)
+        assert memory[:10].tolist() == [1, 0, 0, 0, 0, 7, 7, 7, 0, 0], memory
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    dist.barrier()
+
+
+def aborts_during_waits():
+    rank = dist.get_rank()
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    window = dist._new_window()
+    waits = [window.wait_signal(source, True) for source in range(2)]
+    dist.barrier()
+    if rank == 0:
+        threading.Timer(0.2, backend.abort).start()
+        fails("CANCELLED", window.wait_signal, rank, False)
+        fails("CANCELLED", waits[rank].wait)
+    # The other rank learns of it by its lost connections.
+    fails("", waits[1 - rank].wait)
+
+
+def outlives_its_group():
+    """The window is the last owner of threads that need Python's lock."""
+    rank = dist.get_rank()
+    window = dist._new_window()
+    called = []
+
+    def call(_):
+        time.sleep(0.2)
+        called.append(rank)
+
+    window.wait_signal(rank, True).get_future().add_done_callback(call)
+    dist.destroy_process_group()
+    del window
+    assert called == [rank]
+
+
 class WindowTest(unittest.TestCase):
     def test_writes_arrive_before_the_signal(self):
         for size in (1, 2, 3):
@@ -153,6 +217,15 @@ class WindowTest(unittest.TestCase):
 
     def test_a_write_to_a_closed_window_is_refused(self):
         ranks.run(2, writes_after_the_end)
+
+    def test_a_write_that_fails_shifts_no_others(self):
+        ranks.run(2, writes_beyond_memory)
+
+    def test_an_abort_ends_all_waits(self):
+        ranks.run(2, aborts_during_waits)
+
+    def test_a_window_may_be_the_last_owner(self):
+        ranks.run(1, outlives_its_group)
 
     def test_a_dead_rank_ends_the_waits_for_it(self):
         ranks.run(2, waits_for_the_dead, may_die=[1])
