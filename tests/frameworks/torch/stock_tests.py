@@ -58,6 +58,10 @@ def take_the_place_of_gloo():
     penstock.torch.register()
     plugins = dist.Backend._plugins
     plugins["GLOO"] = plugins["PENSTOCK"]
+    # DDP's logger casts each backend of gloo's type to gloo's class, and reads
+    # the number of its threads (Logger::set_env_variables()).
+    dist.Backend.backend_type_map[dist.Backend.GLOO] = (
+        dist.ProcessGroup.BackendType.CUSTOM)
 
 
 def announce_penstock():
