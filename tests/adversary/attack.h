@@ -18,7 +18,8 @@ struct Attack {
   VictimOptions victim = {};
 };
 
-// Returns the same attack by a peer that is hostile only inside TLS.
+// Returns the same attack by a peer that first sets up valid TLS, and is
+// hostile only in the encrypted bytes.
 inline Attack UnderTls(Attack attack) {
   attack.victim.has_tls = true;
   return attack;
@@ -44,7 +45,7 @@ class AttackTest : public ::testing::TestWithParam<Attack> {
   }
 };
 
-// Fixtures for files of attacks.
+// The test fixtures of the files with attacks.
 class AgainstServer : public AttackTest {};
 class AgainstClient : public AttackTest {
  protected:

@@ -16,7 +16,8 @@ namespace {
 
 // The timeout of a call, after which it counts as hung.
 constexpr std::chrono::seconds kDeadline(10);
-// The pause between two rounds of calls. The attack uses the machine meanwhile.
+// The pause between two rounds of calls, in which the attack can use the
+// machine.
 constexpr std::chrono::milliseconds kPause(20);
 // Sizes below and above the eager limit.
 constexpr size_t kSizes[] = {8, 100000};

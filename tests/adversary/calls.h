@@ -1,4 +1,5 @@
-// The calls that a client makes to a hostile server.
+// The calls that a client makes to a hostile server, as the victim of its
+// attack.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_CALLS_H_
 #define PENSTOCK_TESTS_ADVERSARY_CALLS_H_

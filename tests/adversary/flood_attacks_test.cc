@@ -40,7 +40,8 @@ std::unique_ptr<Peer> Listening(Victim* victim) {
 
 Frame PingFrame(int i) { return FrameOf(type::kPing, 0, U64(i)); }
 
-// Announces on a stream that has ended. The victim answers with a release.
+// Returns an announcement on a stream that has ended. The victim answers with a
+// release.
 Frame DeadAnnouncement(int i) {
   return FrameOf(type::kAnnounce, 77, Announcement(i + 1, 1, i + 1));
 }
@@ -124,7 +125,7 @@ void ReadNothing(Victim* victim) {
   }
 }
 
-// Reads one reply repeatedly. Each read makes the victim write a mebibyte.
+// Reads one reply repeatedly. Each read makes the victim write 1 MiB.
 void ReadOneReplyForEver(Victim* victim) {
   std::unique_ptr<Peer> peer = Deaf(victim);
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));

@@ -40,7 +40,7 @@ void EndByClose(Victim* victim) {
 }
 
 // Sends a frame of an unknown type in the same packet as the frames that open
-// the streams. The victim then ends the session.
+// the streams. The unknown frame makes the victim end the session.
 void EndByNonsense(Victim* victim) {
   for (int i = 0; i < kConnections && victim->process()->IsAlive(); ++i) {
     std::unique_ptr<Peer> peer = WithStreams(victim);
@@ -62,7 +62,7 @@ void EndByPings(Victim* victim) {
   }
 }
 
-// Ends the connection after each byte of a peer's first bytes.
+// Ends the connection after each of the first bytes that a peer sends.
 void EndAfterEachByte(Victim* victim) {
   const std::string hello =
       Unit(unit::kPacket, 0, Encode(FrameOf(type::kHello, 0, Encode(Hello()))));

@@ -52,7 +52,7 @@ void SayOddReasons(Victim* victim) {
   ExpectNoForgedLine(victim->Log());
 }
 
-// Sends texts to a client, which also passes them to its application.
+// Sends odd error texts to a client, which passes the texts to its application.
 void SayOddReasonsToClient(Victim* victim) {
   Hello unusable;
   unusable.offers = {{false, "shm", kForged}};

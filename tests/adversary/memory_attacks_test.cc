@@ -20,7 +20,7 @@ std::string Reply(int count, uint64_t size) {
   return absl::StrCat(count, " ", size);
 }
 
-// Opens a stream on which the victim sends as much as it may.
+// Opens a stream on which the victim sends as much as its credit allows.
 uint32_t OpenReplying(Peer* peer, int count, uint64_t size) {
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
   peer->Queue(FrameOf(type::kMessage, stream, Reply(count, size)));
@@ -83,8 +83,8 @@ void GiveCreditWithoutReading(Victim* victim) {
   }
 }
 
-// Attacks a client in the same way as GiveCreditWithoutReading(), by its
-// requests. The client's other calls show the progress.
+// Attacks a client as GiveCreditWithoutReading() attacks a server, by the
+// client's requests. The client's other calls show the progress.
 void GiveCreditToAClient(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   const uint32_t stream = OpenStreams(peer.get(), "", 1)[0];
@@ -95,8 +95,8 @@ void GiveCreditToAClient(Victim* victim) {
   }
 }
 
-// Answers reads up to the last piece, so that the memory is really allocated.
-// Returns false if the victim stops asking.
+// Answers all reads but the last, so that the victim really allocates the
+// memory. Returns false if the victim stops reading.
 bool AnswerAllReadsButOne(Peer* peer, uint64_t size) {
   const std::string zeros(1 << 20, '\0');
   for (uint64_t left = size; left > 0;) {
@@ -234,7 +234,7 @@ Attack OnClient(Kind kind, const char* name, void (*run)(Victim*),
 }
 
 // Returns the attack with a higher memory limit, because the victim needs
-// memory for its streams and windows.
+// memory for its streams and windows too.
 Attack WithWindows(Attack attack) {
   attack.limits.memory += uint64_t{4 << 20} * attack.victim.calls;
   return attack;

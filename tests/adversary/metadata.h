@@ -8,12 +8,12 @@
 
 namespace penstock::adversary {
 
-// Returns blocks of one or two entries: every numbered key and pair, known keys
-// as literals, and unusual keys, with unusual values.
+// Returns blocks of one or two metadata entries: every numbered key and pair,
+// known keys as literals, and unusual keys, with unusual values.
 std::vector<std::string> OddEntries();
 
-// Returns requests without one of the mandatory entries, or without all of
-// them, or with unusual entries instead.
+// Returns requests that lack one of the mandatory entries, or all of them, or
+// have unusual entries instead.
 std::vector<std::string> LackingRequests();
 
 }  // namespace penstock::adversary

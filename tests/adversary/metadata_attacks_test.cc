@@ -32,7 +32,8 @@ std::string Shown(const std::string& block) {
 }
 
 // Returns the victim's next session. Restarts a victim that has died, so that
-// the rest of a table is tested too. Returns null after too many deaths.
+// the remaining rows of a table are tested too. Returns null after too many
+// deaths.
 std::unique_ptr<Peer> NextSession(Victim* victim, int* deaths) {
   constexpr int kMaxDeaths = 20;
   std::unique_ptr<Peer> peer = victim->TrySession();
@@ -81,8 +82,8 @@ void InTrailersOfClient(Victim* victim, const Blocks& blocks) {
   EXPECT_TRUE(peer->Finish());
 }
 
-// Defines an entry by kEntry, and uses it by its number. Each needs a separate
-// session, so only some are tried.
+// Defines an entry by kEntry, and then uses the entry by its number. Each block
+// needs a session of its own, so only some blocks are tried.
 void AsEntry(Victim* victim, const Blocks& blocks) {
   constexpr size_t kStep = 3;
   for (size_t i = 0; i < blocks.size(); i += kStep) {

@@ -128,7 +128,7 @@ bool Peer::WaitToWrite() {
     if (!AwaitEvents(socket_, wanted, until, &happened)) break;
     if ((happened & POLLOUT) != 0) return true;
     // Keeps waiting after input. Input proves that the victim works, but not
-    // that it accepts this write.
+    // that the victim accepts this write.
     if ((happened & POLLIN) == 0) return false;
     ReadSome(Clock::now());
     if (reading == Reading::kDropped) parsed_.clear();
@@ -142,8 +142,8 @@ ssize_t Peer::SendBytes(absl::string_view bytes) {
   return send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-// Receives up to `size` bytes. A TLS record has at most `size` bytes, so TLS
-// keeps no bytes back.
+// Receives up to `size` bytes. A TLS record has at most `size` bytes, so no
+// bytes remain inside OpenSSL.
 ssize_t Peer::ReceiveBytes(char* into, size_t size) {
   if (tls_ != nullptr) return tls_->Receive(into, size);
   return recv(socket_, into, size, 0);

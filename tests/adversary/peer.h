@@ -19,7 +19,8 @@ namespace penstock::adversary {
 
 // The timeout for expected input.
 constexpr std::chrono::seconds kPatience(10);
-// The time after which a victim that reads nothing counts as pushing back.
+// The time after which a victim that reads nothing counts as having stopped its
+// input.
 constexpr std::chrono::milliseconds kStall(500);
 
 // The traffic of all peers of an attack.
@@ -46,7 +47,8 @@ class Peer {
   static std::unique_ptr<Peer> Connect(int port, Traffic* traffic);
 
   bool is_client() const { return side_ == Side::kClient; }
-  // The newest version that the peer speaks. Set it before Negotiate().
+  // The newest protocol version that the peer speaks. Set it before
+  // Negotiate().
   uint8_t version = kNewest;
 
   // Starts TLS, if the identity has certificates. Returns false if the victim
@@ -84,13 +86,13 @@ class Peer {
   // Sends the frame in as many fragments as necessary.
   bool SendLong(Frame frame);
 
-  // Returns a stream that is open on both sides. A client opens it with
+  // Returns a stream that is open on both sides. A client opens the stream with
   // `metadata`; a server waits for the victim's next call. Returns 0 if no call
   // comes.
   uint32_t OpenStream(absl::string_view metadata);
 
-  // A received frame, or another unit with its cookie and body. Bulk data has
-  // only a size.
+  // A received frame, or another unit with its cookie and body. Of bulk data,
+  // only the size is kept.
   struct Received {
     uint8_t unit = 0;
     uint64_t cookie = 0;
@@ -102,7 +104,7 @@ class Peer {
   // after kPatience.
   absl::optional<Received> Next() { return NextIfAny(kPatience); }
   absl::optional<Received> NextIfAny(std::chrono::milliseconds patience);
-  // Returns the next frame of this type, and drops others.
+  // Returns the next frame of this type, and drops frames of other types.
   absl::optional<Frame> Await(uint8_t type,
                               std::chrono::milliseconds patience = kPatience);
   // Reads and drops all available input, without waiting.
@@ -114,8 +116,8 @@ class Peer {
   // that the victim has read everything. Returns false if the end does not
   // come.
   bool Finish();
-  // Reads until the victim's end of the stream. Returns false if the end does
-  // not come.
+  // Reads until the victim ends its stream. Returns false if the end does not
+  // come.
   bool AwaitEnd();
   // Returns true if the victim's end has been read.
   bool ended() const { return ended_; }

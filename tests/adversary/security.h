@@ -1,4 +1,4 @@
-// TLS of a victim and of its peers.
+// The certificates of a victim and of its peers.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_SECURITY_H_
 #define PENSTOCK_TESTS_ADVERSARY_SECURITY_H_
@@ -22,7 +22,8 @@ struct Identity {
   bool has_tls() const { return !authority.empty(); }
 };
 
-// Pass an identity from a test to its victim, by the environment.
+// Convert an identity to environment variables and back, to pass the identity
+// from a test to its victim.
 std::vector<std::string> ToEnvironment(const Identity& identity);
 Identity FromEnvironment();
 

@@ -83,7 +83,7 @@ void PassASocketAsASegment(Victim* victim) {
       << "a connection of the victim's was held up";
 }
 
-// Passes every kind of descriptor in either message.
+// Passes every kind of descriptor in either message of the set-up.
 void PassOddDescriptors(Victim* victim) {
   const OddDescriptors odd;
   SharedMemory bare(page::kRing + page::kRingBytes);
@@ -123,8 +123,8 @@ void SendOddMessages(Victim* victim) {
     bare.Send(message, {});
     SetupSocket mute(peer->peer_hello());
   }
-  // Tries for a while: a disconnected peer uses up a place until the victim
-  // notices (docs/security.md).
+  // Tries for a while. A disconnected peer occupies a place for connections
+  // until the victim notices the end (docs/security.md).
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until &&
          !Echo(NewChannel(victim->port(), RequireShm()).get(), 8).ok()) {

@@ -46,8 +46,9 @@ void HangUpAndSayLost(Victim* victim) {
   });
 }
 
-// Attacks by `leave`, which ends the session. The victim's call fails as in
-// stock gRPC, or is made again if it was not sent. The next client is served.
+// Attacks by `leave`, which ends the session. The victim's call must fail as in
+// stock gRPC, or be made again if it was not sent. The next client must be
+// served.
 void LoseSession(Victim* victim, void (*leave)(ShmServer*)) {
   for (Moment moment : kMoments) {
     SCOPED_TRACE(absl::StrCat("moment ", static_cast<int>(moment)));
@@ -69,7 +70,7 @@ void ResetTheLifeline(Victim* victim) {
   LoseSession(victim, [](ShmServer* server) { server->peer->Abort(); });
 }
 
-// Loses first the path, then immediately the lifeline.
+// Ends the path, and immediately afterwards the TCP connection.
 void LeaveAltogether(Victim* victim) {
   LoseSession(victim, [](ShmServer* server) {
     server->socket.reset();

@@ -32,7 +32,8 @@ std::atomic<uint64_t>* At(const SharedMemory& memory, uint64_t offset) {
   return reinterpret_cast<std::atomic<uint64_t>*>(memory.data() + offset);
 }
 
-// Returns the stamp of a message of this length at this ring position.
+// Returns the check value of a message of this length at this position of the
+// ring.
 uint32_t Stamp(uint64_t position, uint64_t length) {
   const uint64_t mixed = (position ^ length << 40) * 0x9e3779b97f4a7c15u;
   return ~static_cast<uint32_t>(mixed >> 32);

@@ -70,7 +70,7 @@ constexpr uint64_t kRingBytes = 256 * 1024;
 // The victim's control page and the beginning of its ring, read-only.
 class VictimMemory {
  public:
-  // Takes ownership of the descriptor.
+  // Maps the memory of the descriptor, and takes ownership of the descriptor.
   explicit VictimMemory(int fd);
   ~VictimMemory();
   VictimMemory(const VictimMemory&) = delete;

@@ -1,4 +1,5 @@
-// Tests announcements of messages in shared memory that is not as described.
+// Tests announcements of messages in shared memory that is not as the
+// announcement describes it.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -51,8 +52,8 @@ struct Called {
 
 // Returns true if an answer is in the ring, after the call's own frames.
 bool HasAnswered(const Called& called) {
-  // Returns true if the ring has grown: the victim's credit for a message of a
-  // tebibyte takes 256 frames.
+  // Returns true if the victim's ring has grown: the victim's credit for a
+  // message of 1 TiB takes 256 frames.
   if (called.memory->Load(page::kHead) > page::kFirstRingBytes) return true;
   for (const Frame& frame : called.memory->Frames()) {
     if (frame.type == type::kRelease || frame.type == type::kReset) return true;
@@ -60,8 +61,8 @@ bool HasAnswered(const Called& called) {
   return false;
 }
 
-// Announces, and waits for the victim's answer: over its ring, or over the
-// lifeline if the path or the session ends.
+// Sends an announcement, and waits for the victim's answer: over the victim's
+// ring, or over TCP if the path or the session ends.
 void Announce(Called* called, const std::string& announcement) {
   called->peer->Send(FrameOf(type::kAnnounce, called->stream, announcement));
   const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -74,7 +75,7 @@ void Announce(Called* called, const std::string& announcement) {
   }
 }
 
-// Announces one part, which is the whole message.
+// Returns an announcement with one part, which is the whole message.
 std::string Whole(uint64_t length, uint32_t epoch, uint64_t key,
                   uint64_t offset) {
   return AnnouncementOf(1, length,
@@ -121,13 +122,13 @@ std::vector<std::string> OddParts() {
   return {
       Parts({part, Part(kKey, 50, kPart)}),        // the parts overlap
       Parts(std::vector<std::string>(512, part)),  // the same part 512 times
-      // Parts of two loans.
+      // Two parts that belong to two loans.
       Parts({part, Part(kKey + 1, kPart, kPart)}),
       Parts({part, beyond}),
       Parts({beyond, part}),
       Parts({part, elsewhere}),  // a segment that is not lent
       Parts({part, Part(kKey, UINT64_MAX - 10, kPart)}),
-      // Parts that are longer than the message.
+      // Parts that are longer together than the message.
       AnnouncementOf(1, 200,
                      {Region(1, {Part(kKey, 0, 100), Part(kKey, 100, 100)})}),
   };
@@ -179,8 +180,8 @@ void AnnounceWhatIsNotThere(Victim* victim) {
     called.socket->Send(
         SetupMessage(setup::kSegment, kSegmentBytes, kSegment, ""), {fd});
     Announce(&called, Whole(500000, 1, kKey, 100000));
-    // Truncates the memory. If the victim had accepted it, the memory would
-    // disappear during use.
+    // Truncates the memory. A victim that accepted the memory would crash when
+    // the pages disappear.
     (void)!ftruncate(fd, 0);
     EXPECT_TRUE(called.peer->Finish()) << "the session does not end";
     ASSERT_TRUE(victim->process()->IsAlive());

@@ -1,4 +1,4 @@
-// Tests nonsense over a shm path in use: in the path's ring, in its control
+// Tests invalid data on an shm path in use: in the path's ring, in its control
 // page and in lent memory.
 
 #include <cstring>
@@ -14,7 +14,8 @@
 namespace penstock::adversary {
 namespace {
 
-// Changes the page by `spoil`, which breaks the path, and nothing else.
+// Changes the control page by `spoil`. Only the path must break, and nothing
+// else.
 void Spoil(Victim* victim, const std::function<void(ShmPath*)>& spoil) {
   ShmSession session = ReachShm(victim);
   if (session.path == nullptr) return;
@@ -51,7 +52,7 @@ void WriteNonsenseMessages(Victim* victim) {
   }
 }
 
-// Claims again and again that the bytes in the ring are a message.
+// Marks the bytes in the ring as a message, again and again.
 void OverwriteTheRing(Victim* victim) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -65,8 +66,7 @@ void OverwriteTheRing(Victim* victim) {
   }
 }
 
-// Makes the victim send more than the ring holds, and put something into the
-// arena.
+// Makes the victim send more than the ring holds, and lend memory of its arena.
 void AskForReplies(Peer* peer) {
   for (const char* replies : {"40 1000", "10 100000"}) {
     const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
@@ -74,7 +74,7 @@ void AskForReplies(Peer* peer) {
   }
 }
 
-// Changes a field before the client's calls go over the path.
+// Changes a field of the control page before the client's calls use the path.
 void ClaimAsServer(Victim* victim, uint64_t field, uint64_t value) {
   ShmServer server(victim, Moment::kWelcomed);
   std::memcpy(server.memory.data() + field, &value, sizeof value);
@@ -127,7 +127,7 @@ void ScribbleOnThePage(Victim* victim) {
   }
 }
 
-// Attacks by a ring that nobody empties, so the victim's answers wait.
+// Attacks by a ring that nobody reads, so that the victim's answers wait.
 void LeaveTheRingUnread(Victim* victim) {
   const ShmSession session = ReachShm(victim);
   if (session.path == nullptr) return;
@@ -160,7 +160,8 @@ void LendOddSegments(Victim* victim) {
   }
 }
 
-// Makes so many calls that the first frames of all do not fit into the ring.
+// Returns options for so many calls that their first frames do not all fit into
+// the ring.
 VictimOptions CallingMuch() {
   VictimOptions options;
   options.calls = 200;

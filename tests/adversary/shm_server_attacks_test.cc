@@ -70,8 +70,8 @@ void OfferNonsense(Victim* victim) {
   ExpectCallOverLifeline(victim, victim->NewSession(often).get());
 }
 
-// Attacks by a listener that never answers. The client connects, and has its
-// own timeout.
+// Attacks by a listener that never answers. The client connects, and must end
+// the attempt by its own timeout.
 void ListenAndStayAway(Victim* victim) {
   SetupListener listener;
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello(listener.name()));
@@ -186,7 +186,7 @@ void AnswerWithSockets(Victim* victim) {
   }
 }
 
-// Claims to have connected a path.
+// Says that a path is ready, although none was set up.
 void SayReadyWithoutAPath(Victim* victim) {
   SetupListener deaf;
   const std::string gone = SetupListener().name();
@@ -219,7 +219,8 @@ void SpeakOutOfTurn(Victim* victim) {
   }
 }
 
-// Offers the path again while it is being tried, with any token.
+// Offers the path again, with any token, while the client still tries the first
+// offer.
 void OfferThePathAgain(Victim* victim) {
   SetupListener listener;
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello(listener.name()));
@@ -230,8 +231,8 @@ void OfferThePathAgain(Victim* victim) {
   ExpectCallOverLifeline(victim, peer.get());
 }
 
-// Expects that the session ends by Penstock's own timeout, not by gRPC's
-// timeout of a connection attempt.
+// Expects that Penstock's own timeout ends the session, and not gRPC's timeout
+// of a connection attempt.
 void ExpectEnd(Victim* victim, Peer* peer) {
   const auto until = std::chrono::steady_clock::now() + kEndOfAgreement;
   while (!peer->AwaitEnd()) {
@@ -251,14 +252,14 @@ void NeverAgreeOnTheLoss(Victim* victim) {
   ExpectEnd(victim, peer.get());
 }
 
-// Never confirms that the path is ready, for which the client waits.
+// Never says that the path is ready, for which the client waits.
 void NeverSayReady(Victim* victim) {
   ShmServer server(victim, Moment::kWelcomed);
   ExpectEnd(victim, server.peer.get());
 }
 
-// Waits until the client tries again: a second after a loss, while its call is
-// in progress.
+// Waits until the client tries the path again: a second after a loss, while its
+// call is in progress.
 uint32_t AwaitRetry(Peer* peer) {
   EXPECT_TRUE(AwaitPathLost(peer));
   peer->Send(FrameOf(type::kPathLost, 0, "agreed", 1));

@@ -26,7 +26,8 @@ int LingeringSocket() {
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   (void)!connect(fd, reinterpret_cast<sockaddr*>(&address), size);
-  // Leaves the other end in the queue of the listener, which stays open.
+  // Leaves the other end in the queue of the listener, which stays open. So
+  // close() waits for the unread bytes.
   const std::string bytes(1 << 20, 'u');
   while (send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
   }
@@ -50,7 +51,7 @@ void Call(Peer* peer) {
       << "a call is not served over the lifeline";
 }
 
-// Answers the victim's call, as its server.
+// Answers the victim's call as its server does.
 void Answer(Peer* peer, uint32_t stream) {
   peer->Queue(FrameOf(type::kHeaders, stream, ResponseMetadata()));
   peer->Queue(FrameOf(type::kTrailers, stream, Known(key::kGrpcStatus, "0")));
@@ -132,7 +133,7 @@ ShmServer::ShmServer(Victim* victim, Moment moment)
 bool AwaitPathLost(Peer* peer) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until) {
-    // Rings the doorbell, which makes the victim poll its path.
+    // Rings the doorbell, so that the victim polls its path.
     if (!peer->SendUnit(unit::kDoorbell, 0, "")) return false;
     const absl::optional<Peer::Received> received =
         peer->NextIfAny(std::chrono::milliseconds(20));

@@ -16,8 +16,9 @@ namespace penstock::adversary {
 // The time for which the last close() of a TCP socket blocks.
 constexpr int kLingerSeconds = 6;
 
-// Sends the message with `count` lingering sockets. The victim gets the last
-// reference to each socket, and so makes the close() that lingers.
+// Sends the message with `count` sockets whose close() takes long. The victim
+// gets the last reference to each socket, so the victim's close() is the slow
+// one.
 void PassSockets(Victim* victim, SetupSocket* socket,
                  const std::string& message, int count);
 
@@ -30,7 +31,7 @@ struct ShmSession {
 
 ShmSession ReachShm(Victim* victim);
 
-// The stages of a client's set-up that a server reaches.
+// The stages of a client's set-up of shared memory, as its server sees them.
 enum class Moment {
   kGreeted,    // the server offers a path
   kConnected,  // the server has accepted the client's connection
@@ -42,7 +43,7 @@ enum class Moment {
 
 std::string Welcome();
 
-// A server that stops at `moment`.
+// A hostile server that stops at the stage `moment`.
 struct ShmServer {
   ShmServer(Victim* victim, Moment moment);
 
@@ -59,8 +60,8 @@ struct ShmServer {
 // session ends, or if there is no report.
 bool AwaitPathLost(Peer* peer);
 
-// Expects that the session continues over its lifeline after the loss of its
-// path: the peer's call, or all calls of the victim, must be served.
+// Expects that the session continues over TCP after the loss of its path: the
+// peer's call, or all calls of the victim, must be served.
 void ExpectCallOverLifeline(Victim* victim, Peer* peer);
 
 // Expects the same as ExpectCallOverLifeline(), once both sides have agreed

@@ -33,7 +33,7 @@ struct Session {
   uint32_t stream = 1;
 };
 
-// Advances the call, as its server.
+// Advances the call to the next state, as its server.
 void GoOn(State state, Session* session) {
   Peer* const peer = session->peer.get();
   peer->Send(FrameOf(type::kHeaders, session->stream, ResponseMetadata()));
@@ -114,8 +114,8 @@ int Setting(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// Sends some frames per session, from random states. ADVERSARY_SEED repeats one
-// session, and ADVERSARY_SESSIONS is the number of sessions.
+// Sends some frames per session, beginning in random states. ADVERSARY_SEED
+// repeats one session, and ADVERSARY_SESSIONS is the number of sessions.
 void SendAtRandom(Victim* victim, int sessions) {
   const int first = Setting("ADVERSARY_SEED", 1);
   sessions = Setting("ADVERSARY_SESSIONS", sessions);
@@ -157,8 +157,8 @@ void SendNumbersOfAnySize(Victim* victim) {
   }
 }
 
-// Returns the distance of the tried variants. A client needs a channel for each
-// variant, so fewer variants are tried. ADVERSARY_STEP=1 tries all.
+// Returns n, where every nth variant is tried. A client needs a channel for
+// each variant, so fewer variants are tried. ADVERSARY_STEP=1 tries all.
 size_t StepFor(const Victim& victim) {
   return Setting("ADVERSARY_STEP", victim.is_server() ? 2 : 5);
 }

@@ -19,7 +19,8 @@ namespace penstock::adversary {
 // waits for it. Not thread-safe.
 class Tls {
  public:
-  // Makes one side of a connection. Returns null if the identity is not valid.
+  // Makes the client's or the server's side of a connection. Returns null if
+  // the identity is not valid.
   static std::unique_ptr<Tls> Create(bool is_client, int socket,
                                      const Identity& identity);
 
@@ -32,7 +33,7 @@ class Tls {
   // call would block.
   ssize_t Send(absl::string_view bytes);
   ssize_t Receive(char* into, size_t size);
-  // Tells the other side that no more data follows.
+  // Tells the other side that no more data follows (close_notify).
   void Finish();
 
  private:

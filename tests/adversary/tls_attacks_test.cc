@@ -23,7 +23,7 @@ void WriteRawAndAwaitEnd(Victim* victim, const std::string& bytes) {
   EXPECT_TRUE(peer->AwaitEnd()) << "the session does not end";
 }
 
-// Writes bytes that are no records, so they are not encrypted.
+// Writes bytes that are not TLS records.
 void WriteNoRecords(Victim* victim) {
   WriteRawAndAwaitEnd(victim, std::string(100, 'x'));
   WriteRawAndAwaitEnd(victim, std::string(100, '\0'));
@@ -53,7 +53,7 @@ void WriteOtherRecords(Victim* victim) {
   }
 }
 
-// Sends the first bytes of a client without TLS.
+// Sends the first bytes of a client that uses no TLS.
 void SpeakInTheClear(Victim* victim) {
   for (const std::string& bytes :
        {ClientPreface(), ServerSettings(), std::string(1 << 20, 'x')}) {

@@ -228,7 +228,7 @@ std::vector<std::string> UnitVariants(uint8_t type) {
     for (uint32_t length : {0, 1, 19, 20, 21, 65536, 65537}) {
       const std::string body(length, '\0');
       units.push_back(Unit(type, cookie, body));
-      // Adds only the header. The body is added elsewhere, or never comes.
+      // Adds only the header. The body follows elsewhere, or never.
       units.push_back(UnitHeader(length, type, cookie));
     }
     for (uint32_t length : {262144u, 262145u, 1048576u, 1048577u, UINT32_MAX}) {

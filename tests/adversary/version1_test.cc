@@ -32,7 +32,8 @@ namespace {
 
 constexpr char kRecording[] = "tests/adversary/testdata/version1_session.txt";
 constexpr size_t kLarge = 100000;  // of the recording's second call
-// The largest message that is sent eagerly over tcp.
+// The largest message that is sent inside its frame over tcp, and not
+// announced.
 constexpr size_t kEagerMax = 16352;
 constexpr uint64_t kPushBytes = 256 * 1024;
 
@@ -168,7 +169,7 @@ class Version1Client : public ::testing::Test {
     EXPECT_EQ(end->stream, stream);
     EXPECT_EQ(end->payload, kStatusOk);
   }
-  // Serves the server's reads until it has released the message.
+  // Answers the server's reads until the server has released the message.
   void ServeReads(uint64_t id) {
     while (absl::optional<Peer::Received> received = peer_->Next()) {
       if (received->unit == unit::kPacket &&
@@ -193,7 +194,8 @@ class Version1Client : public ::testing::Test {
                         AnnouncementV1(announced_, size, announced_)));
     ServeReads(announced_);
   }
-  // Reads an announced message of this size: the pushed part, and the rest.
+  // Reads an announced message of this size: first the pushed part, then the
+  // rest.
   void PullMessage(size_t size) {
     const Frame announced = Await(type::kAnnounce);
     ASSERT_EQ(announced.payload.size(), AnnouncementV1(0, 0, 0).size());

@@ -79,7 +79,7 @@ void Victim::Start() {
   } else {
     StartClient();
   }
-  // Makes all one-time allocations, by the first connection of each kind.
+  // Causes all one-time allocations, by the first connection of each kind.
   if (process_ == nullptr) return;
   CheckBystander();
   process::ForgetPeak(process_->pid());
@@ -286,8 +286,8 @@ void Victim::CheckLog(const Limits& limits) {
   EXPECT_TRUE(IsText(log)) << "control characters in the log";
 }
 
-// Checks that the victim has no more descriptors than before. Closed
-// connections free their descriptors a moment later.
+// Checks that the victim has no more descriptors than before. A closed
+// connection frees its descriptor a moment later.
 void Victim::CheckDescriptors() {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (process::Descriptors(process_->pid()) >

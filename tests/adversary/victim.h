@@ -27,8 +27,9 @@ namespace penstock::adversary {
 // bytes. Covers the read budget (64 MiB), unread eager messages (16 MiB),
 // windows, pending output and the allocator's slack.
 constexpr uint64_t kMemoryPerSession = 160 << 20;
-// Limits a session without announcements and unread messages. Enough for a
-// joined payload of 16 MiB while it grows, or for frames that came early.
+// Limits the memory of a session without announcements and unread messages, in
+// bytes. Suffices for a joined payload of 16 MiB while it grows, or for frames
+// that came early.
 constexpr uint64_t kMemoryOfAPayload = 64 << 20;
 // Limits a session in which only unwritten answers use memory.
 constexpr uint64_t kMemoryOfAnswers = 24 << 20;
@@ -50,7 +51,8 @@ struct VictimOptions {
   // Secures all connections, including the attacker's, by TLS with certificates
   // on both sides. The attacker is hostile only after the handshake.
   bool has_tls = false;
-  // Options of a server.
+  // The options of a server: the limits of streams and of message size, -1 for
+  // none.
   int max_streams = -1;
   int max_receive = 4 << 20;
   bool has_tcp = true;  // false: the bystander calls only over shm
@@ -81,7 +83,7 @@ class Victim {
 
   bool is_server() const { return options_.role == Role::kServer; }
   int port() const { return port_; }  // the port of a server
-  // The simultaneous calls of a client.
+  // The number of simultaneous calls of a client.
   int calls() const { return options_.calls; }
   process::Child* process() { return process_.get(); }
   const Traffic& traffic() const { return traffic_; }
@@ -96,7 +98,7 @@ class Victim {
 
   // Waits until the bystander has made another call on each connection.
   void AwaitCalls() { CheckBystander(); }
-  // Lets the bystander call again, and checks all limits.
+  // Waits until the bystander has called again, and checks all limits.
   void Examine(const Limits& limits);
 
  private:

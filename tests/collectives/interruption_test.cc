@@ -1,4 +1,4 @@
-// Waits that a program ends itself, in each kind of group.
+// Tests waits that the program ends itself, in each kind of group.
 
 #include "collectives/interruption.h"
 
@@ -24,7 +24,8 @@ bool AtTheThirdTime() { return ++times_asked == 3; }
 
 using Operation = std::function<absl::Status(Group*)>;
 
-// Rank 0 is interrupted while it waits for rank 1, which then calls a barrier.
+// Returns the program of a rank. Rank 0 is interrupted while it waits for rank
+// 1, which then calls a barrier.
 std::function<void(Group*)> Interrupting(const Operation& operation,
                                          std::promise<void>* interrupted) {
   return [=](Group* group) {
@@ -37,7 +38,8 @@ std::function<void(Group*)> Interrupting(const Operation& operation,
       interrupted->set_value();
     } else {
       interrupted->get_future().wait();
-      // Rank 0 has perhaps sent its part of the first barrier.
+      // Tries again, because rank 0 may have sent its part of the first
+      // barrier.
       status = group->Barrier();
       if (status.ok()) status = group->Barrier();
     }

@@ -54,7 +54,8 @@ class Letters : public testing::TestWithParam<Kind> {};
 
 TEST_P(Letters, MessagesOfATagComeInOrderAndTagsInAnyOrder) {
   GetParam().run([](Group* group) {
-    // The message is larger than any buffer, and is not the first one received.
+    // Sends a message that is larger than any buffer, and is not the first one
+    // that is received.
     std::vector<int32_t> large(1'000'000);
     std::iota(large.begin(), large.end(), 0);
     if (group->rank() == 0) {
@@ -172,7 +173,8 @@ TEST_P(Letters, ALargeMessageWasSentIfTheReceiverLeavesAtOnce) {
   }
 }
 
-// Sends more messages than the receiver keeps. Another tag is received first.
+// Sends more messages than the receiver buffers. The receiver first asks for a
+// message with another tag.
 TEST_P(Letters, ManySmallMessagesWaitForTheirReceiver) {
   GetParam().run([](Group* group) {
     constexpr int kMessages = 400;

@@ -7,8 +7,8 @@
 
 namespace penstock::e2e {
 
-// True for gRPC 1.60 and later (docs/current_grpc.md). Differences that tests
-// notice:
+// True for gRPC 1.60 and later (docs/current_grpc.md). Tests notice these
+// differences:
 //
 // - Penstock has no frames of its own on a TCP connection.
 // - A connection moves to shared memory while it works, and counts no messages.

@@ -1,4 +1,5 @@
-// The paths of a test's calls, and functions that make both sides use one.
+// The paths that calls of a test use, and functions that make both sides use
+// one of them.
 
 #ifndef PENSTOCK_TESTS_E2E_PATH_H_
 #define PENSTOCK_TESTS_E2E_PATH_H_
@@ -27,7 +28,7 @@ std::string NameOf(Path path);
 absl::optional<Path> PathOfName(const std::string& name);
 std::ostream& operator<<(std::ostream& out, Path path);
 
-// Returns true if frames of Penstock carry the messages, which it then counts.
+// Returns true if the messages travel in frames of Penstock, which counts them.
 bool IsPenstock(Path path);
 
 // Returns true in tools/rdma-vm, where tests use only kVerbs.

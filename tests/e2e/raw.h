@@ -20,7 +20,7 @@
 namespace penstock::e2e {
 
 // Returns `size` bytes that do not repeat at any distance at which a transport
-// may cut messages. Different seeds give different bytes.
+// may divide messages. Different seeds give different bytes.
 std::string Pattern(size_t size, unsigned seed = 1);
 
 grpc::ByteBuffer ToBuffer(const std::string& bytes);

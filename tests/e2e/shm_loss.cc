@@ -29,8 +29,8 @@ std::vector<int> OpenDescriptors() {
   return descriptors;
 }
 
-// Returns true for a set-up socket of shm. These are the only packet sockets
-// here. To Penstock, their end is the death of the shared memory peer.
+// Returns true for a set-up socket of shm. This process has no other packet
+// sockets. When such a socket ends, Penstock concludes that the peer has died.
 bool IsShmSocket(int descriptor) {
   int type = 0;
   socklen_t size = sizeof type;

@@ -9,10 +9,10 @@ namespace penstock::e2e {
 // death. Returns the number of sockets.
 int TearDownSharedMemory();
 
-// Tells both sides of each path that the other has closed the path. Both
-// continue reading their input. Does not shut down the path's socket, because
-// this would mean that nobody reads any more, and memory would be reused while
-// somebody reads it.
+// Tells both sides of each path that the other side has closed the path. Both
+// sides continue to read their input. Does not shut down the path's socket.
+// Otherwise each side would assume that nobody reads any more, and would reuse
+// memory that is still being read.
 void BreakSharedMemory();
 
 }  // namespace penstock::e2e

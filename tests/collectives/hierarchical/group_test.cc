@@ -24,8 +24,8 @@ using tensor::DType;
 using Floats = std::vector<float>;
 using Random = std::mt19937_64;
 
-// Forms a group whose ranks are on `hosts`, and calls `run` for each rank on a
-// thread of its own.
+// Forms a group whose ranks are on `hosts`. Calls `run` for each rank on its
+// own thread.
 void RunOn(const std::vector<int>& hosts,
            const std::function<void(HierarchicalGroup* group)>& run) {
   Team team;
@@ -76,7 +76,7 @@ Floats Part(const Floats& all, int64_t begin, int64_t count) {
   return Floats(all.begin() + begin, all.begin() + begin + count);
 }
 
-// Runs one operation, and compares its result with plain loops.
+// Runs one operation, and compares the result with that of plain loops.
 void Check(Group* group, int operation, ReduceOp op, int64_t count, int root,
            uint64_t seed) {
   const int rank = group->rank();
@@ -156,8 +156,8 @@ TEST(HierarchicalGroup, RandomProgramsGiveTheResultsOfPlainLoops) {
       for (int step = 0; step < 12 && !testing::Test::HasFailure(); ++step) {
         const auto operation = static_cast<int>(steps() % 8);
         const ReduceOp op = ops[steps() % 3];
-        // Messages to the next rank (operation 6) are small, so that they are
-        // buffered.
+        // Sends only small messages to the next rank (operation 6), because
+        // only small ones are buffered.
         const int64_t count = int64_t{1} << steps() % (operation == 6 ? 8 : 17);
         const auto root = static_cast<int>(steps() % hosts.size());
         SCOPED_TRACE(absl::StrCat("operation ", operation, ", count ", count,
@@ -168,7 +168,8 @@ TEST(HierarchicalGroup, RandomProgramsGiveTheResultsOfPlainLoops) {
   }
 }
 
-// The sum of a host is in the order of its ranks. Two leaders have one order.
+// Tests that the ranks of a host are summed in the order of their ranks. With
+// two hosts, the sum of the hosts has only one possible order.
 TEST(HierarchicalGroup, ReducesWithinHostsFirst) {
   constexpr int64_t kCount = 1000;
   Random random(ps::optim::NewSeed());
@@ -197,7 +198,8 @@ TEST(HierarchicalGroup, ReducesWithinHostsFirst) {
   });
 }
 
-// Rank `odd` makes another call than the others. All learn so.
+// Lets rank `odd` call another operation than the other ranks do. Expects that
+// all ranks get an error that says this.
 void ExpectMismatch(int odd, const std::function<absl::Status(Group*)>& of_odd,
                     const std::function<absl::Status(Group*)>& of_others) {
   Meet begin(4);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kBytes = 1 << 20;
 
-// Runs operations that take as long as given. Returns the number of streaming
-// ones.
+// Runs `operations`, each of which takes the given time for its kind of copy.
+// Returns the number of operations that used streaming copies.
 int Operate(CopyChoice* choice, int operations, int plain_us, int streaming_us,
             size_t bytes = kBytes) {
   int streaming = 0;
@@ -41,13 +41,14 @@ TEST(CopyChoice, FollowsAChange) {
   Operate(&choice, 1000, 80, 130);
   EXPECT_GE(Operate(&choice, 100, 450, 45), 75);
   Operate(&choice, 1000, 450, 45);
-  // The streaming kind has become slower only slightly. Therefore the next try
-  // finds the change.
+  // Makes streaming copies only slightly slower, so the next regular try of the
+  // other kind finds the change.
   Operate(&choice, CopyChoice::kLastInterval, 20, 50);
   EXPECT_LE(Operate(&choice, 100, 20, 50), 10);
 }
 
-// The first operation of a kind is slow after operations of the other kind.
+// Tests that each kind gets several operations, because the first operation
+// after a change of kinds is slow.
 TEST(CopyChoice, GivesAKindSeveralOperations) {
   CopyChoice choice;
   bool before = true;

@@ -35,7 +35,8 @@ class Team {
 
   Child& operator[](int rank) { return *ranks_[rank]; }
 
-  // Returns the error of a rank, without the part that others report.
+  // Returns the error of a rank, without the prefix that ranks add to an error
+  // of another rank.
   std::string ErrorOf(int rank) {
     const std::string line = ranks_[rank]->Find("error ").value_or("none");
     std::printf("rank %d: %s\n", rank, line.c_str());
@@ -70,7 +71,7 @@ TEST(Death, OfARankIsNamedAndTheOthersFormANewGroup) {
   EXPECT_TRUE(team[0].Find("ready"));
   EXPECT_TRUE(team[2].Find("ready"));
 
-  // Kills rank 0, too: the rank that led the meeting.
+  // Kills rank 0 as well, which led the meeting of the ranks.
   team[0].Kill();
   EXPECT_EQ(Trimmed(team.ErrorOf(2)), "rank 0 has died");
 }

@@ -66,7 +66,8 @@ TEST(HostGroup, ExchangesNoElements) {
   });
 }
 
-// A barrier that did not wait would let a rank see an earlier count.
+// Tests that each rank sees the count of all ranks. If the barrier did not
+// wait, a rank could see an earlier count.
 TEST(HostGroup, BarrierWaitsForAllRanks) {
   constexpr int kRanks = 4, kRounds = 200;
   std::atomic<int> arrived{0};
@@ -94,7 +95,7 @@ TEST(HostGroup, MismatchNamesBothRanksAndCalls) {
     if (group->rank() == 1) {
       EXPECT_EQ(Text(status), of_0 + ", " + of_1);
     }
-    // The group has ended.
+    // Expects the same error again, because the group has ended.
     EXPECT_EQ(group->Barrier(), status);
   });
 }
@@ -132,7 +133,7 @@ TEST(HostGroup, ATimeoutNamesTheLateRank) {
   RunRanks(options, [](HostGroup* group) {
     if (group->rank() == 1) return (void)group->Abort();
     const absl::Status status = group->Barrier();
-    // Rank 1 may already have reported its end.
+    // Accepts another error, because rank 1 may already have reported its end.
     if (status.code() == absl::StatusCode::kDeadlineExceeded) {
       EXPECT_EQ(Text(status), "rank 1 did not call the operation within 0");
     }
@@ -140,7 +141,8 @@ TEST(HostGroup, ATimeoutNamesTheLateRank) {
   });
 }
 
-// Aborts at rank 2, which stays in the group until the others know.
+// Aborts at rank 2, which stays in the group until the other ranks have got the
+// error.
 TEST(HostGroup, AbortEndsTheOperationsOfAllRanks) {
   std::promise<void> know[2];
   RunRanks(Ranks(3), [&](HostGroup* group) {
@@ -157,7 +159,8 @@ TEST(HostGroup, AbortEndsTheOperationsOfAllRanks) {
   });
 }
 
-// Aborts at rank 1, most likely while rank 0 waits in its barrier.
+// Aborts at rank 1, most likely while rank 0 waits in its barrier. The error
+// must not say that the operations differ.
 TEST(HostGroup, AnAbortDuringAWaitIsNoMismatch) {
   for (int round = 0; round < 20; ++round) {
     std::promise<void> aborted;
@@ -187,8 +190,8 @@ TEST(HostGroup, AnAbortDuringAWaitIsNoMismatch) {
   }
 }
 
-// Rank 0 has come to the barrier before it gives up. Rank 1 would wait for
-// longer, and rank 2 does not come.
+// Lets rank 0 give up in the barrier, for which rank 2 never comes. Rank 1 has
+// a longer timeout, and must not wait for it.
 TEST(HostGroup, ARankThatGivesUpEndsTheWaitsOfOthers) {
   std::promise<void> knows;
   RunRanksWith(
@@ -320,8 +323,8 @@ TEST(HostGroup, PoolGivesItsMemoryAndTakesItBack) {
   });
 }
 
-// The child must neither use the parent's group nor leave it. Rank 1 sees that
-// rank 0 is late, and has not left.
+// Forks at rank 0. The child must neither use the parent's group nor leave it.
+// Rank 1 must find rank 0 late, and not gone.
 TEST(HostGroup, IsTheParentsAfterAFork) {
   HostGroupOptions options = Ranks(2);
   options.timeout = absl::ZeroDuration();

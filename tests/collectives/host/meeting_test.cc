@@ -29,7 +29,8 @@ namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 
-// A meeting of two ranks that rank 0 leads on another thread.
+// A fixture with a meeting of two ranks. Rank 0 leads the meeting on another
+// thread.
 class MeetingTest : public testing::Test {
  protected:
   MeetingTest() {
@@ -42,7 +43,8 @@ class MeetingTest : public testing::Test {
                       });
   }
 
-  // Lets rank 1 join at the end. A rank that was refused must not prevent that.
+  // Lets rank 1 join at the end, which must succeed although another rank was
+  // refused.
   ~MeetingTest() override {
     EXPECT_EQ(JoinAs(invitation_, 1, 2, kMinSlotBytes), "");
     EXPECT_TRUE(led_.get().ok());
@@ -122,7 +124,8 @@ TEST(Meeting, RefusesARankThatComesTwice) {
     return meeting->Lead(3, {kMinSlotBytes}, kLong);
   });
   auto first = join(1), second = join(1);
-  // Waits until one of the two is refused. The other one waits for rank 2.
+  // Waits until one of the two callers is refused. The other caller waits for
+  // rank 2.
   while (first.wait_for(std::chrono::milliseconds(1)) ==
              std::future_status::timeout &&
          second.wait_for(std::chrono::milliseconds(1)) ==
@@ -138,7 +141,7 @@ TEST(Meeting, RefusesARankThatComesTwice) {
   EXPECT_TRUE(led.get().ok());
 }
 
-// Says hello as a rank that then waits for the others.
+// Sends the greeting of a rank. The rank then waits for the others.
 base::UniqueFd SayHello(const std::string& invitation, int rank, int ranks) {
   const std::vector<std::string> parts = absl::StrSplit(invitation, ' ');
   auto socket = fabric::shm::ConnectTo({parts[0], ""});
@@ -175,7 +178,8 @@ TEST(Meeting, ARankThatDiesAfterItsHelloMayComeAgain) {
   EXPECT_TRUE(led.get().ok());
 }
 
-// A busy loop would use as much of a core as it gets.
+// Tests that a process without a free descriptor waits without using a core, as
+// a busy loop would.
 TEST(Meeting, WaitsQuietlyIfThereIsNoDescriptorForACaller) {
   auto meeting = Meeting::Open();
   ASSERT_TRUE(meeting.ok()) << meeting.status();
@@ -188,7 +192,8 @@ TEST(Meeting, WaitsQuietlyIfThereIsNoDescriptorForACaller) {
     EXPECT_LT(absl::DurationFromTimespec(used), absl::Milliseconds(50));
     return members.status();
   });
-  // An answer shows that rank 0 waits for callers.
+  // Sends a greeting of another meeting. The answer shows that rank 0 waits for
+  // callers.
   std::string other = invitation;
   other.back() = other.back() == '0' ? '1' : '0';
   EXPECT_FALSE(Join(other, 1, 3, {kMinSlotBytes}, kLong).ok());

@@ -32,7 +32,7 @@ int64_t Draw(Random* random, int64_t most) {
   return std::min(most, static_cast<int64_t>(std::exp2(exponent)) - 1);
 }
 
-// An operation on elements of T, the same on all ranks.
+// An operation on elements of type T, with equal arguments on all ranks.
 template <typename T>
 class Step {
  public:

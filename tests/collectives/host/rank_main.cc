@@ -1,10 +1,10 @@
-// One rank of a group, for tests that kill it.
+// A program that is one rank of a group, for tests that kill it.
 //
 // usage: rank lead RANKS | rank [busy|asleep] INVITATION... RANK RANKS
 //
 // "busy" keeps the process's event loop, and so its heartbeat, from running for
-// 2.5 s after "ready", and does not call meanwhile. "asleep" does the same with
-// a loop that sleeps. Both print "on time" after the first reduction.
+// 2.5 s after "ready". The rank calls no operation meanwhile. "asleep" does the
+// same with a loop that sleeps. Both print "on time" after the first reduction.
 //
 // Rank 0 prints "invitation X". Each rank prints "ready" after a barrier, then
 // reduces until an error, which it prints as "error X" with the time since its
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<HostGroup>> Form(
 
 constexpr absl::Duration kHeld = absl::Milliseconds(2500);
 
-// Holds the event loop, which spins or sleeps meanwhile.
+// Keeps the event loop's thread for 2.5 s, in a busy loop or asleep.
 void HoldLoop(bool spins) {
   const auto loop = progress::EventLoop::Get();
   const absl::Time end = absl::Now() + kHeld;

@@ -9,8 +9,8 @@
 
 namespace penstock::collectives {
 
-// Forms a group and calls `run` for each rank on a thread of its own. A rank
-// leaves when its call returns. Returns when all have returned.
+// Forms a group and calls `run` for each rank on its own thread. A rank leaves
+// when its call of `run` returns. Returns when all calls have returned.
 void RunRanks(const HostGroupOptions& options,
               const std::function<void(HostGroup* group)>& run);
 // As RunRanks(), with options for each rank.

@@ -21,8 +21,8 @@ std::vector<uint8_t> Numbers(size_t size) {
   return numbers;
 }
 
-// Copies between all offsets within a line, where most offsets leave a
-// beginning and an end that are no whole lines.
+// Copies between all offsets within a cache line. Most copies then begin and
+// end with a part of a line.
 TEST(StreamingCopy, CopiesTheBytesAndNoOthers) {
   const std::vector<uint8_t> from = Numbers(kMinStreamedBytes + 512);
   for (const size_t bytes : {size_t{0}, size_t{1}, kMinStreamedBytes - 1,

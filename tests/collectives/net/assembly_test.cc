@@ -20,7 +20,7 @@ namespace {
 
 using Addresses = absl::StatusOr<std::vector<std::string>>;
 
-// Returns a port that nobody uses now.
+// Returns the address of a port that nobody uses now.
 std::string FreeTarget() {
   const base::UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
@@ -69,7 +69,8 @@ TEST_F(Assembly, TellsWrongRanksWhyAndServesTheOthers) {
             "rank 0 refuses: rank 1 expects 2 ranks, rank 0 expects 3");
   EXPECT_EQ(Come(3, 3).get().status().message(), "rank 3, expected 0 to 2");
   auto first = Come(1), second = Come(1);
-  // Waits until one of the two is refused. The other one waits for rank 2.
+  // Waits until one of the two callers is refused. The other caller waits for
+  // rank 2.
   while (first.wait_for(std::chrono::milliseconds(1)) ==
              std::future_status::timeout &&
          second.wait_for(std::chrono::milliseconds(1)) ==
@@ -92,7 +93,7 @@ TEST_F(Assembly, NamesTheMissingRanks) {
   EXPECT_EQ(status.message().substr(0, 10), "rank 0 at ");
 }
 
-// A rank that gives up frees its seat.
+// Tests that another process may join as a rank that has given up.
 TEST_F(Assembly, ARankMayComeAgain) {
   auto zero = Come(0);
   options_.timeout = absl::Milliseconds(300);

@@ -37,7 +37,7 @@ class Team {
 
   Child& operator[](int rank) { return *ranks_[rank]; }
 
-  // Forms a group of these children, in this order.
+  // Forms a group of these children; their order gives their ranks.
   void Form(const std::vector<int>& members) {
     std::vector<std::string> addresses;
     for (const int member : members) {
@@ -52,7 +52,8 @@ class Team {
     }
   }
 
-  // Returns the error of a child, without the part that others report.
+  // Returns the error of a child, without the prefix that ranks add to an error
+  // of another rank.
   std::string ErrorOf(int child) {
     const std::string line = ranks_[child]->Find("error ").value_or("none");
     std::printf("child %d: %s\n", child, line.c_str());
@@ -91,7 +92,7 @@ TEST_P(Death, AStoppedRankIsNamed) {
       "rank 2 does not respond: is its process stopped?";
   EXPECT_EQ(team.ErrorOf(0), expected);
   EXPECT_EQ(team.ErrorOf(1), expected);
-  // The resumed rank learns that the group has ended.
+  // Expects that the rank, once resumed, learns that the group has ended.
   team[2].Resume();
   EXPECT_NE(team.ErrorOf(2), "none");
 }

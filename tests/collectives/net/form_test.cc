@@ -1,4 +1,4 @@
-// Tests how a group forms, and what strangers can do to it.
+// Tests how a group forms, and that strangers cannot disturb it.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -63,7 +63,7 @@ TEST(Form, RefusesARankThatIsGivenTwice) {
       "the address of rank 0 is another one: is a rank given twice?");
 }
 
-// Two processes take rank 1, and each tells rank 0 so.
+// Tests two processes that both claim rank 1 at rank 0.
 TEST(Form, RefusesARankWithOtherAddresses) {
   Team team = OpenTeam(3, kTcpOnly);
   const std::vector<std::string> first = {team.addresses[0], team.addresses[1]};
@@ -85,7 +85,7 @@ TEST(Form, RefusesARankWithOtherAddresses) {
                      .status()),
             "rank 0: rank 1 has other addresses than rank 0: is a rank given "
             "twice?");
-  // The group is unharmed.
+  // Expects that the other group member works.
   const auto other = one.get();
   ASSERT_TRUE(other.ok()) << other.status();
   auto barrier =
@@ -104,8 +104,8 @@ TEST(Form, RefusesAWrongToken) {
   EXPECT_EQ(Text(group.status()).substr(0, 7), "rank 1:") << group.status();
 }
 
-// Connects strangers, which send other protocols or nothing, and stay
-// connected.
+// Lets strangers connect, send other protocols or nothing, and stay connected.
+// The group must form.
 TEST(Form, StrangersAtAListenerHurtNobody) {
   Team team = OpenTeam(2, kTcpOnly);
   const std::string target =

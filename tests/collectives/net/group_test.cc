@@ -29,7 +29,8 @@ std::string Text(const absl::Status& status) {
   return std::string(status.message());
 }
 
-// Returns the text without the part that others report.
+// Returns the error's text, without the prefix that ranks add to an error of
+// another rank.
 std::string Cause(const absl::Status& status) {
   const std::string text = Text(status);
   return text.substr(0, text.find(", as rank"));
@@ -102,8 +103,8 @@ TEST(NetGroup, MismatchNamesBothRanksAndCallsOnAllRanks) {
     const int64_t count = group->rank() == 1 ? 9 : 8;
     const absl::Status status = group->AllReduce(
         ReduceOp::kSum, DType::kF32, data.data(), data.data(), count);
-    // A rank that needs nothing more from rank 1 learns of the group's end only
-    // by the next operation.
+    // Calls one more operation, by which a rank that needs nothing from rank 1
+    // learns of the group's end.
     const absl::Status next = group->Barrier();
     end.Wait();
     EXPECT_EQ(next.code(), absl::StatusCode::kInvalidArgument) << next;
@@ -119,8 +120,8 @@ TEST(NetGroup, MismatchNamesBothRanksAndCallsOnAllRanks) {
   });
 }
 
-// Receives at both ranks what nobody sends: each waits for the other, in
-// another operation.
+// Lets both ranks wait for a message that is never sent. Each waits in a
+// different operation.
 TEST(NetGroup, RanksThatWaitForEachOtherInDifferentOperationsAreTold) {
   Meet end(2);
   RunRanks(OpenTeam(2, kTcpOnly), {}, [&](NetGroup* group) {
@@ -139,7 +140,8 @@ TEST(NetGroup, RanksThatWaitForEachOtherInDifferentOperationsAreTold) {
   });
 }
 
-// The root of a small broadcast does not wait. The others find its call later.
+// Tests operations that differ. The root of a small broadcast does not wait,
+// and the other ranks find its message only later.
 TEST(NetGroup, AMismatchWithAnEarlierOperationIsFound) {
   Meet end(2);
   RunRanks(OpenTeam(2, kTcpOnly), {}, [&](NetGroup* group) {
@@ -172,7 +174,7 @@ TEST(NetGroup, ARankMayLeaveAfterTheLastOperation) {
   for (int round = 0; round < 10; ++round) {
     RunRanks(OpenTeam(3, kTcpOnly), {}, [](NetGroup* group) {
       std::vector<int16_t> data(20'000, 1);
-      // The root sends and leaves.
+      // Lets the root send its message and leave.
       const absl::Status status =
           group->Broadcast(DType::kInt16, data.data(), 20'000, 0);
       EXPECT_TRUE(status.ok()) << status;
@@ -195,8 +197,8 @@ TEST(NetGroup, ATimeoutNamesTheLateRank) {
   });
 }
 
-// Sends to a rank that never receives. Without a limit it would keep all
-// messages.
+// Sends to a rank that never receives. Without a limit, the sender would buffer
+// all messages.
 TEST(NetGroup, SmallMessagesToARankThatReceivesNothingTimeOut) {
   NetGroupOptions options;
   options.timeout = absl::ZeroDuration();

@@ -12,7 +12,8 @@
 namespace penstock::collectives {
 namespace {
 
-// The leave of a rank and its last answer come over different connections.
+// Tests that a rank's last answer counts, although the news of its leave came
+// earlier over another connection.
 TEST(Patience, AwaitsTheAnswersOfARankThatHasLeft) {
   Ledger ledger(0, 2, {});
   Patience patience(&ledger, nullptr, 0, {}, absl::InfiniteDuration());

@@ -59,7 +59,8 @@ uint64_t RandomElement(DType dtype, Random* random) {
   }
 }
 
-// One operation, the same on all ranks. The fields are public for Step.
+// One operation, with equal arguments on all ranks. The fields are public for
+// the class Step.
 struct Operands {
   Operands(uint64_t seed, int ranks) : random(seed) {
     operation = static_cast<Operation>(random() % 8);
@@ -101,14 +102,15 @@ struct Operands {
   Memory buffers;  // of all ranks
 };
 
-// Returns this rank's block of its buffer.
+// Returns the block of the buffer that belongs to this rank.
 Bytes BlockOf(const Operands& operands, const Bytes& buffer, int rank) {
   const auto bytes = static_cast<int64_t>(operands.count * operands.size);
   return Bytes(buffer.begin() + rank * bytes,
                buffer.begin() + (rank + 1) * bytes);
 }
 
-// Runs the operation on `group`. Returns this rank's result, empty if none.
+// Runs the operation on `group`. Returns this rank's result, or no bytes if the
+// rank gets none.
 absl::StatusOr<Bytes> Call(const Operands& operands, NetGroup* group) {
   const int rank = group->rank();
   const bool is_root = rank == operands.root;

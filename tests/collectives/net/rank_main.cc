@@ -1,13 +1,13 @@
-// One rank of a group across hosts, for tests that kill it.
+// A program that is one rank of a group across hosts, for tests that kill it.
 //
 // usage: rank FABRIC [HOST]
 //
 // With HOST, forms a HierarchicalGroup as a rank of this host.
 //
-// Prints "address X", then reads "RANK ADDRESS|ADDRESS|..." from its input and
-// forms the group. Prints "ready" after a barrier, and calls random operations
-// until an error, which it prints as "error X" with the time since its last
-// success. Then begins anew. The end of the input ends the program.
+// Prints "address X". Then reads "RANK ADDRESS|ADDRESS|..." from its input and
+// forms the group. Prints "ready" after a barrier, and runs random operations
+// until an error. Prints the error as "error X" with the time since the last
+// success, and begins anew. Ends when its input ends.
 
 #include <cstdint>
 #include <iostream>

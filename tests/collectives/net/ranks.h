@@ -19,20 +19,20 @@ namespace penstock::collectives {
 // Returns options whose connections use `fabrics`, best first.
 ListenerOptions Over(std::vector<Fabric> fabrics);
 
-// Opens the listeners of all ranks, and returns them with their addresses.
+// The listeners of all ranks, which Open() opens, with their addresses.
 struct Team {
   std::vector<std::unique_ptr<Listener>> listeners;
   std::vector<std::string> addresses;
 };
 Team OpenTeam(int ranks, const ListenerOptions& options);
 
-// Forms a group and calls `run` for each rank on a thread of its own. A rank
-// leaves when its call returns. Returns when all have returned.
+// Forms a group and calls `run` for each rank on its own thread. A rank leaves
+// when its call of `run` returns. Returns when all calls have returned.
 void RunRanks(Team team, const NetGroupOptions& options,
               const std::function<void(NetGroup* group)>& run);
 
-// A point that each rank passes once all have reached it. A test waits here
-// before its ranks leave: otherwise a rank might report one that left.
+// A point that each rank passes once all ranks have reached it. Tests wait here
+// before ranks leave. Otherwise a rank might report that another one has left.
 class Meet {
  public:
   explicit Meet(int ranks) : left_(ranks) {}

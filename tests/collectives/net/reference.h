@@ -12,7 +12,7 @@
 
 namespace penstock::collectives {
 
-// The buffers of all ranks.
+// The contents of the buffers of all ranks.
 using Memory = std::vector<std::vector<uint8_t>>;
 
 // Runs `plan` on `data`. `input` is the second buffer of all_to_all. An average

@@ -19,7 +19,8 @@ namespace {
 
 class OverVerbs : public VmTest {};
 
-// Each rank has an address of one of the machine's two devices.
+// Returns a team in which each rank has an address of one of the machine's two
+// devices.
 Team OpenTeamOnDevices() {
   Team team;
   for (const char* host : {"10.9.0.1", "10.9.0.2"}) {
@@ -35,7 +36,8 @@ Team OpenTeamOnDevices() {
 
 TEST_F(OverVerbs, ReducesSmallAndLargeBuffers) {
   RunRanks(OpenTeamOnDevices(), {}, [](NetGroup* group) {
-    // A connection may begin over tcp.
+    // Repeats operations until all connections use verbs, because a connection
+    // may begin over tcp.
     bool is_verbs = false;
     for (int round = 0; round < 50 && !is_verbs; ++round) {
       for (const int64_t count : {1, 300'000}) {

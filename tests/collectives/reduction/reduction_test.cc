@@ -33,7 +33,7 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin,
                              ReduceOp::kMax, ReduceOp::kAverage, ReduceOp::kAnd,
                              ReduceOp::kOr,  ReduceOp::kXor};
 
-// A binary floating-point type by its definition.
+// A binary floating-point type, by its numbers of bits.
 struct FloatType {
   int exponent_bits;
   int digits;  // stored
@@ -209,8 +209,8 @@ class Operands {
     return bytes;
   }
 
-  // Gives most elements an exponent near that of 1. Random bits would be NaN,
-  // infinite or of very different sizes.
+  // Gives most elements an exponent near that of 1. Random bits would often be
+  // NaN, infinite or of very different magnitudes.
   void TameSomeFloats() {
     const FloatType type = TypeOf(dtype_);
     const uint64_t bias = (uint64_t{1} << (type.exponent_bits - 1)) - 1;
@@ -270,7 +270,8 @@ class Operands {
 void TryAll(DType dtype, std::mt19937_64* random) {
   for (const ReduceOp op : kOps) {
     if (!CheckReduction(op, dtype).ok()) continue;
-    // Goes beyond four vectors of 64 one-byte elements, and a rest.
+    // Tries counts beyond four vectors of 64 one-byte elements, with every
+    // remainder.
     for (size_t count = 0; count < 270; count += count < 70 ? 1 : 13) {
       const size_t number = 1 + (*random)() % 5;
       const size_t in_place = (*random)() % (2 * number);

@@ -31,8 +31,8 @@ std::string Text(const Plan& plan) {
                       plan.hosts.size(), " hosts");
 }
 
-// Returns inputs in which each element has a value of its own, which depends on
-// rank and place.
+// Returns inputs whose elements all differ. Each value is computed from the
+// rank and the index.
 Buffers InputsOf(const Plan& plan) {
   Buffers inputs(plan.ranks);
   for (int rank = 0; rank < plan.ranks; ++rank) {
@@ -136,7 +136,7 @@ void CheckCost(const Plan& plan, const Ran& ran) {
   EXPECT_EQ(static_cast<double>(ran.total), cost.total);
   if (plan.algorithm == Algorithm::kHierarchical) {
     EXPECT_LE(static_cast<double>(ran.steps), cost.steps);
-    // A block between hosts may have one element more than the mean.
+    // Allows for blocks between hosts that have one element more than the mean.
     const double uneven = 2.0 * static_cast<double>(plan.hosts.size());
     EXPECT_LE(static_cast<double>(ran.serial), cost.serial + uneven);
     EXPECT_LE(static_cast<double>(ran.reduced), cost.reduced + uneven);
@@ -256,7 +256,7 @@ Action Act(int step, Action::Kind kind, int peer, int64_t begin,
   return action;
 }
 
-// Returns the error of two ranks that run these schedules.
+// Returns the error of a simulation in which two ranks run these schedules.
 std::string ErrorOf(const Schedule& first, const Schedule& second) {
   Buffers data(2, std::vector<Element>(4));
   return Simulate(
@@ -269,7 +269,7 @@ constexpr auto kSend = Action::Kind::kSend;
 constexpr auto kReceive = Action::Kind::kReceive;
 
 TEST(Simulator, FindsADeadlock) {
-  // Both ranks send before they receive.
+  // Lets both ranks send before they receive, which is a deadlock.
   EXPECT_EQ(ErrorOf({Act(0, kSend, 1, 0, 1), Act(1, kReceive, 1, 0, 1)},
                     {Act(0, kSend, 0, 0, 1), Act(1, kReceive, 0, 0, 1)}),
             "rank 0, step 0: waits for ever");

@@ -24,16 +24,18 @@ struct Rank {
   size_t end = 0;
   size_t left = 0;  // actions of the step whose message has not moved
   std::vector<std::vector<Element>> received;
-  // The times of the step's beginning and of its end, as far as is known, by
-  // steps, by elements, and by reduced elements.
+  // The time at which the step began, and the earliest time of its end: by the
+  // number of steps, of moved elements, and of reduced elements.
   int64_t step_begun = 0, step_ends = 0;
   int64_t serial_begun = 0, serial_ends = 0;
   int64_t reduced_begun = 0, reduced_ends = 0;
-  // The elements of the step. A rank sends, receives and reduces one by one.
+  // The numbers of elements that were sent, received and reduced in the step. A
+  // rank handles its elements one after another.
   int64_t sent = 0, got = 0, reduced = 0;
 };
 
-// Actions whose other side has not come yet, from one rank to another.
+// The actions of one rank for another rank that wait for the other rank's
+// matching action.
 struct Link {
   std::deque<size_t> sends;
   std::deque<size_t> receives;

@@ -27,7 +27,8 @@ struct Element {
 Element Combine(const Element& left, const Element& right);
 
 struct Ran {
-  // Empty if all ranks ended. Otherwise names a rank, its step and the reason.
+  // Names a rank, its step and the reason if a rank could not end. Otherwise
+  // empty.
   std::string error;
   // Steps that follow one another, elements that cross a link one after
   // another, elements that all ranks send to others, and elements that are
@@ -40,13 +41,13 @@ struct Ran {
 
 // Runs `plan` on the buffers of all ranks. `input` is the second buffer of
 // all_to_all. A message moves when both of its ranks have come to its step: no
-// send ends without its receive. Finds deadlocks, messages whose two sides have
-// different counts, ranges outside a buffer, ranges that two receives of one
-// step write, and messages that nobody receives.
+// send ends before its receive begins. Finds deadlocks, messages whose two
+// sides have different counts, ranges outside a buffer, ranges that two
+// receives of one step write, and messages that nobody receives.
 Ran Simulate(const Plan& plan, std::vector<std::vector<Element>>* data,
              const std::vector<std::vector<Element>>& input);
 
-// Runs other schedules than those of a plan, in the same way.
+// Runs schedules that belong to no plan, in the same way.
 Ran Simulate(int ranks, const std::function<Schedule(int rank)>& schedule_of,
              std::vector<std::vector<Element>>* data,
              const std::vector<std::vector<Element>>& input);

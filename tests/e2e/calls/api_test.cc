@@ -42,8 +42,8 @@ class ApiTest : public testing::TestWithParam<Apis>, public Stack {
     EXPECT_EQ(unary.sizes, std::vector<size_t>{size});
   }
 
-  // The sizes of the messages, in bytes: small ones, ones that are announced,
-  // and small ones again.
+  // The sizes of the messages, in bytes: small messages, announced ones, and
+  // small ones again.
   const std::vector<size_t> sizes_ = {0, 10, 20000, 300000, 1, 60000, 5};
   std::unique_ptr<ApiServer> service_;
   std::unique_ptr<TestService::Stub> stub_;

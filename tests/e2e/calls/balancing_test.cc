@@ -16,7 +16,7 @@
 namespace penstock::e2e {
 namespace {
 
-// One of the servers. Counts its calls.
+// One of the two servers. Counts its calls.
 class Backend {
  public:
   explicit Backend(Path path) : stack_(path) {
@@ -54,14 +54,15 @@ class BalancingTest : public testing::TestWithParam<Path> {
     stub_ = TestService::NewStub(channel_);
   }
 
-  // Waits until there are `count` connections, which all use this test's path.
-  // Returns false if that does not happen.
+  // Waits until the channel has `count` connections, all over this test's path.
+  // Returns false after a timeout.
   bool AwaitConnections(size_t count) {
     const auto end = In(kPatience);
     while (!AreAllOfPath(count)) {
       if (std::chrono::system_clock::now() > end) return false;
-      // Waits in gRPC to poll the channel. Without other waiting threads, gRPC
-      // polls an idle channel only every five seconds, for one event.
+      // Waits in gRPC, which polls the channel meanwhile. Without waiting
+      // threads, gRPC polls an idle channel only every five seconds, for one
+      // event.
       channel_->WaitForStateChange(channel_->GetState(true),
                                    In(std::chrono::milliseconds(1)));
     }

@@ -18,7 +18,7 @@ using std::chrono::system_clock;
 
 class CallShapeTest : public StackTest {
  protected:
-  // Starts serving, with the scripts that the test has set.
+  // Starts the server, with the scripts that the test has set.
   void Begin() {
     Serve(&service_);
     stub_ = TestService::NewStub(channel());
@@ -65,7 +65,8 @@ TEST_P(CallShapeTest, CallWithoutADeadlineHasNoneAtTheServer) {
 // Tests calls that a server makes while it serves a call, over the same path.
 class PropagationTest : public CallShapeTest {
  protected:
-  // Makes the unary method wait for a stream that never ends by itself.
+  // Makes the handler of the unary method wait for a stream that never ends by
+  // itself.
   void BeginNesting() {
     service_.unary = [this](grpc::ServerContext* outer, const SimpleRequest&,
                             SimpleResponse*) {

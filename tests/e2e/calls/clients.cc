@@ -131,8 +131,8 @@ class DuplexReactor final
     StartRead(&response_);
   }
 
-  // Counts one of a turn's two halves: the write and the response. The response
-  // may arrive before the write is reported done.
+  // Counts one of the two halves of an exchange: the write and the response.
+  // The response may arrive before the write is reported done.
   void HalfOfTurnDone() {
     if (--halves_ > 0) return;
     if (ending_.sizes.size() < sizes_.size()) {

@@ -154,8 +154,8 @@ TEST_P(DecompressionTest, WhatComesIsWhatWasSent) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-// Tests a service of tensors. Messages of this service have no limit, but
-// decompression must keep one.
+// Tests a service of tensors. Its messages have no limit, but the memory of
+// decompression must have one.
 TEST_P(DecompressionTest, ServicesOfTensorsHaveALimitForThatToo) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder);
@@ -185,8 +185,8 @@ TEST_P(DecompressionTest, ClientsOfTensorsHaveALimitForThatToo) {
   StopServing(std::chrono::seconds(1));
 }
 
-// Tests messages that decompression makes a few times longer. Any such message
-// is accepted, because its sender has sent enough bytes.
+// Tests messages that decompression makes a few times longer. The receiver
+// accepts any such message, because the sender itself has sent enough bytes.
 TEST_P(DecompressionTest, WhatBecomesAFewTimesAsLongIsTaken) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder, /*max_decompressed_bytes=*/1000);

@@ -26,7 +26,7 @@ constexpr size_t kLarge = 200000;
 
 class FeaturesTest : public StackTest {
  protected:
-  // Starts serving, with the scripts that the test has set.
+  // Starts the server, with the scripts that the test has set.
   void Begin(grpc::ChannelArguments arguments = {}) {
     Serve(&service_);
     special_ = NewChannel(std::move(arguments));
@@ -172,8 +172,8 @@ TEST_P(InterceptorTest, BothSidesSeeAndChangeEachCall) {
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(by_client_, 3);
   EXPECT_EQ(by_server_, 3);
-  // Expects the entry that the client's interceptor has added, and the service
-  // has echoed.
+  // Expects the metadata entry that the client's interceptor has added and the
+  // service has echoed.
   EXPECT_EQ(call.GetServerInitialMetadata().count(kEchoInitial), 1u);
   EXPECT_EQ(call.GetServerInitialMetadata().count("x-server"), 1u);
   ExpectTraffic(*channel, 3, 3);

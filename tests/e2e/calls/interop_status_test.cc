@@ -94,7 +94,8 @@ TEST_P(InteropStatusTest, CancellationAfterAResponseReachesBothSides) {
 // gRPC's case timeout_on_sleeping_server. The server waits for messages that
 // never come.
 TEST_P(InteropStatusTest, DeadlineEndsACallThatTheServerDoesNotEnd) {
-  // Connects first, so that the deadline expires during the call.
+  // Connects first, so that the deadline expires during the call and not during
+  // the connection attempt.
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   Call call;
   call.set_deadline(In(std::chrono::milliseconds(50)));

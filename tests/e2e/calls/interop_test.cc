@@ -24,8 +24,8 @@ class InteropTest : public ServiceTest {
     return request;
   }
 
-  // Sends a message, compressed if `compressed`. Tells the server to refuse the
-  // message unless its compression is as `expected`.
+  // Sends a message, compressed if `compressed`. The server must refuse a
+  // message whose compression differs from `expected`.
   grpc::Status SendLarge(bool compressed, bool expected) {
     Call call;
     call.set_compression_algorithm(compressed ? GRPC_COMPRESS_GZIP
@@ -80,8 +80,8 @@ TEST_P(InteropTest, LargeUnaryComesWhole) {
   }
 }
 
-// gRPC's case client_compressed_unary. A probe that the server must refuse goes
-// first.
+// gRPC's case client_compressed_unary. Begins with a message that the server
+// must refuse.
 TEST_P(InteropTest, RequestsAreCompressedCallByCall) {
   EXPECT_EQ(SendLarge(false, true).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);

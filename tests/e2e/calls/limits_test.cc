@@ -85,7 +85,8 @@ class LimitsTest : public StackTest {
     });
   }
 
-  // Makes successful calls, until they have used this number of connections.
+  // Makes successful calls until the calls have used `count` connections in
+  // all.
   void CallUntilPeersAre(size_t count) {
     const auto end = In(kPatience);
     while (service_.peers() < count) {

@@ -100,8 +100,8 @@ class MetadataTest : public testing::TestWithParam<Path> {
     return answer;
   }
 
-  // Expects that the next call uses the same connection. Stock gRPC may end a
-  // connection after too much metadata.
+  // Expects that the next call uses the same connection, except in stock gRPC,
+  // which may end a connection after too much metadata.
   static void ExpectStillWorks(const Stack& stack, grpc::Channel* channel,
                                TestService::Stub* stub) {
     if (!IsPenstock(stack.path())) return;

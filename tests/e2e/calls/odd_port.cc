@@ -32,7 +32,7 @@ Conduct ConductOf(Manner manner) {
   const std::string http1 = Bytes(
       "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n"
       "Connection: close\r\n\r\n");
-  // docs/protocol.md: SETTINGS with the private setting.
+  // A server's SETTINGS with Penstock's private setting (docs/protocol.md).
   const std::string penstock =
       Bytes("\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45\x02\x02");
   const std::string settings = Bytes("\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64");

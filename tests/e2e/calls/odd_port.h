@@ -1,4 +1,4 @@
-// A port without a gRPC server.
+// A listener that is not a gRPC server.
 
 #ifndef PENSTOCK_TESTS_E2E_CALLS_ODD_PORT_H_
 #define PENSTOCK_TESTS_E2E_CALLS_ODD_PORT_H_

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kLook(1500);
 // The interval between attempts, and the limit of one attempt.
 constexpr int kBackoffMs = 300;
 
-// The results that an application sees.
+// The results of an attempt that an application sees.
 struct Seen {
   bool ready = false;
   grpc::Status at_once;
@@ -96,8 +96,8 @@ constexpr Manner kManners[] = {
     Manner::kPenstock,     Manner::kPenstockHangsUp, Manner::kPenstockNonsense};
 const std::string kPolicies[] = {"pick_first", "round_robin"};
 
-// Returns the port that behaves in the same way for a stock client. Some
-// manners are alike, because a stock client ignores the private setting.
+// Returns the manner that looks the same to a stock client. Some manners do,
+// because a stock client ignores Penstock's private setting.
 Manner StockManner(Manner manner) {
   switch (manner) {
     case Manner::kPenstock:
@@ -110,7 +110,7 @@ Manner StockManner(Manner manner) {
   }
 }
 
-// Tries all ports in parallel, because each takes long and little CPU time.
+// Tries all manners in parallel, because each takes long and little CPU time.
 std::map<Scene, Pair> LookAtAll() {
   std::map<Scene, std::pair<std::future<Seen>, std::future<Seen>>> looks;
   for (Manner manner : kManners) {

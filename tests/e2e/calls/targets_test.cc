@@ -59,8 +59,8 @@ class TargetsTest : public StackTest {
 
   // Expects the one report of `channel`, whose calls have sent four messages.
   void ExpectReport(grpc::Channel& channel, const std::string& peer) const {
-    // The event engine carries no UNIX sockets, and does not know stock
-    // clients.
+    // Skips targets that the event engine does not carry or distinguish: UNIX
+    // sockets and stock clients.
     if (!kIsEventEngine) {
       ExpectTraffic(channel, 4, 4);
     } else if (path() == Path::kStockClient) {

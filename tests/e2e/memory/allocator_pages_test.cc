@@ -1,6 +1,6 @@
 // Tests the pool of a program that allocates before it connects. The allocator
-// must use the pages of the setting, too. A separate program, because the
-// setting is read once.
+// must use the kind of pages that the setting requests. Each process reads the
+// setting once, so this test is a program of its own.
 
 #include <cstdlib>
 

@@ -83,7 +83,8 @@ class DestinationsTest : public StackTest {
 
   bool reads_into_places() const { return GetParam() == Path::kVerbs; }
 
-  // One unary call at a time, with attached destinations.
+  // One unary call at a time, whose answer is to be received into the attached
+  // destinations.
   struct Pending {
     grpc::ClientContext context;
     grpc::CompletionQueue queue;
@@ -123,7 +124,7 @@ class DestinationsTest : public StackTest {
     EXPECT_TRUE(ToBytes(answer_) == expected);
     return call->status;
   }
-  // Returns true if a slice of the answer lies at the place.
+  // Returns true if a slice of the answer lies inside `place`.
   static bool IsIn(const grpc::ByteBuffer& answer, const std::string& place) {
     std::vector<grpc::Slice> slices;
     EXPECT_TRUE(answer.Dump(&slices).ok());
@@ -134,8 +135,8 @@ class DestinationsTest : public StackTest {
           return begin == place.data() && slice.size() == place.size();
         });
   }
-  // Waits for the end of writes. Polls the transport meanwhile, like a thread
-  // that waits in gRPC.
+  // Waits until nothing writes to the destinations any more. Polls the
+  // transport meanwhile, like a thread that waits in gRPC.
   bool AwaitFree(const Destinations& places) {
     grpc::CompletionQueue queue;
     void* tag;

@@ -1,6 +1,6 @@
-// Tests connections over tcp. With its first large message, a connection gets a
-// second descriptor of its socket, unless the socket's bytes differ from the
-// session's.
+// Tests large messages over tcp. With its first large message, a connection
+// gets a second descriptor of its socket, except with TLS, where the socket's
+// bytes are not the session's bytes.
 
 #include <dirent.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
-// Tests that memory does not grow with time: a mixed load needs as much in a
-// long run as in a short one, and almost none afterwards. Shared memory, which
-// only Penstock uses, and the heap are measured separately. Counts only
+// Tests that memory does not grow with time. A mixed load must need as much
+// memory in a long run as in a short one, and almost none afterwards. Measures
+// shared memory, which only Penstock uses, and the heap separately. Counts only
 // allocated memory of the heap, because malloc keeps freed memory. With large
 // messages, malloc keeps up to 64 MiB for each of eight arenas per core, even
 // with stock gRPC.

@@ -129,8 +129,8 @@ class SharingTest : public testing::Test {
     return response;
   }
 
-  // Expects that `path` was used. Returns the reason for not using a better
-  // one.
+  // Expects that calls use `path`. Returns the reported reason why no better
+  // path is used.
   std::string ExpectPath(const std::string& path) {
     const auto reports = DescribePaths(*channel_);
     EXPECT_EQ(reports.size(), 1u);
@@ -204,8 +204,8 @@ TEST_F(SharingTest, RequiredShmThatIsOffIsRefused) {
   EXPECT_THAT(status.error_message(), HasSubstr("shm_sharing is off"));
 }
 
-// Returns the output of a client in `environment` about one stream to a server
-// with Penstock.
+// Runs a client in another process with `setting` in its environment. Returns
+// the client's output about one stream to a server with Penstock.
 std::string StreamWith(const std::string& setting) {
   TestServiceImpl service;
   Stack stack(Path::kShm);

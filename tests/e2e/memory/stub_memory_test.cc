@@ -98,8 +98,8 @@ class StubMemoryTest : public testing::TestWithParam<Fabric> {
     return answer;
   }
 
-  // Returns true if the peer shares the memory of `slice`. Makes a forbidden
-  // write to the sent memory to detect that.
+  // Returns true if the peer shares the memory of `slice`. Finds out by a
+  // forbidden write to the sent memory.
   bool IsShared(const grpc::Slice& slice) {
     const grpc::ByteBuffer answer = Echo(grpc::ByteBuffer(&slice, 1));
     const grpc::Slice got = OnlySlice(service_.last());

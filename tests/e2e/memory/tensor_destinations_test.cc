@@ -109,8 +109,8 @@ TEST_P(TensorDestinationsTest, LargeTensorsLandThere) {
   EXPECT_EQ(got->Find("a")->buffer(), places[0].into.buffer());
 }
 
-// Tests tensors that come in another order. The transport identifies
-// destinations only by size.
+// Tests tensors that come in another order than expected. The transport
+// identifies destinations only by size.
 TEST_P(TensorDestinationsTest, TensorsThatComeInAnotherOrderAreSortedOut) {
   Put({{"a", Filled(kFloats, 1)},
        {"b", Filled(kFloats, 2)},

@@ -246,7 +246,8 @@ class PortTest(unittest.TestCase):
             longest = max(longest, time.monotonic() - asked)
             time.sleep(0.1)
         self.assertLess(longest, 2)
-        # Expects that no client is left, because each has used up its 5 s.
+        # Expects that the port has closed all clients, because each has used
+        # up its 5 s.
         for client in clients:
             self.assertLess(dropped_after(client, begin), LIMIT_S)
 
@@ -261,8 +262,8 @@ class PortTest(unittest.TestCase):
         self.assertEqual(kept, sorted(kept), "the oldest go first")
         self.assertGreater(sum(kept), 0)
         self.assertLessEqual(sum(kept), 32)
-        # Expects an answer for a client of another host, because the limit
-        # applies to each host.
+        # Expects an answer to a client with another address, because the limit
+        # applies to each address.
         other.send(b"\r\n")
         self.assertIn(b"200 OK", read_all(other))
         descriptors = pathlib.Path(f"/proc/{server.process.pid}/fd")

@@ -107,8 +107,8 @@ TEST_P(PenstockMetricsTest, CountsMessagesByPathKindAndDirection) {
   constexpr size_t kLargeBytes = 1 << 20;
   for (int i = 0; i < kSmall; ++i) ASSERT_TRUE(MakeCall(100));
   for (int i = 0; i < kLarge; ++i) ASSERT_TRUE(MakeCall(kLargeBytes));
-  // Expects both requests and responses, because both sides are in this
-  // process.
+  // Expects counts of both requests and responses, because both sides are in
+  // this process.
   for (const char* direction : {"sent", "received"}) {
     EXPECT_EQ(Since(Messages("s", "eager", direction)), 2 * kSmall);
     EXPECT_EQ(Since(Messages("s", "announced", direction)), 2 * kLarge);
@@ -163,8 +163,8 @@ TEST_P(PenstockMetricsTest, ShowsSessionsAndWhatTheyHaveAtPresent) {
             2 * (64 << 20));
 }
 
-// Tests that an absent limit is not shown. A number would look like the lowest
-// limit.
+// Tests a limit that does not exist. No metric may show it, because a number
+// would look like the lowest limit.
 TEST_P(PenstockMetricsTest, LimitsThatThereAreNotAreNotShown) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   for (const auto& each : Parse(MetricsText())) {
@@ -306,7 +306,7 @@ void AskAtPort(int port, std::atomic<int>* answers) {
   }
 }
 
-// Asks for metrics like a program that serves them itself.
+// Asks for the metrics' text, like a program that serves the metrics itself.
 void AskForText(std::atomic<int>* answers) {
   while (!MetricsText().empty()) ++*answers;
 }
@@ -369,7 +369,7 @@ TEST(ServeMetricsTest, TheChildOfAForkDoesNotKeepThePort) {
 
 // Tests a program that itself listens at the same port, at another address.
 TEST(ServeMetricsTest, TheChildOfAForkKeepsTheProgramsListeners) {
-  // Has the kernel choose a port that is free at 127.0.0.1.
+  // Makes the kernel choose a port that is free at 127.0.0.1.
   const int port = ServeMetrics("127.0.0.1:0").value();
   const int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};

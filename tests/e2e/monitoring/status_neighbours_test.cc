@@ -63,11 +63,11 @@ Fd ListenAt(pid_t process, int name) {
   return fd;
 }
 
-// Runs examples/greeter's server, which has served one connection.
+// A process that runs examples/greeter's server and has served one connection.
 class Greeter {
  public:
   // Starts the server in new namespaces (CLONE_NEW...). Calls `before` once the
-  // process has its pid, before it does anything.
+  // process has its pid, before the process does anything else.
   explicit Greeter(int namespaces,
                    const std::function<void(pid_t)>& before = nullptr) {
     int said[2];
@@ -107,7 +107,7 @@ class Greeter {
     waitpid(outer_, nullptr, 0);
   }
 
-  // Returns 0 if such namespaces are not available here.
+  // Returns the process, or 0 if such namespaces are not available here.
   pid_t pid() const { return pid_; }
   bool IsGreeted() const {
     return std::system(absl::StrCat("timeout 20 ", client_).c_str()) == 0;
@@ -235,13 +235,13 @@ TEST(StatusNeighboursTest, SocketsThatNobodyCanCloseSilenceNothing) {
     status = AskProcess(greeter.pid(), kAskMetrics, absl::Seconds(5)).status();
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
-  // Expects that the greeter still makes its own calls: the connections must
+  // Expects that the greeter still makes calls: the hostile connections must
   // not keep the program from its work.
   EXPECT_TRUE(greeter.IsGreeted());
 }
 
-// Tests connections of other users that leave descriptors in the socket. They
-// are dropped before anything is read.
+// Tests connections of other users that leave descriptors in the socket. The
+// process must drop these connections before it reads anything.
 TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Greeter greeter(0);

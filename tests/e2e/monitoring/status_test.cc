@@ -98,8 +98,8 @@ int Threads() {
 
 class StatusTest : public ServiceTest {};
 
-// Tests a process without connections. Runs first in this process, because of
-// its name.
+// Tests a process without connections. Runs first in this process: the name of
+// the suite comes first.
 TEST(StatusBeforeAnyConnection, CostsNothingAndIsNotThere) {
   grpc::ServerBuilder builder;
   Enable(&builder);
@@ -247,8 +247,8 @@ TEST_P(StatusTest, AForkDoesNotKeepAnswersOpen) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const Fd fd = Connect();
-  // Asks once more. The answer proves that the earlier client has been
-  // accepted, because clients are accepted in order.
+  // Asks once more. The answer proves that the process has accepted the earlier
+  // client, because it accepts clients in order.
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const pid_t child = fork();
   if (child == 0) {

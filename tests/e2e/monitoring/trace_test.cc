@@ -31,7 +31,7 @@ const int kSet =
     setenv("PENSTOCK_TRACE",
            absl::StrCat(testing::TempDir(), "/trace-%p.json").c_str(), 1);
 
-// A pair of events: the begin and the end of the same thing.
+// Two events: the begin and the end of one thing.
 struct Span {
   std::string name;
   std::string path;
@@ -91,7 +91,7 @@ class Writes {
   Writes(const Writes&) = delete;
   Writes& operator=(const Writes&) = delete;
   ~Writes() { close(fd_); }
-  // Waits until there has been a write since the last call, or for `limit`.
+  // Waits until the file was written since the last call, or for `limit`.
   void Await(std::chrono::milliseconds limit) {
     pollfd written = {fd_, POLLIN, 0};
     poll(&written, 1, static_cast<int>(limit.count()));
@@ -106,8 +106,8 @@ class Writes {
 
 class TraceTest : public ServiceTest {
  protected:
-  // Returns the spans of this name since `begin`. Returns none while the file
-  // is being written.
+  // Returns the spans of this name that began at `begin` or later. Returns none
+  // while the file is being written.
   static std::vector<Span> Find(double begin, const std::string& name) {
     std::ifstream file(TracePath());
     const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -119,7 +119,8 @@ class TraceTest : public ServiceTest {
     return found;
   }
 
-  // Returns the spans since `begin`, once there are `count` of this name.
+  // Waits until `count` spans of this name have begun at `begin` or later.
+  // Returns these spans.
   static std::vector<Span> Since(double begin, const std::string& name,
                                  size_t count) {
     const auto limit = std::chrono::steady_clock::now() + kPatience;
@@ -183,7 +184,7 @@ TEST_P(TraceTest, MessagesLieWithinTheirCalls) {
     EXPECT_GE(read.bytes, kBytes);
     EXPECT_TRUE(within(read, true));
   }
-  // Checks only the begin of the span, because the peer may release the message
+  // Checks only when the span began, because the peer may release the message
   // after the end of the call.
   for (const Span& sent : Since(begin, "announced message", 2 * kCalls)) {
     EXPECT_GE(sent.bytes, kBytes);

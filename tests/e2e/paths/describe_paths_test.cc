@@ -1,4 +1,4 @@
-// Tests the promises of DescribePaths, except for the path and its counters.
+// Tests what DescribePaths promises, except for the path and its counters.
 
 #include <atomic>
 #include <chrono>

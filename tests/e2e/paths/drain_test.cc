@@ -63,7 +63,7 @@ class Backend {
     }
     return true;
   }
-  // Waits until calls have come over this number of connections.
+  // Waits until the calls of this server have used `count` connections.
   bool AwaitConnections(size_t count,
                         std::chrono::seconds patience = kPatience) {
     std::unique_lock<std::mutex> lock(mu_);
@@ -83,7 +83,7 @@ class Backend {
   Stack stack_;
 };
 
-// Threads that call without a pause, and keep the failures.
+// Threads that make calls without a pause, and record the failures.
 class Load {
  public:
   using MakeCall = std::function<grpc::Status()>;

@@ -37,9 +37,9 @@ Lines LinesWith(absl::string_view part, const std::string& text) {
 
 class EnvironmentTest : public testing::Test {
  protected:
-  // Returns the output of a client in `environment`, which makes one call to a
-  // server of `path`. The call is empty, or with the role "stream" waits for a
-  // large answer.
+  // Runs a client in another process with these environment variables. Returns
+  // its output. The client makes one call to a server of `path`: an empty call,
+  // or with the role "stream" a call that waits for a large answer.
   static std::string Call(Path path, const Lines& environment,
                           const std::string& role = "call") {
     TestServiceImpl service;

@@ -50,8 +50,8 @@ class HalfOpenTest : public ServiceTest {
     ASSERT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // Returns true if the server closes the connection in time. The server may
-  // send bytes first.
+  // Returns true if the server closes the connection before the timeout. The
+  // server may send bytes first.
   bool ServerHangsUp() {
     char bytes[4096];
     ssize_t size;

@@ -79,7 +79,7 @@ class KeepaliveTest : public StackTest {
   // Stops the server before its service is destroyed.
   ~KeepaliveTest() override { StopServing(milliseconds(0)); }
 
-  // Counts more frequent pings as too many.
+  // Starts a server that counts more frequent pings as too many.
   void ServeAllowingPingsEvery(milliseconds interval) {
     Serve(&service_, [&](grpc::ServerBuilder* builder) {
       builder->AddChannelArgument(
@@ -134,8 +134,8 @@ TEST_P(KeepaliveTest, IdleStreamStaysUpWhereTheServerPermitsPings) {
 
 TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   ServeAllowingPingsEvery(std::chrono::minutes(5));
-  // Sends a ping every 100 ms. The timeout of an answered ping delays no other
-  // ping.
+  // Sends a ping every 100 ms. The timeout applies only to unanswered pings,
+  // and delays no other ping.
   auto arguments = PingEvery(milliseconds(100), kPatience);
   auto with_call = NewChannel(arguments);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -158,7 +158,8 @@ TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   for (auto& each : {with_call, without_calls}) ExpectPath(*each);
 }
 
-// Returns the paths without stock clients, which would only test stock code.
+// Returns all paths except that of stock clients, which would only test stock
+// code.
 auto Paths() {
   return testing::ValuesIn(
       IsInVm() ? std::vector<Path>{Path::kVerbs}

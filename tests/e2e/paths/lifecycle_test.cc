@@ -14,7 +14,8 @@ namespace {
 
 class LifecycleTest : public ServiceTest {
  protected:
-  // Waits until the client knows that the server or the connection is ending.
+  // Waits until the client has learned that the server or the connection is
+  // ending.
   bool AwaitNotReady() {
     return channel()->WaitForStateChange(GRPC_CHANNEL_READY, In(kPatience));
   }
@@ -32,7 +33,7 @@ TEST_P(LifecycleTest, ShutdownLetsACallThatRunsFinish) {
   ExpectTraffic(1, 1);
   std::thread stopping([this] { StopServing(kPatience); });
   EXPECT_TRUE(AwaitNotReady());
-  // Sends small and large messages: both directions must still work.
+  // Sends small and large messages, because both directions must still work.
   EXPECT_TRUE(PingPong(stream.get()));
   EXPECT_TRUE(PingPong(stream.get(), 1 << 20));
   EXPECT_EQ(MakeEmptyCall(stub_.get()).error_code(),

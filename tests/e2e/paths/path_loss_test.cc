@@ -60,7 +60,7 @@ void WriteNonsense(uintptr_t page, std::mt19937_64* random) {
   const Word words[] = {kHead,        kTail,  kHead,       kTail,
                         kSenderWaits, kArmed, kReleaseHead};
   const Word word = words[(*random)() % 7];
-  // Draws a value other than 0, because with a flag of 0 the peer only seems
+  // Draws a value other than 0. With a flag of 0, the peer would only seem
   // slow.
   uint64_t value = ((*random)() | 1) >> ((*random)() % 63);
   const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
@@ -92,9 +92,9 @@ class PathLossTest : public ServiceTest {
     EXPECT_EQ(response.payload().body().size(), bytes);
   }
   // Ends the path while messages are lent. Does not shut the path's sockets
-  // down, because each side would take the other for dead, and reuse the memory
-  // of lent messages that are still to be read. Read() then returns false,
-  // because the message cannot be parsed.
+  // down. Otherwise each side would take the other for dead, and reuse the
+  // memory of lent messages that are still to be read. Read() would then return
+  // false, because the message could not be parsed.
   static void LosePath() {
     if (kIsEventEngine) {
       TearDownSharedMemory();

@@ -36,7 +36,8 @@ size_t AnySize(std::mt19937* random) {
   return static_cast<size_t>(std::exp(share(*random) * std::log(1 << 20)));
 }
 
-// A stream whose messages come back. Two threads write and read.
+// A stream whose server echoes all messages. One thread writes, another one
+// reads.
 class Exchange {
  public:
   // A late reader begins at LetRead() or Finish().
@@ -112,8 +113,8 @@ class PathSwitchTest : public StackTest {
   // Stops the server before its service is destroyed.
   ~PathSwitchTest() override { StopServing(std::chrono::milliseconds(0)); }
 
-  // Begins exchanges on a connection of their own. Every third one is read
-  // late.
+  // Begins exchanges on a new connection. In every third exchange, the client
+  // reads late.
   void Begin(uint32_t seed) {
     channel_ = NewChannel();
     stub_ = TestService::NewStub(channel_);
@@ -130,10 +131,10 @@ class PathSwitchTest : public StackTest {
   bool IsOver() const {
     int messages = 0;
     for (const auto& exchange : exchanges_) messages += exchange->messages();
-    // The late one comes last.
+    // Does not wait for the exchange that reads late.
     return messages >= kMessages * (kStreams - 1);
   }
-  // Waits until so many more bytes have come, or most messages.
+  // Waits until `bytes` more bytes have arrived, or most messages have.
   void Await(uint64_t bytes) {
     const uint64_t goal = Bytes() + bytes;
     const auto end = In(kPatience);
@@ -142,7 +143,8 @@ class PathSwitchTest : public StackTest {
       std::this_thread::yield();
     }
   }
-  // Waits until both directions have moved to shared memory, and ends it.
+  // Waits until both directions have moved to shared memory, and then ends that
+  // path.
   void BreakNext() {
     const auto end = In(kPatience);
     while (!HasMoved()) {

@@ -66,8 +66,8 @@ class PolicyTest : public testing::Test {
     stub_ = TestService::NewStub(channel_);
   }
 
-  // Expects that the calls use `path`. Returns the reason for not using a
-  // better one.
+  // Expects that the calls use `path`. Returns the reported reason why no
+  // better path is used.
   std::string ExpectPath(const std::string& path) {
     const grpc::Status status = MakeEmptyCall(stub_.get());
     EXPECT_TRUE(status.ok()) << status.error_message();

@@ -38,8 +38,9 @@ namespace {
 const int g_set = setenv("PENSTOCK_TCP_SOCKETS", "4", /*overwrite=*/1);
 constexpr int kMostFds = 1024;
 
-// Returns the descriptors of further sockets of both sides. They differ from
-// the session's first connection in the options for dead peers.
+// Returns the descriptors of the further sockets of both sides. Their socket
+// options against dead peers tell these sockets from the session's first
+// connection.
 std::vector<int> Stripes() {
   std::vector<int> found;
   for (int fd = 0; fd < kMostFds; ++fd) {
@@ -161,7 +162,8 @@ TEST_F(StripesTest, LostSocketLosesNoCall) {
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 6; ++round) {
-    // Connects anew, because a connection tries again later after each loss.
+    // Connects anew, because a connection waits longer after each loss before
+    // it retries.
     if (round > 0) Connect();
     ASSERT_TRUE(EchoUntilPathIs("4 sockets")) << PathNow();
     std::atomic<bool> done{false};

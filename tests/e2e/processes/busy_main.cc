@@ -300,7 +300,7 @@ int CheckHealth(const std::string& address, std::chrono::milliseconds time) {
   });
 }
 
-// Returns the answer of an HTTP server on this host to a GET, up to its end.
+// Sends a GET to an HTTP server on this host. Returns the whole answer.
 std::string Get(uint16_t port, const std::string& path) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to = {};

@@ -95,8 +95,8 @@ class BusyServer {
   const bool has_load_;
 };
 
-// Compares a Penstock server with a stock server under the same load. Returns
-// the answers that came too late, as text.
+// Compares a Penstock server with a stock server under the same load. Returns a
+// text about the answers that took too long, or "".
 std::string LateAnswers(const Load& load) {
   int64_t stock = 0;
   {
@@ -107,7 +107,7 @@ std::string LateAnswers(const Load& load) {
   std::string late;
   const auto expect_answers = [&](const char* what, int64_t median) {
     // Uses a loose bound, because the machine may have had other work during
-    // one of the two runs.
+    // one of the two measurements.
     if (median <= 0 || median >= 20 * stock + 20000) {
       absl::StrAppend(&late, what, ": ", median, " us, stock: ", stock, "; ");
     }

@@ -177,8 +177,8 @@ class CrowdTest : public ExhaustionTest {
       count += PathOf(channel.get()) == path;
     return count;
   }
-  // Waits until all channels use shm. Makes calls in the meantime: between
-  // calls, gRPC polls idle channels only every five seconds.
+  // Waits until all channels use shm. Makes calls meanwhile, because gRPC polls
+  // idle channels only every five seconds.
   void ExpectShmAgain() const {
     const auto limit = In(6 * kPatience);
     while (CountOver("shm") < channels_.size()) {

@@ -1,10 +1,11 @@
 // forker PATH ADDRESS: forks without exec while it has a channel and a stream.
 // Run it with GRPC_ENABLE_FORK_SUPPORT=1.
 //
-// One child calls on its own channel over PATH and prints "child STATUS".
-// Another child, except with stock gRPC, calls on the parent's channel and
-// prints "inherited STATUS". Then the parent calls on its old channel, and
-// prints the same, "stream goes on" or "stream is lost", and "end".
+// Forks two children. The first calls on its own channel over PATH and prints
+// "child STATUS". The second, except with stock gRPC, calls on the parent's
+// channel and prints "inherited STATUS". Then the parent calls on its old
+// channel, and prints its STATUS, "stream goes on" or "stream is lost", and
+// "end".
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -84,7 +85,7 @@ int Main(Path path, const std::string& address) {
   if (child < 0) return 1;
   if (child == 0) RunChild(path, address);
   waitpid(child, nullptr, 0);
-  // Forks no such child with stock gRPC, because the child would break the
+  // Forks no second child with stock gRPC, because that child would break the
   // parent's connection.
   const pid_t heir = path == Path::kStock ? 0 : fork();
   if (heir < 0) return 1;

@@ -106,8 +106,8 @@ std::string RunForker(Path path) {
   return said;
 }
 
-// Returns the output, and runs each path only once. The paths run in parallel,
-// because hung children take time.
+// Returns the program's output for a path. Runs the program only once for each
+// path, for all paths in parallel, because hung children take time.
 const std::string& SaidOver(Path path) {
   using Answers = std::map<Path, std::shared_future<std::string>>;
   static const Answers* const answers = [] {

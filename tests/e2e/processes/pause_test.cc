@@ -68,8 +68,8 @@ TEST_P(PauseTest, NoCallFailsBeforeItsTimeIsOver) {
     void* tag = nullptr;
     bool ok = false;
     ASSERT_TRUE(queue.Next(&tag, &ok));
-    // Allows an expired deadline only if the timeout has really passed, as it
-    // may on a busy machine.
+    // Allows an expired deadline only if the timeout has really passed, which
+    // may happen on a busy machine.
     EXPECT_TRUE(status.ok() || Clock::now() - start >= kTimeout)
         << "round " << round << ": " << status.error_message();
   }

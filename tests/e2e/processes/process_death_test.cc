@@ -67,8 +67,8 @@ std::ostream& operator<<(std::ostream& out, const Holdings& held) {
              << held.resident_pages << " resident pages";
 }
 
-// Expects that this process soon holds no more than before. A process notices
-// the other's death, and frees the resources, with a delay.
+// Expects that this process soon holds no more resources than `before`. A
+// process notices the other's death, and frees the resources, with a delay.
 void ExpectFlat(const Holdings& before) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!Holdings().FlatSince(before)) {

@@ -1,5 +1,6 @@
-// Counts the system calls that calls over shared memory make, by a tracer.
-// docs/threading.md#system-calls-of-a-call explains the remaining system calls.
+// Counts the system calls of calls over shared memory, with a tracer.
+// docs/threading.md#system-calls-of-a-call explains the system calls that
+// remain.
 
 #include "tests/process/system_calls.h"
 
@@ -50,8 +51,8 @@ class Processes {
                          absl::StrCat(kCalls), absl::StrCat(bytes)},
                         polling);
     if (!client_->Find("connected").has_value()) return;
-    // Repeats the calls until the doorbells are in use. The first calls may
-    // come before.
+    // Repeats the calls until the doorbells are in use. The first calls may be
+    // faster than the set-up of the doorbells.
     for (int round = 0; round < kMostRounds; ++round) {
       Count();
       if (!done_ || OnSockets() <= kFew) return;
@@ -113,8 +114,8 @@ TEST_P(SystemCallsTest, SleepersAreWokenByOneCallEach) {
     EXPECT_LE(rings, kMostRings + (IsLent() ? processes.MostTimers() : 0));
   }
   EXPECT_LE(processes.OnSockets(), kFew);
-  // Skips the rest for lent messages. A timer also runs with them, and calls
-  // under a tracer take about as long as the timer.
+  // Skips the rest for lent messages: a timer runs while messages are lent, and
+  // calls under a tracer take about as long as the timer.
   if (IsLent()) return;
   EXPECT_LE(processes.OfClient(SYS_write), kMostRings);
   EXPECT_LE(processes.OfClient(SYS_read), kFew);

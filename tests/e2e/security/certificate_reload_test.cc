@@ -121,7 +121,8 @@ class CertificateReloadTest : public StackTest {
     return NewChannel(arguments);
   }
 
-  // Returns the name by which the server knows this client, or "" on failure.
+  // Makes a call. Returns the name by which the server knows this client, or ""
+  // on failure.
   static std::string NameBy(const std::shared_ptr<grpc::Channel>& channel) {
     Call call;
     Empty response;
@@ -132,8 +133,8 @@ class CertificateReloadTest : public StackTest {
     return std::string(name->second.data(), name->second.size());
   }
 
-  // Expects that new connections soon use `server`, which knows the client as
-  // `client`.
+  // Expects that new connections soon see the server's certificate `server`,
+  // and that the server then knows the client as `client`.
   void ExpectSoon(const std::string& server, const std::string& client) {
     const auto end = In(kPatience);
     while (std::chrono::system_clock::now() < end) {

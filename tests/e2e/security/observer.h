@@ -46,7 +46,7 @@ class Observer final : public TestService::Service {
   Observation* const seen_;
 };
 
-// Credentials that gRPC sends only over a private connection.
+// Credentials of calls, which gRPC sends only over a private connection.
 class TokenPlugin final : public grpc::MetadataCredentialsPlugin {
  public:
   explicit TokenPlugin(std::string token) : token_(std::move(token)) {}

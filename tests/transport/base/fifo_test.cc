@@ -62,7 +62,8 @@ TEST(Fifo, BehavesAsADeque) {
   Fifo<int, 3> fifo;
   std::deque<int> reference;
   for (int i = 0; i < 20000; ++i) {
-    // Mostly adds for a while, then mostly removes, and so on.
+    // Adds more often than it removes for 1,000 steps, then removes more often
+    // for 1,000 steps, and so on.
     if (random() % 10 < (i / 1000 % 2 == 0 ? 6 : 4)) {
       fifo.push_back(i);
       reference.push_back(i);

@@ -1,5 +1,5 @@
-// The log lines on stderr at each level. A process reads the level once, so
-// each case has a process of its own.
+// Tests which log lines appear on stderr at each log level. A process reads the
+// level once, so each case has a process of its own.
 
 #include "transport/base/log.h"
 
@@ -94,8 +94,9 @@ TEST(Log, LineSaysWhenHowBadAndWho) {
   EXPECT_TRUE(digits(at + 16, end - at - 16)) << log;
 }
 
-// Tests a mistyped level, whose user wants to see log lines. Level names that
-// only the logging library knows count as mistyped, too.
+// Tests a misspelled log level. Penstock must still log errors, and must name
+// the allowed levels. Level names that only the logging library knows count as
+// misspelled, too.
 TEST(Log, MistypedLevelSilencesNoErrorAndSaysWhatIsAllowed) {
   for (const char* level :
        {"wraning", "verbose", "2", "critical", "info ", "debug,info"}) {

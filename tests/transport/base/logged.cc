@@ -39,12 +39,13 @@ void RunWithStderr(int fd, const std::function<void()>& body) {
   EXPECT_EQ(status, 0);
 }
 
-// Returns the lines that `body` logs. Logs to a file, because a file always has
-// room.
+// Returns the lines that `body` logs. Directs stderr to a file, because a pipe
+// could fill up.
 std::string LoggedBy(const std::function<void()>& body) {
   const base::UniqueFd file(memfd_create("stderr", MFD_CLOEXEC));
-  // Opens the file with O_APPEND. The position of a memfd is not locked, so two
-  // processes that write at once would otherwise write to the same place.
+  // Sets O_APPEND, so that each write appends. The kernel does not lock the
+  // position of a memfd: otherwise two processes that write at once could
+  // overwrite each other's lines.
   EXPECT_EQ(fcntl(file.get(), F_SETFL, O_APPEND), 0);
   RunWithStderr(file.get(), body);
   return ReadAll(file.get());

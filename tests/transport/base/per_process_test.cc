@@ -62,7 +62,8 @@ std::vector<void (*)()> GettersOf(std::index_sequence<kIndexes...>) {
   return {[] { (void)PerProcess<Numbered<kIndexes>>::Get(); }...};
 }
 
-// A thread gets an object for the first time while the process is forked.
+// Forks while a thread of the parent gets its first object. The child must not
+// wait for that thread.
 TEST(PerProcess, ChildWaitsForNoFirstUseInItsParent) {
   const std::vector<void (*)()> getters =
       GettersOf(std::make_index_sequence<100>());

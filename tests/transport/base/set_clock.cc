@@ -25,7 +25,7 @@ void MoveSteadyClockBy(absl::Duration offset) {
 
 }  // namespace penstock
 
-// Replaces the function of libc for this program and its libraries.
+// Replaces clock_gettime() of libc for this program and its libraries.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
   if (result != 0) return result;

@@ -212,7 +212,8 @@ TEST_F(ConnectionTest, StreamEndsAtOnceIfAllIsWritten) {
   EXPECT_TRUE(server_->stream_is_over);
 }
 
-// Cancels a timer and starts it again. Only the second function may be called.
+// Cancels a timer and starts it again with another function. Only the second
+// function may be called.
 TEST_F(ConnectionTest, CancelledTimerDoesNotCall) {
   int calls = 0;
   Timer timer(client_);

@@ -49,8 +49,8 @@ TEST_F(HeartbeatTest, IsAtLeastAsFrequentAsKeepalive) {
       absl::Milliseconds(10));
 }
 
-// Tests the first use, which needs no beat: the frames that set up the path
-// have just passed over the lifeline.
+// Tests the first use of a path, which needs no heartbeat: the frames that set
+// up the path have just passed over the lifeline.
 TEST_F(HeartbeatTest, FirstUseOnlyStartsTheTimer) {
   Receive();
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);

@@ -194,8 +194,8 @@ TEST_F(CopierTest, ACopyWaitsForTheStreamsThatItComesAfter) {
   ASSERT_TRUE(copier_->ToHost({copy}, {written.get()}).ok());
   EXPECT_EQ(host, std::string(100, 'b'));
 
-  // Queues a fill with 'c'. The copy must wait for it; otherwise the fill would
-  // overwrite the copied bytes.
+  // Queues a fill with 'c'. The copy must wait for the fill, which would
+  // otherwise overwrite the copied bytes.
   driver_.QueueFill(stream, at, 'c', 100);
   const Event read = EventAfter(stream);
   ASSERT_TRUE(copier_->FromHost({copy}, {read.get()}).ok());

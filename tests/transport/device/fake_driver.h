@@ -172,7 +172,8 @@ class FakeDriver : public Api {
   // Returns the CPU's address of device memory, or null if the range is not in
   // one block.
   char* Backing(abi::Address at, size_t bytes) const;
-  // Returns the block that contains `at`, and its beginning, or null.
+  // Returns the block that contains `at`, or null. Sets `begin` to the block's
+  // first address.
   const Block* FindBlock(abi::Address at, abi::Address* begin) const;
   void Unmap(abi::Address begin, const Block& block);
   bool IsPinned(const void* memory, size_t bytes) const;

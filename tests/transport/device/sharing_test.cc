@@ -23,8 +23,8 @@ using memory::OpenAllocation;
 using memory::SharedAllocation;
 using testing::HasSubstr;
 
-// Decodes a name, so that a test can change it. The encoded result looks like
-// the name of another process.
+// Decodes a name, so that a test can change it. Once encoded again, the changed
+// name looks as if another process had sent it.
 AllocationName NameOf(const SharedAllocation& shared) {
   return AllocationNames::Create()->Decode(shared.handle)->name;
 }

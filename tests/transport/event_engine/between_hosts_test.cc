@@ -1,5 +1,5 @@
 // Tests connections between two hosts: TCP in memory, and simulated RDMA
-// devices. The test is in place of gRPC and TLS.
+// devices. The test itself takes the place of gRPC and TLS.
 
 #include <atomic>
 #include <memory>
@@ -30,7 +30,8 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 
 Crew* GetCrew() { return *Crew::Get(progress::PollingMode::kEvent); }
 
-// Returns the begin of a TLS connection, with a random number of its own.
+// Returns the first bytes of a TLS connection, with a random number of their
+// own.
 std::string Hello() {
   static std::atomic<char> next{0};
   const std::string head = {22, 3, 1, 0, 100, 1, 0, 0, 96, 3, 3};
@@ -185,7 +186,7 @@ class BetweenHostsTest : public testing::Test {
     from->Write(bytes);
     EXPECT_EQ(to->Read(bytes.size()), bytes);
   }
-  // Does the first flight of TLS in both directions.
+  // Sends the first TLS messages in both directions.
   void ShakeHands() {
     hello_ = Hello();
     Send(hello_, &client_, &server_);

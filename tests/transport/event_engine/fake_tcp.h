@@ -33,7 +33,7 @@ inline EventEngine::ResolvedAddress AddressAt(const char* ip, uint16_t port) {
   return {reinterpret_cast<const sockaddr*>(&address), sizeof address};
 }
 
-// One direction. Remembers all bytes. Thread-safe.
+// One direction of the connection. Remembers all bytes. Thread-safe.
 class Pipe {
  public:
   using Callback = absl::AnyInvocable<void(absl::Status)>;
@@ -88,7 +88,7 @@ class Pipe {
   SliceBuffer* buffer_ = nullptr;
 };
 
-// One end. The destructor closes both directions.
+// One end of the connection. The destructor closes both directions.
 class FakeTcp final : public EventEngine::Endpoint {
  public:
   FakeTcp(std::shared_ptr<Pipe> in, std::shared_ptr<Pipe> out,

@@ -29,8 +29,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Returns a payload with a piece of each given size. The bytes tell the pieces
-// apart.
+// Returns a payload with a piece of each given size. The pieces have different
+// bytes.
 memory::Payload PayloadOf(const std::vector<size_t>& sizes) {
   memory::Payload payload;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -142,7 +142,8 @@ TEST(DivideIntoParts, AsManyStayAsThereMayBeParts) {
   EXPECT_EQ(GatheredBytes(stretches), 9 * 5000u);
 }
 
-// Checks the rules of every division, for one payload that a seed chooses.
+// Checks the rules for every division of a payload into parts. A seed chooses
+// the payload.
 class AnyDivision {
  public:
   explicit AnyDivision(uint32_t seed) : random_(seed) {

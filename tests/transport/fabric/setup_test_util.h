@@ -26,8 +26,7 @@ class Told {
               state->status = result.status();
             })) {}
 
-  // Returns the attempt to the code that finishes it. This object keeps no
-  // reference.
+  // Moves the attempt to the caller, who finishes the attempt.
   std::shared_ptr<Attempt> Give() { return std::move(attempt_); }
 
   // Waits for the callback.

@@ -16,8 +16,8 @@ using Random = std::mt19937_64;
 // Returns a random number between `low` and `high`, inclusive.
 uint64_t Draw(Random* random, uint64_t low, uint64_t high);
 
-// An array of `count` elements between guards. The first element is `offset`
-// elements after a multiple of 64 bytes.
+// An array of `count` elements between guard bytes. The first element is
+// `offset` elements after a multiple of 64 bytes.
 class Array {
  public:
   Array(ElementType type, uint64_t count, uint64_t offset);

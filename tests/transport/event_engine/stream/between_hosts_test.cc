@@ -50,7 +50,8 @@ TEST(BetweenHostsTest, DirectionLeavesTcpBetweenTwoRecords) {
   EXPECT_TRUE(pair.status().ok()) << pair.status();
 }
 
-// The receiver never learns by the path that the sender has moved.
+// Drops the packet that announces the sender's move. The receiver must learn of
+// the move from the mark on TCP.
 TEST(BetweenHostsTest, MoveThatWasLostIsToldByTheMark) {
   for (uint64_t boundary : {BoundaryFrom(1), BoundaryFrom(5000)}) {
     for (size_t piece = 1; piece < 50; ++piece) {
@@ -71,7 +72,8 @@ TEST(BetweenHostsTest, MoveThatWasLostIsToldByTheMark) {
   }
 }
 
-// The sender has noticed the loss, and its bytes on TCP overtake its packets.
+// Delivers the mark on TCP before packets that the sender sent earlier over the
+// path. The receiver must ignore those packets.
 TEST(BetweenHostsTest, PacketsAfterTheMarkAreIgnored) {
   Hosts pair;
   pair.NewLink();

@@ -75,7 +75,8 @@ TEST(PacketTest, SumsThatOverflowAreRejected) {
   EXPECT_FALSE(DecodeMark(Span(EncodeMark(~uint64_t{0}))).ok());
 }
 
-// Flips each bit. The result must be refused, or encode to the same bytes.
+// Flips each bit of an encoded packet. The parser must refuse the result, or
+// return values that encode to the same bytes.
 TEST(PacketTest, EveryBitIsCheckedOrMeansSomething) {
   const std::string good = EncodeHead(Region());
   for (size_t bit = 0; bit < 8 * good.size(); ++bit) {

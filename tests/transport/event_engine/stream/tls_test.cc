@@ -16,7 +16,7 @@ absl::Span<const uint8_t> SpanOf(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// Returns the begin of a ClientHello, and some bytes that follow.
+// Returns the first bytes of a ClientHello, and some bytes that follow.
 std::string Hello(char random) {
   std::string hello = {22, 3, 1, 2, 0, 1, 0, 1, '\xfc', 3, 3};
   return hello + std::string(32, random) + "and the rest";

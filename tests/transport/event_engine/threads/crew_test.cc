@@ -167,8 +167,9 @@ class Block {
   absl::Notification begun_, release_, ended_;
 };
 
-// Tests that input is polled that a leader has left behind when its task
-// blocks. The next leader has learnt to sleep at once, and no doorbell rings.
+// Tests input that a leader has not polled before its task blocks. The next
+// leader must poll the input, although this leader has learnt to sleep at once,
+// and no doorbell rings.
 TEST(CrewPollTest, LeftInputIsPolledWhileATaskBlocks) {
   progress::PollSet* set = nullptr;
   Crew* const crew = NewCrew(PollingMode::kAdaptive, &set);

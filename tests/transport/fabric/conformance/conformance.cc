@@ -10,7 +10,7 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// The first cookie of ReadWhole(). No test uses numbers from here on.
+// The first cookie of ReadWhole(). Tests give their own reads smaller numbers.
 constexpr uint64_t kFirstCookie = uint64_t{1} << 48;
 // The number of packets of a long test. More than the credits of any fabric.
 constexpr int kManyPackets = 100 * 1000;

@@ -45,8 +45,8 @@ class ConformanceEnding : public Conformance {
     }
   }
   Target& target(Side side) { return target_[static_cast<int>(side)]; }
-  // Expects that each read has ended once, with or without success. The
-  // recorder checks the rest.
+  // Expects that each read has ended, with or without success. The recorder
+  // checks that none ends twice.
   void ExpectEnded(Side side) {
     ASSERT_EQ(at(side).broken.size(), 1u);
     EXPECT_EQ(at(side).reads.size(), reads_at_once());
@@ -95,7 +95,8 @@ TEST_P(ConformanceEnding, BothEndsLearnOnceThatTheConnectionIsCut) {
   for (Side side : kSides) ASSERT_NO_FATAL_FAILURE(ExpectEnded(side));
 }
 
-// Calls an end that is broken, but whose owner has not heard of it yet.
+// Calls the functions of a broken end before its owner has learned of the
+// break.
 TEST_P(ConformanceEnding, CallsToABrokenEndHaveNoEventsButTheReadsEnd) {
   StartEverything();
   Kill(Side::kA);

@@ -77,7 +77,7 @@ TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   ExpectAlive();
 }
 
-// Exposes and reads often, as the peer of one end does for hours.
+// Exposes and reads many times, like an end that runs for hours.
 TEST_P(Conformance, MemoryOfRegionsThatWereReadComesBack) {
   constexpr size_t kBytes = 1024 * 1024;
   const std::string bytes = RandomBytes(kBytes, 2);

@@ -1,4 +1,4 @@
-// Tests input, and which side must ring for it, and when.
+// Tests how an end learns of input, and when its peer must ring a doorbell.
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -181,7 +181,7 @@ TEST_P(ConformanceDoorbell, EachPacketToAnArmedReceiverIsARequest) {
 }
 
 // Tests a sender that sleeps although it has packets to send. The receiver must
-// ring it when there is room.
+// ring the sender's doorbell when there is room.
 TEST_P(ConformanceDoorbell, BlockedSenderIsToBeRungWhenThereIsRoom) {
   SendUntilRefused(Side::kA);
   a()->SetArmed(true);
@@ -264,7 +264,7 @@ TEST_P(ConformanceDescriptor, NobodyIsToBeRung) {
   EXPECT_FALSE(a()->TakeDoorbellRequest());
 }
 
-// Arms without the owner's lock, as a poller does before it sleeps.
+// Arms the end without the owner's lock, as a poller does before it sleeps.
 TEST_P(ConformancePolling, AnyThreadMayLookForInputAndArm) {
   std::atomic<bool> done{false};
   std::thread other([&] {
@@ -302,7 +302,8 @@ std::vector<FabricCase> FabricsThat(Waking a, Waking b) {
   });
 }
 
-// Allows no case, because each fabric uses only one of the three ways to wake.
+// Allows a suite without any fabric, because each fabric uses only one of the
+// three ways to wake its owner.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformancePolling);
 INSTANTIATE_TEST_SUITE_P(Fabric, ConformancePolling,
                          ::testing::ValuesIn(FabricsThat(Waking::kDoorbell,

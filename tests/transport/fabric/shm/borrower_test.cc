@@ -119,7 +119,7 @@ TEST_F(BorrowerTest, SaysUnaskedWhatIsClosedAtTheEnd) {
   ExpectClosed(kId);
   // Sends a message as a peer does that has not heard of the close yet.
   Say(Kind::kTakeBack, kId);
-  // Lends too late: the peer was told to stop.
+  // Lends memory after the peer was told to stop lending.
   Say(Kind::kDevice, kId + 2);
   EXPECT_FALSE(Find(kId + 2).ok());
   EXPECT_TRUE(borrower_->Answer());

@@ -227,7 +227,8 @@ TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   EXPECT_EQ(ours_.open_now(), 1);
   EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
   closed.set_value();
-  // Expects the close, though nobody asks for the messages that came meanwhile.
+  // Expects that the memory is closed, although nobody reads the messages that
+  // have arrived.
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
   EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
   EXPECT_TRUE(Load(kId + 1).ok());

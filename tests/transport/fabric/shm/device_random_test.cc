@@ -1,4 +1,5 @@
-// Random programs: messages that lie on hosts and devices, and failures.
+// Tests random programs: messages whose pieces lie on hosts and devices, and
+// failures.
 
 #include <cstdint>
 #include <cstdlib>

@@ -163,13 +163,14 @@ class ShmHostileDoorbell : public ::testing::Test {
     pair_ = MakeRawPair(&fabric_, features);
     ASSERT_NE(pair_, nullptr);
   }
-  // Passes `fd` as the peer's doorbell. Returns when the end has looked at it.
+  // Passes `fd` as the peer's doorbell. Returns when the end has received the
+  // descriptor.
   void Pass(int fd) {
     SetupMessage message;
     message.kind = SetupMessage::Kind::kDoorbell;
     ASSERT_TRUE(SendSetup(pair_->socket.get(), message, fd).ok());
-    // Runs two turns of the loop. In the first turn, the loop may already have
-    // looked for messages.
+    // Runs two turns of the loop. In the first turn, the loop may have looked
+    // for messages before this message arrived.
     for (int turn = 0; turn < 2; ++turn) {
       std::atomic<bool> ran{false};
       progress::EventLoop::Get().value()->Post([&ran] { ran = true; });

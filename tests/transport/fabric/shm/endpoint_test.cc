@@ -116,8 +116,8 @@ TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
   b()->SetArmed(true);
   SleepingEnd sleeping(b());
   EXPECT_TRUE(a()->Poll());
-  // Expects that the owner of a must ring b, although a has sent nothing. The
-  // reason is that b sleeps until there is room.
+  // Expects that the owner of a() must ring b(), although a() has sent nothing:
+  // b() sleeps until there is room.
   EXPECT_TRUE(Rings(a(), &sleeping));
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(b()->Poll());

@@ -94,7 +94,8 @@ class TransparentTest : public testing::Test {
     if (!KernelHasOne()) GTEST_SKIP() << "no huge page is free on this machine";
   }
 
-  // Asks the kernel without the code under test.
+  // Asks the kernel itself for a huge page, without the code under test.
+  // Returns true if the kernel has one.
   static bool KernelHasOne() {
     base::UniqueFd fd(memfd_create("test", MFD_CLOEXEC));
     EXPECT_EQ(ftruncate(fd.get(), 4 * kMiB), 0);

@@ -59,7 +59,8 @@ size_t CountMappings(const std::string& name) {
   return count;
 }
 
-// A hold on all tasks that run aside, for the object's lifetime.
+// Stops all tasks that other threads run aside (progress::RunAside()), for the
+// lifetime of the object.
 class HeldAside {
  public:
   HeldAside() {

@@ -122,8 +122,8 @@ class ShmParts : public ::testing::Test {
   }
 };
 
-// Expects that the region's part is the lease itself, and so is the lender's
-// part.
+// Expects that the region's part and the lender's part both lie in the lease,
+// so that nothing was copied.
 void ExpectInPlace(const Exposure& exposure, size_t part,
                    const ArenaLease& lease) {
   const RemotePart& remote = exposure.region[part];

@@ -41,8 +41,8 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
   std::string got;
   ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_TRUE(sender_.RoomHasCome());
-  // Sends a smaller packet, which fits meanwhile. The sender must still wait
-  // for the larger one.
+  // Sends a smaller packet, for which there is room by now. The sender must
+  // still wait for the room of the larger packet.
   EXPECT_EQ(Send("small"), Sent::kSent);
   EXPECT_TRUE(receiver_.PeerWaits());
   sender_.StopWaiting();

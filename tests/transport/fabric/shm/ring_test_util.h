@@ -82,7 +82,8 @@ class RingTest : public ::testing::Test {
     }
   }
 
-  // The position of the next packet, which the test counts without the page.
+  // The position of the next packet. The test counts it, and does not read the
+  // shared page.
   uint64_t read_ = 0;
   Segment writer_;
   Segment reader_;

@@ -75,7 +75,8 @@ TEST(Segment, MoreThanMemoryIsRefused) {
 }
 
 TEST(PeerSegment, WhatCouldVanishIsRefused) {
-  // Lacks one seal each time. Each memfd has the right size and is allocated.
+  // Leaves out one seal each time. Each memfd has the right size and is
+  // allocated.
   for (int missing : {F_SEAL_SHRINK, F_SEAL_GROW, 0x10, F_SEAL_SEAL}) {
     auto peer =
         PeerSegment::Map(Memfd(kBytes, kAllSeals & ~missing, true), kBytes);

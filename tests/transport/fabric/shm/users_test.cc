@@ -300,8 +300,8 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
         return !absl::IsNotFound(received.status());
       }));
       ASSERT_TRUE(received.ok()) << received.status();
-      // Expects that the server says that it copies, although the peer did not
-      // say so.
+      // Expects that the server announces copies, although the peer did not
+      // announce any.
       EXPECT_EQ(received->message.copies, i == 0);
       ExpectReadOnly(received->fd.get(), 4096);
     }
@@ -351,7 +351,7 @@ TEST_F(ShmPrivate, ConnectingSideRefusesAnotherUserWithTheReason) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("promises privacy"));
   });
   EXPECT_TRUE(child.Join());
-  // Expects that the client sent nothing there, not even the token.
+  // Expects that the client sent nothing to that socket, not even the token.
   EXPECT_FALSE(listened_.finished());
 }
 

@@ -151,7 +151,7 @@ TEST_F(ApplicationMemoryTest, SeveralExposuresAtOnceShareARegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// Sends received memory on from its place.
+// Forwards received memory without a copy.
 TEST_F(ApplicationMemoryTest, ReceivedMemoryIsSentOnWithoutARegistration) {
   memory::Block block = ends_->server->AllocateForRead(kLarge).value();
   std::memset(block.data.get(), 'r', kLarge);

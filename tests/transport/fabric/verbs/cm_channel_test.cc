@@ -129,7 +129,7 @@ TEST_F(CmChannelTest, EventsForNobodyAreAcknowledgedAndDropped) {
   Resolve(orphan);
   Resolve(loose);
   EXPECT_TRUE(forgotten->events.empty());
-  // The destructors end both identifiers. Neither may wait.
+  // The destructors destroy both identifiers here, and must not wait.
 }
 
 TEST_F(CmChannelTest, HandlerMayEndItsIdentifier) {

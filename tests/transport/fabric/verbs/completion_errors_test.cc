@@ -225,7 +225,7 @@ TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
 }
 
 // Tests a device that has completed all requests, while the peer grants no
-// credits.
+// credits. The device must not count as failed.
 TEST(EndingTest, PeerThatDoesNotPollIsNoBlackHole) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);

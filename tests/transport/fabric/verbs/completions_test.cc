@@ -126,7 +126,7 @@ TEST_F(CompletionsTest, ClearingArmsAgain) {
   EXPECT_FALSE(wakes());
 }
 
-// Tests two events at once. A waiter for edges is told only once of both.
+// Tests two events at once, which an edge-triggered waiter sees as one.
 TEST_F(CompletionsTest, ClearingTakesAllEvents) {
   for (int round = 0; round < 2; ++round) {
     completions_->SetArmed(true);
