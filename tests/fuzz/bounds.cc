@@ -40,7 +40,7 @@ double SecondsOfThread() {
 }
 
 // Limits the address space. Does nothing with a sanitizer, which reserves more
-// address space than this.
+// address space than the limit.
 void LimitAddressSpace() {
   if (__sanitizer_get_current_allocated_bytes != nullptr) return;
   const rlimit limit = {kMaxAddressSpace, kMaxAddressSpace};

@@ -68,8 +68,8 @@ class Cost {
   const double seconds_before_;
 };
 
-// Feeds inputs of `make` to `consume` while `random` continues. Holds the
-// result of consume() while measuring the cost.
+// Feeds inputs of `make` to `consume` until the time budget of `random` is used
+// up. Holds the result of consume() while measuring the cost.
 template <typename Make, typename Consume>
 void HoldsItsBounds(Random* random, uint64_t budget, const Make& make,
                     const Consume& consume) {

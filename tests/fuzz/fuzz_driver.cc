@@ -34,7 +34,7 @@ constexpr int kMutations = 20000;
 constexpr std::chrono::seconds kMostTime{5};
 constexpr char kWriteSeeds[] = "--write-seeds=";
 
-// The current input, for OnSignal().
+// The current input, which OnSignal() prints.
 const std::string* current = nullptr;
 
 void PrintCurrent() {
@@ -65,7 +65,7 @@ void PrintOnDeath() {
 
 void RunOne(const std::string& input) {
   current = &input;
-  // A separate copy: a sanitizer detects reads beyond its end.
+  // Makes a separate copy, so that a sanitizer detects reads beyond its end.
   const std::vector<uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   current = nullptr;

@@ -1,6 +1,6 @@
 // Tests monitoring::ParseHttpRequest.
 //
-// The input is the number of bytes that come first, then all bytes.
+// The input consists of the number of bytes that come first, and of all bytes.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -22,7 +22,8 @@ int MakeUnsealed() {
   return fd;
 }
 
-// Made only once, because a peer may pass the same memory repeatedly.
+// Makes the memory only once, because a peer may pass the same memory
+// repeatedly.
 int Control() {
   static const fabric::shm::Segment& segment = *new fabric::shm::Segment(
       fabric::shm::CreateControl(LiarSocket::kRingBytes).value());

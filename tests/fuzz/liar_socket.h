@@ -1,4 +1,5 @@
-// A socket of the set-up over shared memory, on which a fuzz target lies.
+// The socket for the set-up of shared memory, on which a fuzz target sends
+// false messages.
 
 #ifndef PENSTOCK_TESTS_FUZZ_LIAR_SOCKET_H_
 #define PENSTOCK_TESTS_FUZZ_LIAR_SOCKET_H_
@@ -14,7 +15,8 @@
 namespace penstock {
 namespace fuzz {
 
-// Sends any bytes, with any descriptor. Failures to send count as lies, too.
+// Sends any bytes, with any descriptor. A failure to send is one more kind of
+// input.
 class LiarSocket {
  public:
   // The size of the ring in the right descriptor, kControl.

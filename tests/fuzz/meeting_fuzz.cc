@@ -1,10 +1,10 @@
 // Tests the meeting of the two ends of a connection (current gRPC): everything
 // that a server and a client read at the UNIX socket of a listener.
 //
-// The first byte chooses the victim. The rest is a list of steps of a liar, a
-// process of the same user. The liar connects to the server's socket, or
-// listens in the server's place. A lie costs the lied-about connection its path
-// at most.
+// The first byte chooses the side that is attacked. The rest is a list of the
+// steps of a liar, a process of the same user. The liar connects to the
+// server's socket, or listens in the server's place. A false message must cost
+// at most the path of the connection that it names.
 
 #include <unistd.h>
 
@@ -45,10 +45,11 @@ enum Step : uint8_t {
 
 enum Token : uint8_t { kRight, kOfNobody, kEmpty, kLongest, kTokens };
 
-// The most sockets of one liar. A server admits 64 connections in set-up.
+// The maximum number of sockets of one liar. A server admits 64 connections in
+// set-up.
 constexpr size_t kMostSockets = 6;
 
-// The bound of a wait for an answer that must come.
+// The timeout of a wait for an answer that must come.
 constexpr absl::Duration kMostWait = absl::Minutes(2);
 
 // Returns an address that no other process and no earlier run has.
@@ -94,7 +95,8 @@ fabric::ConnectCallback Into(const std::shared_ptr<Result>& result) {
   };
 }
 
-// Sends messages by its steps, and remembers what they may have caused.
+// Sends messages as its steps say, and remembers which effects the messages may
+// have.
 class Liar {
  public:
   // `victim` is a listening socket at which a client calls, or invalid.
@@ -174,7 +176,7 @@ class Liar {
   bool has_welcomed_ = false;
 };
 
-// A server that lives as long as the process.
+// A server that is never destroyed.
 struct Server {
   TcpAddress address = NextAddress();
   std::unique_ptr<MeetingPlace> place =

@@ -61,11 +61,13 @@ void RunHonest(Input* input, bool on_other_host) {
   Require(pair.status().ok(), "honest peers agree at the end");
 }
 
-// The bytes of the path that a victim keeps: those before TCP has reached them,
-// those that the program has not taken, and packets that wait in the link.
+// The maximum number of bytes of the path that a victim keeps: bytes that TCP
+// has not reached yet, bytes that the program has not taken, and packets that
+// wait in the link.
 constexpr uint64_t kMostKept = 2 * event_engine::kWindowBytes + 1024 * 1024;
 
-// The victim's program takes the bytes when a step says so.
+// A liar, and the victim's program. The program takes bytes when a step says
+// so.
 class Liar {
  public:
   Liar(Input* input, bool on_other_host)
@@ -173,7 +175,7 @@ class Liar {
   }
 
   // Sends as a connection does: polls first, and reads only if the program has
-  // all bytes.
+  // taken all bytes.
   void SendTcp(const std::string& bytes) {
     while (victim().Poll()) continue;
     if (victim().has_lost_path()) (void)victim().LeavePath();

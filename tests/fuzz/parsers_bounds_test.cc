@@ -25,7 +25,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// The memory that a parser may always hold: error messages.
+// Limits the memory that any parser may hold: error messages.
 constexpr uint64_t kBudget = 16 * 1024;
 
 // Passes `input` to `parse`, and holds the result while measuring the cost.

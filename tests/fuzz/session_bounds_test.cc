@@ -31,7 +31,8 @@ constexpr uint32_t kStreams = 5;
 // that the test exposes.
 constexpr uint64_t kHeldBudget = 4 * 1024 * 1024;
 // Limits the session's output per step: a constant, plus a multiple of the
-// peer's bytes. The application's messages come in addition, possibly later.
+// peer's bytes. The application's messages count in addition, and may be sent
+// later.
 constexpr uint64_t kSaidPerStep = 2 * 1024;
 constexpr uint64_t kSaidPerByte = 8;
 

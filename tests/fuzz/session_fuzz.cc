@@ -98,8 +98,8 @@ class Run {
     }
   }
 
-  // Delivers all packets, up to a limit that is far above what any input needs.
-  // Only an endless exchange reaches it.
+  // Delivers all packets. Stops at a limit that is far above what any input
+  // needs, and that only an endless exchange reaches.
   void DeliverAll() {
     constexpr int kForEver = 1000 * 1000;
     int steps = 0;

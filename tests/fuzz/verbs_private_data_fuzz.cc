@@ -1,5 +1,5 @@
-// Tests verbs::ParseRequest, ParseAnswer and the proofs. The input is used for
-// all, by a side that does not know the token.
+// Tests verbs::ParseRequest, ParseAnswer and the proofs. All of them get the
+// same input, at a side that does not know the token.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

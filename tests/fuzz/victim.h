@@ -45,7 +45,7 @@ class VictimStream : public session::StreamEvents {
   void OnSendAccepted() override;
 
   bool ended() const { return ended_; }
-  // Ends the stream. No event may come afterwards.
+  // Ends the stream. No event may follow.
   void Detach();
   void NoteSendWaits() { ++sends_waiting_; }
   // Consumes the oldest message, and ends a client's stream if the message was

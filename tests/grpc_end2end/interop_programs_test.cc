@@ -92,8 +92,8 @@ std::vector<std::string> Paths() {
   return {"Stock", "Shm", "Tcp"};
 }
 
-// Returns settings with which the client requires its path, so that no call
-// uses another path.
+// Returns settings that make the client require its path, so that no call uses
+// another path.
 std::vector<std::string> SettingsOf(const std::string& path,
                                     const std::string& device) {
   if (path == "Stock") return {"PENSTOCK_POLICY=off"};
@@ -139,7 +139,7 @@ class InteropProgramsTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     port_ = grpc_pick_unused_port_or_die();
-    // Nobody reads the output during calls, so the server must be silent.
+    // Makes the server silent, because nobody reads its output during calls.
     server_ = Start("interop_server", "rxe1", "NONE",
                     {absl::StrCat("--port=", port_)});
     ASSERT_NE(server_, nullptr);
@@ -214,7 +214,7 @@ TEST_P(InteropProgramsTest, EachCaseOfTheClientPasses) {
   }
 }
 
-// Takes 40 seconds: reads 2,000 messages, with a pause after each.
+// Reads 2,000 messages, with a pause after each. Takes 40 seconds.
 TEST_P(InteropProgramsTest, ASlowConsumerGetsEverything) {
   const Ended ended = RunCase("slow_consumer");
   EXPECT_EQ(ended.code, 0) << ended.log;

@@ -19,7 +19,7 @@ class Crew {
     std::lock_guard<std::mutex> lock(mu_);
     threads_.emplace_back(std::move(work));
   }
-  // Joins all threads, including those that are started in the meantime.
+  // Joins all threads, including those that start while Join() waits.
   void Join() {
     while (true) {
       std::vector<std::thread> threads;

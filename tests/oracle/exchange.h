@@ -20,9 +20,9 @@ template <typename Call>
 class Exchange {
  public:
   // Makes an exchange for one side. `settle` waits until everything in flight,
-  // in both directions, has arrived. `peer_runs` says that the peer certainly
-  // runs. All arguments must outlive the exchange. Appends received messages to
-  // `received`.
+  // in both directions, has arrived. `peer_runs` says that the peer's handler
+  // is certainly running. All arguments must outlive the exchange. Appends
+  // received messages to `received`.
   Exchange(Call* call, Meeting* meeting, Side self, bool peer_runs,
            std::function<void()> settle, std::vector<Digest>* received)
       : call_(call),
@@ -33,8 +33,8 @@ class Exchange {
         settle_(std::move(settle)),
         received_(received) {}
 
-  // Plays one phase. Returns false if the call has ended. With `ends`, nothing
-  // is sent afterwards.
+  // Plays one phase. Returns false if the call has ended. If `ends`, sends
+  // nothing afterwards.
   bool Play(size_t index, const std::vector<Message>& out,
             const std::vector<Message>& in, bool late, bool ends) {
     if (in.empty()) return Send(index, out, ends);

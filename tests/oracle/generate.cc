@@ -140,7 +140,7 @@ bool HasOneResponse(Kind kind) {
   return kind == Kind::kUnary || kind == Kind::kUpload;
 }
 
-// Adapts the plan to its ending.
+// Adapts the plan to the way in which it ends.
 void FitToEnding(Dice* random, Plan* plan) {
   switch (plan->ending) {
     case Ending::kEarly:
@@ -166,8 +166,8 @@ void FitToEnding(Dice* random, Plan* plan) {
       }
       plan->last = SmallMessages(random, 1, 20);
       plan->last_reads = random->Between(1, plan->last.size());
-      // Sometimes adds a message that goes with the status, and for whose
-      // arrival nobody waits.
+      // Sometimes adds a message that travels with the status. Nobody waits for
+      // its arrival.
       if (random->Percent(20)) {
         plan->coalesced = true;
         plan->last.push_back(AnyMessage(random));
@@ -225,8 +225,8 @@ Plan AnyPlan(Dice* random, const Settings& settings) {
   DrawEnding(random, &plan);
   DrawMetadata(random, settings, &plan);
   plan.corked = random->Percent(15) && MayBeCorked(plan);
-  // Lets the client wait only if the server sends initial metadata without
-  // waiting for later actions of the client.
+  // Makes the client wait for initial metadata only if the server sends them
+  // without waiting for later actions of the client.
   plan.waits_for_initial =
       random->Percent(10) && !plan.corked && plan.initial_early &&
       !(plan.kind == Kind::kUnary && plan.server == ServerApi::kSync);
@@ -277,10 +277,10 @@ bool MayNotRun(const Program& program, const Plan& plan) {
          AnyIsAbove(plan.phases[0].up, program.settings.server_receives);
 }
 
-// Leaves out what stock gRPC 1.83 gets wrong. Metadata above a limit may end
-// the process by a failed check in filter_stack_call.h (--seed=24). The server
-// refuses streams that its own limit makes the client hold back, and a client
-// that receives too much may see CANCELLED (both --seed=11).
+// Leaves out cases in which stock gRPC 1.83 has errors. Metadata above a limit
+// may end the process by a failed check in filter_stack_call.h (--seed=24). The
+// server refuses streams that its own limit makes the client hold back, and a
+// client that receives too much may see CANCELLED (both --seed=11).
 void LeaveOutErrorsOfCurrentGrpc(Program* program) {
   program->settings.streams_at_once = kDefault;
   program->settings.client_receives = kUnlimited;

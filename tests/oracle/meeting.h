@@ -53,8 +53,8 @@ class Meeting {
     return reached_[at].count(point) > 0;
   }
 
-  // Cancels the client's call, if it is still running. Any thread may call
-  // this.
+  // Cancels the client's call if the call is still running. Any thread may call
+  // this function.
   void CancelClient() {
     std::lock_guard<std::mutex> lock(mu_);
     if (client_ != nullptr) client_->TryCancel();
@@ -78,7 +78,7 @@ class Meeting {
   grpc::ClientContext* client_ = nullptr;
 };
 
-// Points that both sides have.
+// Points that both sides reach.
 constexpr size_t kPhasesDone = 1000;  // all phases are done
 constexpr size_t kEnding = 1001;      // the side's last operation begins
 constexpr size_t kGone = 1002;        // the side's last operation is done

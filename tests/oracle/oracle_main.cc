@@ -38,8 +38,8 @@ struct Flags {
   uint64_t seed = 1;
   uint64_t seeds = 1000;
   int seconds = 0;  // 0: no limit
-  // Parallel programs. An event engine's program may not break the paths of
-  // others, see World::HasMoved().
+  // The number of parallel programs. With an event engine only one, because a
+  // program may not break the paths of other programs; see World::HasMoved().
   int jobs = e2e::kIsEventEngine ? 1 : 4;
   bool verbose = false;
 };

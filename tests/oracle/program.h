@@ -115,7 +115,7 @@ struct Settings {
   bool generic_is_callback = true;
 };
 
-// An event during a program. Only the shutdown is visible to calls.
+// An event during a program. Calls notice only the shutdown.
 enum class Event { kNone, kPathLoss, kChannelGone, kShutdown };
 
 // The size of most messages of a program.

@@ -16,7 +16,7 @@ std::vector<Digest> DigestsOf(const std::vector<Message>& messages) {
   return digests;
 }
 
-// Returns all messages that a side sends if nothing prevents it.
+// Returns all messages that the client sends if nothing prevents it.
 std::vector<Digest> SentUp(const Plan& plan) {
   std::vector<Message> messages;
   for (const Phase& phase : plan.phases) {
@@ -92,9 +92,9 @@ bool IsOfServer(const Plan& plan, const Outcome& outcome) {
          outcome.status.error_message() == plan.status.error_message();
 }
 
-// Returns true if the handler may have seen an empty request. If the call is
-// cancelled before its request has come, stock gRPC runs the handler of a call
-// with one request with an empty request.
+// Returns true if the handler may have seen an empty request. If a call with
+// one request is cancelled before the request has come, stock gRPC runs the
+// handler with an empty request.
 bool IsEmptyInsteadOfRequest(const Plan& plan, const Outcome& outcome) {
   const bool has_one =
       plan.kind == Kind::kUnary || plan.kind == Kind::kDownload;
@@ -132,8 +132,8 @@ std::set<int> CodesOf(const Program& program, const Plan& plan) {
   return codes;
 }
 
-// Returns a text of gRPC's own without what gRPC 1.83 adds at times:
-// "Stream removed (Deadline Exceeded)" is "Deadline Exceeded".
+// Returns a text of gRPC without the additions of gRPC 1.83: "Stream removed
+// (Deadline Exceeded)" becomes "Deadline Exceeded".
 std::string PlainText(absl::string_view text) {
   absl::string_view inner = text;
   if (absl::ConsumePrefix(&inner, "Stream removed (") &&
@@ -146,8 +146,8 @@ std::string PlainText(absl::string_view text) {
 Outcome Certain(const Certainty& certain, const Outcome& outcome) {
   Outcome part;
   if (certain.status) {
-    // Compares the status details only with the metadata, as which they are
-    // sent.
+    // Compares the status details only together with the metadata that carry
+    // them.
     part.status = grpc::Status(
         outcome.status.error_code(), PlainText(outcome.status.error_message()),
         certain.metadata ? outcome.status.error_details() : "");
@@ -171,13 +171,13 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   Certainty certainty;
   if (program.event == Event::kShutdown) return certainty;
   switch (plan.ending) {
-    // Expects nothing for certain: the event that ends the call may come before
-    // or after the server's status.
+    // Expects nothing certain: the event that ends the call may come before or
+    // after the server's status.
     case Ending::kCancelBehind:
     case Ending::kDeadlineBehind:
     case Ending::kRandomCancel:
     case Ending::kRandomDeadline:
-    // Expects nothing for certain: stock gRPC sends such a call anyway, and may
+    // Expects nothing certain: stock gRPC sends such a call anyway, and may
     // receive the answer before it checks its timer.
     case Ending::kPastDeadline:
       return certainty;
@@ -189,8 +189,8 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
       return certainty;
     case Ending::kClientCancels:
     case Ending::kServerCancels:
-      // Expects nothing for certain on the rough channel: a refusal may come
-      // before or after the cancellation.
+      // Expects nothing certain on the rough channel: a refusal may come before
+      // or after the cancellation.
       if (plan.channel == kRoughChannel) return certainty;
       certainty.status = certainty.messages = true;
       break;

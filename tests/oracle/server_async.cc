@@ -196,7 +196,7 @@ class Waiting {
   int count_ = 0;
 };
 
-// The objects that serve all calls of a service.
+// The objects that the calls of one service share.
 struct Means {
   const Handler* handler;
   Crew* crew;
@@ -237,7 +237,8 @@ class Arrival final : public Tag {
   std::unique_ptr<Call> call_ = std::make_unique<Call>();
 };
 
-// Serves the last call until its end, after which nobody uses the queue.
+// Serves the remaining calls until the server ends. Nobody uses the queue
+// afterwards.
 void StopServing(const Means& means, ServerPump* pump) {
   means.waiting->AwaitNone();
   means.crew->Join();

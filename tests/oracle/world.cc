@@ -207,8 +207,8 @@ grpc::Status World::MakeEcho(const std::shared_ptr<grpc::Channel>& channel,
   return call->Finish();
 }
 
-// Makes an echo call: everything sent earlier on the connection has arrived
-// once the echo comes back.
+// Makes an echo call. When the echo comes back, everything that was sent
+// earlier on the connection has arrived.
 void World::Settle(size_t channel) {
   // Makes no call if streams are limited, because the echo might wait for the
   // call that waits for the echo.
@@ -262,9 +262,9 @@ void World::Befall() {
   }
 }
 
-// A side of the event engine's stream that closes its path has moved or will
-// not: BreakSharedMemory() may only end paths to which all directions have
-// moved.
+// Returns true if every stream of the event engine that has a path has moved to
+// that path, or never will. BreakSharedMemory() may end only paths to which
+// both directions have moved.
 bool World::HasMoved() {
   if (!e2e::kIsEventEngine) return true;
   std::vector<PathReport> reports = DescribePaths(*server_);

@@ -26,7 +26,7 @@
 // be made.
 static int UseGrpc(void) {
   grpc_init();
-  // Lets no other server have the port. Otherwise the kernel may give one port
+  // Reserves the port for this server. Otherwise the kernel may give one port
   // to two servers of one user.
   grpc_arg alone = {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ALLOW_REUSEPORT};
   const grpc_channel_args arguments = {1, &alone};

@@ -1,5 +1,5 @@
 // Tests running a program with Penstock's library preloaded, and the reasons
-// for programs that cannot be carried.
+// why some programs cannot use Penstock.
 
 #include "preload/launch.h"
 
@@ -164,7 +164,8 @@ TEST_F(LaunchTest, AProgramThatGetsRightsCannotBeCarried) {
     ASSERT_EQ(chmod(program.c_str(), mode), 0);
     ExpectNot(CheckProgram(program, kPath), "more rights than its caller");
   }
-  // Gives the file back to the own user. Such a file gives no further rights.
+  // Gives the file back to this user. A set-user-ID file of this user grants no
+  // further rights.
   ASSERT_EQ(chown(program.c_str(), 0, 0), 0);
   ASSERT_EQ(chmod(program.c_str(), 06755), 0);
   EXPECT_EQ(CheckProgram(program, kPath), absl::OkStatus());

@@ -69,7 +69,8 @@ class OtherDistributionTest(unittest.TestCase):
         self.assert_carries_nothing(r"libabsl_\w+\.so\.\d+: cannot open shared",
                                     self.of_other_soname(LIBRARY))
 
-    # Tests two releases of abseil in one process, as after an upgrade.
+    # Tests two releases of abseil in one process, as there are after an
+    # upgrade.
     def test_a_preloaded_library_that_wants_other_functions_of_grpc(self):
         self.assert_carries_nothing("undefined symbol: .*debian",
                                     self.of_other_namespace(LIBRARY))

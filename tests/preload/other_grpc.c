@@ -1,5 +1,5 @@
-// A gRPC of another release, libgrpc.so.37, as the preloaded library sees it.
-// Prints the called functions.
+// A fake gRPC of another release, libgrpc.so.37, for the preloaded library to
+// find. Prints the called functions.
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>

@@ -29,8 +29,8 @@ PACKAGE = pathlib.Path(child.FOLDER, "python/penstock")
 CASES = ("sizes", "metadata", "stream", "concurrent", "deadline", "cancel",
          "status")
 
-# A server and a client in one process. Prints the modules of both. Over
-# penstock.grpc, waits for the fast way.
+# A server and a client in one process. Prints the modules of both. With
+# penstock.grpc, waits until the fast way is in use.
 BOTH = """
 import concurrent.futures, sys, time
 import grpc
@@ -126,7 +126,8 @@ class PackageTest(unittest.TestCase):
                                     server.address, case)
                 self.assertEqual(0, ended.code, ended)
                 self.assertEqual([], ended.reasons_not_to(), ended)
-        # Of calls that end before the fast way is ready, some stay with grpcio.
+        # Accepts some calls over grpcio: those that end before the fast way is
+        # ready.
         ended = server.end()
         self.assertEqual({"from"}, ended.sides_over_shm(), ended)
 
@@ -143,7 +144,8 @@ class PackageTest(unittest.TestCase):
     # Tests ways to start a program.
 
     def test_options_of_python(self):
-        """Tests a Python that reads neither the environment nor the site."""
+        """Tests a Python that ignores the environment variables and the site
+        packages."""
         program = self.write("program.py", BOTH)
         packages = re.findall(r"'(.*?)'", run(
             PYTHON, "-c", "import sys; print(sys.path)", preload=None).said)
@@ -202,7 +204,7 @@ class PackageTest(unittest.TestCase):
         self.assertEqual("penstock.grpc penstock.grpc penstock.grpc "
                          "penstock.grpc.aio\n", ended.said, ended)
 
-    # Tests what stays with grpcio, and the log.
+    # Tests programs that stay with grpcio, and their log.
 
     def test_the_log_says_which_way_a_channel_goes(self):
         text = ("import asyncio, grpc, logging\n"

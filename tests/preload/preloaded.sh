@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Runs a test program that knows nothing of Penstock over shared memory, by the
-# preloaded stub. Fails if the program fails, or if no connection went over
-# shared memory.
+# Runs a test program that knows nothing of Penstock, with the stub preloaded.
+# Fails if the program fails, or if no connection went over shared memory.
 #
 # usage: preloaded.sh STUB PROGRAM [ARGUMENT...]
 set -euo pipefail

@@ -163,8 +163,8 @@ class PythonTest(unittest.TestCase):
                   "except grpc.RpcError as error: print(error.code())")
         ended = run(PYTHON, "-c", script, GRPC_XDS_BOOTSTRAP_CONFIG=bootstrap,
                     GRPC_VERBOSITY="INFO", GRPC_TRACE="xds_client")
-        # Expects that the client has connected, and has learned that the server
-        # is no control plane.
+        # Expects that the client has connected, and has found that the server
+        # is no control plane of xDS.
         self.assertIn("ADS call status received", ended.log)
         self.assertIn("UNIMPLEMENTED", ended.log)
         self.assertEqual(set(), server.end().sides_over_shm())
@@ -197,7 +197,8 @@ class PythonTest(unittest.TestCase):
         self.assertNotIn("No such file", required.log)
 
     def test_another_release_of_grpcio(self):
-        # A stub on its own has no penstock.grpc, which would carry the release.
+        # Copies the stub alone. Without penstock.grpc next to it, the stub
+        # reports the release as unsupported.
         stub = shutil.copy(STUB, self.folder())
         for release in "1.51.0", "1.51.10", "1.60.0", "11.51.1":
             self.assert_left_alone("it is not of grpcio 1.51.1", preload=stub,

@@ -24,8 +24,9 @@ OTHER_CALLS = ["init", "channel_create", "slice_from_copied_buffer",
 
 
 def clients_over_shm(ended):
-    """Returns the process of each connection to a server with Penstock. (The
-    server may end before it logs the connection itself.)"""
+    """Returns the process of each connection to a server with Penstock. The
+    log lines are the clients', because the server may end before it logs a
+    connection."""
     return re.findall(r"penstock\[(\d+)\]: connection to \S+: shm", ended.log)
 
 
@@ -93,8 +94,8 @@ class CarriedTest(unittest.TestCase):
         begun, copied_short, copied_long = lookups()
         self.assertEqual((0, 0), (begun, copied_short))
         self.assertEqual(1000, copied_long)
-        # Expects as many lookups as calls without the library, because nothing
-        # then keeps gRPC loaded.
+        # Expects as many lookups as calls without the library: nothing keeps
+        # gRPC loaded between the calls.
         self.assertEqual([1000] * 3, lookups(PENSTOCK_LIBRARY="/is/nowhere"))
 
 
@@ -159,8 +160,7 @@ class LeftAloneTest(unittest.TestCase):
                               ("tsan", "ThreadSanitizer")):
             ended = run(f"{HERE}/{program}")
             self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
-            # Silences reports about gRPC, which leaks memory, and has a race
-            # that is not our fault.
+            # Silences reports about gRPC, which leaks memory and has a race.
             quiet = {"ASAN_OPTIONS": "detect_leaks=0",
                      "TSAN_OPTIONS": "report_bugs=0"}
             ended = run(f"{HERE}/{program}_core", "forks", **quiet)

@@ -25,7 +25,7 @@ std::vector<char*> Pointers(std::vector<std::string>* texts) {
   return result;
 }
 
-// Takes settings only from the test, not from the user's environment.
+// Takes settings only from the test, and none from the user's environment.
 std::vector<std::string> Environment(std::vector<std::string> given) {
   for (char** own = environ; *own != nullptr; ++own) {
     if (!absl::StartsWith(*own, "PENSTOCK_")) given.push_back(*own);

@@ -82,7 +82,7 @@ int64_t SystemCalls::CountZeroWrites(pid_t pid) const {
   return counts == counts_.end() ? 0 : counts->second.zero_writes;
 }
 
-// Seizes all threads, and those that begin meanwhile.
+// Attaches to all threads of the process, and to threads that begin meanwhile.
 bool SystemCalls::Seize(pid_t pid) {
   for (bool any = true; any;) {
     any = false;

@@ -15,8 +15,8 @@
 
 namespace penstock::process {
 
-// Traces all threads of some processes while it lives. The processes are
-// children of this one, and slower meanwhile.
+// Traces all threads of some processes while this object lives. The processes
+// must be children of this one. Tracing slows them down.
 class SystemCalls {
  public:
   // Returns null if the system does not let this process trace.

@@ -33,8 +33,8 @@ std::chrono::system_clock::time_point DeadlineOf(const Plan& plan) {
   return now + std::chrono::milliseconds(1 + plan.seed % 10);
 }
 
-// Returns true if the plan allows an end with this code. A download or a unary
-// call may end before its planned end.
+// Returns true if the plan allows the call to end with this code. A download or
+// a unary call may end before its planned end.
 bool MayEndSo(const Plan& plan, grpc::StatusCode code) {
   const bool may_be_over =
       plan.kind == Kind::kUnary || plan.kind == Kind::kDownload;
@@ -205,7 +205,8 @@ void Caller::MakeUpload(Call* call) {
     if (!writer->Write(chunk)) break;
   }
   if (call->cancels()) call->context.TryCancel();
-  // Without the end of the requests, the server waits for the deadline.
+  // Does not end the requests if the deadline must end the call: the server
+  // then waits for more requests.
   if (plan.ending != Ending::kDeadline) writer->WritesDone();
   call->status = writer->Finish();
   if (call->status.ok() && response.sum() != sum) {
@@ -245,7 +246,7 @@ void Caller::MakeChat(Call* call) {
   }
   if (call->cancels()) call->context.TryCancel();
   if (plan.ending == Ending::kOk) chat->WritesDone();
-  // After the last planned response, only the end may follow.
+  // Expects that only the end of the call follows the last planned response.
   if (goes_on && chat->Read(&response)) call->Fail("a response too many");
   call->status = chat->Finish();
 }

@@ -62,8 +62,8 @@ Plan AnyPlan(std::mt19937_64* random) {
   Dice dice(random);
   Plan plan;
   plan.kind = AnyKind(&dice);
-  // Uploads and downloads are always synchronous. Other kinds are asynchronous
-  // more often in return.
+  // Makes uploads and downloads only with the synchronous API. Other kinds use
+  // the asynchronous APIs more often, which restores the balance.
   if (plan.kind == Kind::kUnary || plan.kind == Kind::kChat) {
     plan.api = static_cast<Api>(dice.UpTo(2));
   }

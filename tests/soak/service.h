@@ -15,7 +15,7 @@ namespace penstock::soak {
 constexpr char kEchoInitial[] = "echo-initial";
 constexpr char kEchoTrailing[] = "echo-trailing-bin";
 
-// Checks each chunk. A changed chunk ends its call with DATA_LOSS.
+// Checks each chunk. Ends a call with DATA_LOSS after a changed chunk.
 class SoakService final : public Soak::Service {
  public:
   grpc::Status Unary(grpc::ServerContext* context, const Order* order,

@@ -128,8 +128,8 @@ TEST(Alignment, OddLengthsEndAtAMultiple) {
   }
 }
 
-// Tests pieces as they arrive over shm: long tensors in the sender's pool in
-// place, and the bytes between them as separate pieces.
+// Tests pieces as they arrive over shm: long tensors lie in the sender's pool,
+// and the bytes between them are separate pieces.
 TEST(Alignment, PiecesLieAsTheMessageHasThem) {
   for (int64_t odd = 1025; odd < 1040; ++odd) {
     Bundle bundle;
@@ -152,7 +152,7 @@ TEST(Alignment, PiecesLieAsTheMessageHasThem) {
   }
 }
 
-// Tests sizes around which a length takes one more byte.
+// Tests sizes at which the encoded length becomes one byte longer.
 TEST(Alignment, EveryWidthOfALengthIsPadded) {
   for (size_t name = 0; name < 80; ++name) {
     for (int64_t size = 16384 - 350; size < 16384 + 50; ++size) {
@@ -169,7 +169,7 @@ TEST(Alignment, EveryWidthOfALengthIsPadded) {
   }
 }
 
-// Tests tensors that come from another sender, or over HTTP/2.
+// Tests tensors of a sender that does not align them, or that come over HTTP/2.
 TEST(Alignment, ShortTensorsAreAlignedWhereverTheyCome) {
   for (const int64_t elements : {1, 2, 3, 10, 127}) {
     const Tensor sent = *Tensor::Of<double>(

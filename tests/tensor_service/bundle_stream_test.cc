@@ -230,7 +230,7 @@ TEST_F(HostileStream, PiecesInOrderAreTaken) {
 
 TEST_F(HostileStream, PiecesThatDoNotFollowOneAnotherAreRefused) {
   constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
-  // Refuses a first piece that is missing, or comes second.
+  // Refuses a stream whose first piece is missing or comes second.
   EXPECT_EQ(CodeOf({Piece("t", 8, 5, 3), Piece("t", 8, 0, 5)}), kRefused);
   // Refuses a gap, an overlap or a repetition.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 6, 2)}), kRefused);

@@ -122,7 +122,7 @@ TEST(Checksum, CutOffIsMalformed) {
   EXPECT_TRUE(absl::IsInvalidArgument(Decode(Whole(bytes)).status()));
 }
 
-// Tests memory that changes after the encoding, like a careless sender's.
+// Tests memory that the sender changes after the encoding, by mistake.
 TEST(Checksum, SenderThatWritesWhileItSendsIsFound) {
   const SendingChecksums sending;
   Bundle bundle;
@@ -154,7 +154,7 @@ TEST(Checksum, AreSentOnceTheProgramChoosesThem) {
   const auto got = client.Get({"w"});
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->tensors[0].tensor.bytes(), bundle.tensors[0].tensor.bytes());
-  // Reads the answer with generated code.
+  // Reads the answer with protobuf's generated code.
   const auto stub = v1::TensorExchange::NewStub(channel);
   grpc::ClientContext context;
   v1::GetRequest request;

@@ -195,8 +195,9 @@ TEST(CodecTest, EveryTruncationIsAPrefixOrAnError) {
   }
 }
 
-// Tests mutated bytes. If generated code and our checks accept, both must
-// agree. If generated code refuses, Decode() must refuse.
+// Tests mutated bytes. If protobuf's generated code and our checks accept the
+// bytes, both results must agree. If the generated code refuses, Decode() must
+// refuse.
 TEST(CodecTest, MutatedBytesNeverCrashAndAgreeWithGeneratedCode) {
   Bundle bundle = Sample();
   bundle.tensors.erase(bundle.tensors.begin());
@@ -213,8 +214,8 @@ TEST(CodecTest, MutatedBytesNeverCrashAndAgreeWithGeneratedCode) {
     v1::Bundle proto;
     bool valid = proto.ParseFromString(bytes);
     auto decoded = Decode(Cut(bytes, 1 + random() % 40));
-    // Decodes one slice, too, because a tensor in one slice usually takes
-    // another code path.
+    // Decodes the message also as one slice, because a tensor in one slice
+    // usually takes another code path.
     auto whole = Decode(Whole(bytes));
     ASSERT_EQ(whole.status(), decoded.status()) << round;
     if (!decoded.ok()) continue;

@@ -136,7 +136,8 @@ TEST(Destination, FieldsMayComeInAnyOrder) {
   }
 }
 
-// Tests a tensor whose first fields match the destination, but not a later one.
+// Tests a tensor whose first fields match a destination, and a later field does
+// not.
 TEST(Destination, TensorThatTurnsOutToBeAnotherIsTakenOutAgain) {
   const std::string data = Field('\x22', "abcd");
   const std::string scalar = Field('\x12', "\x08\x01" + data);
@@ -145,7 +146,7 @@ TEST(Destination, TensorThatTurnsOutToBeAnotherIsTakenOutAgain) {
        {Field('\x0a',
               Field('\x0a', "w") +
                   Field('\x12', "\x08\x01" + data + Field('\x12', "\x01"))),
-        // The name is replaced.
+        // A message whose second name replaces the first one.
         Field('\x0a', Field('\x0a', "w") + scalar + Field('\x0a', "v"))}) {
     std::vector<Destination> places = {{"w", Empty({})}};
     const auto got =

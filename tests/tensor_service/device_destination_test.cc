@@ -182,7 +182,7 @@ TEST_F(DeviceDestination, FailedCopyIsWhatTheMessageEndsWith) {
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kInternal);
   EXPECT_NE(failed.status().message().find("told to fail"), std::string::npos);
   EXPECT_EQ(places[1].used, failed.status());
-  // Uses the same destinations again.
+  // Receives into the same destinations again.
   const auto got = Decode(message, nullptr, absl::MakeSpan(places));
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ((*places[1].into.ToHost()->flat<float>())[0], 3);

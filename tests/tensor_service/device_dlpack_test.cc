@@ -1,4 +1,4 @@
-// Tests DLPack of memory on devices.
+// Tests DLPack with memory on devices.
 
 #include <cstring>
 #include <utility>

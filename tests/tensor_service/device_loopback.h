@@ -136,7 +136,8 @@ class DeviceLoopback : public testing::TestWithParam<DeviceTensors> {
     }
     return places;
   }
-  // Returns the location of a received tensor that the peer sent from `sent`.
+  // Returns the device on which the peer keeps a tensor that was sent as
+  // `sent`.
   static Device KeptAt(const Tensor& sent) {
     return GetParam() == DeviceTensors::kKeep &&
                    sent.byte_size() >= kLendAtLeast

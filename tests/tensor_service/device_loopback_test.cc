@@ -1,4 +1,4 @@
-// Tests tensors that stay on devices, entirely or as far as intended.
+// Tests tensors that stay on devices: all of their bytes, or all that can.
 
 #include "tests/tensor_service/device_loopback.h"
 
@@ -115,7 +115,7 @@ TEST_P(DeviceLoopback, WhatIsStoredIsNotThePeers) {
   ASSERT_TRUE(client_->PutStream({{{"y", *there}}}).ok());
   ASSERT_TRUE(client_->PutStream({{{"z", *there}}}, 70000).ok());
   ASSERT_TRUE(rendezvous.Send({1, "a", "", ""}, *there).ok());
-  // Changes the memory. Nobody else holds it, or sees its changes.
+  // Changes the memory, which nobody else holds any more.
   memset(devices_.Peek(there->buffer()->device_address()), 0, 100000);
   // Waits for the server, which frees a request after answering it.
   const absl::Time end = absl::Now() + absl::Seconds(10);

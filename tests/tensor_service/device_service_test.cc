@@ -214,7 +214,7 @@ TEST_P(DeviceService, RendezvousHandsThemOn) {
   EXPECT_TRUE(place.used.ok()) << place.used;
   EXPECT_EQ(b->tensor.device(), kSecond);
   EXPECT_EQ(place.into.ToHost()->bytes(), here.bytes());
-  // Receives within the process, where there is no copy.
+  // Receives within the process, which makes no copy.
   const auto c = table_.Receive({1, "c", "", ""}, absl::ZeroDuration());
   ASSERT_TRUE(c.ok()) << c.status();
   EXPECT_EQ(c->tensor.buffer(), there.buffer());

@@ -1,5 +1,5 @@
-// Tests tensors on a device: nothing reads them there, and copies wait for the
-// device.
+// Tests tensors on a device. No code reads their elements in place, and copies
+// wait for the device.
 
 #include <cstring>
 #include <memory>

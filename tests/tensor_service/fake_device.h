@@ -27,9 +27,9 @@ namespace penstock::tensor {
 // write kills the process. Peek() shows the contents.
 //
 // Streams are lazy. Work in a stream runs in order, and only once somebody
-// waits for a later event. Each HasCome() runs one piece of work. Therefore
-// code that forgets to wait sees the old contents, and code that waits for too
-// much runs work that should not have run. Thread-safe.
+// waits for a later event. Each HasCome() runs one piece of work. Code that
+// forgets to wait therefore sees the old contents. Code that waits for too much
+// runs work that should not have run. Thread-safe.
 class FakeDevices : public DeviceMemory {
  public:
   explicit FakeDevices(int devices) : devices_(devices) {}
@@ -71,8 +71,8 @@ class FakeDevices : public DeviceMemory {
   // Returns the number of queued pieces of work of a stream.
   size_t Queued(const Device& device, Stream stream);
 
-  // Stops or continues all streams. While they are stopped, waits for events
-  // block.
+  // Stops all streams, or lets them continue. While they are stopped, waits for
+  // events block.
   void SetStalled(bool stalled);
 
   // Makes one call of DeviceMemory's functions fail, after `calls` more.

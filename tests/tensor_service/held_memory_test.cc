@@ -76,7 +76,8 @@ TEST(HeldMemory, PaddingOfAMessageGoesWithIt) {
   }
 }
 
-// Tests a field that is repeated. The last one counts.
+// Tests a field that occurs twice, of which the last one counts. The tensor
+// must not keep the memory of the first one.
 TEST(HeldMemory, DataThatIsReplacedGoesWithTheMessage) {
   v1::Bundle large;
   large.add_tensors()->mutable_tensor()->set_data(std::string(kMiB, 'x'));
@@ -186,7 +187,7 @@ TEST(HeldMemory, WhatAnswersHoldCountsUntilTheyDropIt) {
 }
 
 // Tests readers that stall. If each answer could hold its tensors, such a
-// reader would increase the held memory in each round.
+// reader would make the store hold more memory in each round.
 TEST(HeldMemory, AnswersThatStallKeepNoMoreThanTheBudget) {
   TensorStore store(/*budget_bytes=*/4 * kMiB);
   std::vector<Bundle> answers;

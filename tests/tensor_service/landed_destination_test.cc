@@ -1,4 +1,4 @@
-// Tests messages that a transport has received into destinations, rightly or
+// Tests messages that a transport has received into destinations, correctly or
 // not.
 
 #include <gtest/gtest.h>
@@ -128,8 +128,8 @@ TEST(LandedDestination, TensorLeavesThePlaceOfAnother) {
   EXPECT_FALSE(places[1].landed);
 }
 
-// Tests slices across destinations. No transport produces such a message, but
-// slices may lie anywhere.
+// Tests slices that span several destinations. No transport produces such a
+// message, but slices may lie anywhere.
 TEST(LandedDestination, MessageThatLiesAcrossPlacesIsMovedAway) {
   grpc::Slice flat;
   ASSERT_TRUE(Encode(ThreeOfOneSize())->DumpToSingleSlice(&flat).ok());
@@ -139,7 +139,7 @@ TEST(LandedDestination, MessageThatLiesAcrossPlacesIsMovedAway) {
         *Tensor::Allocate(DType::kUint8, {static_cast<int64_t>(20000)});
     char* const data = memory.buffer()->mutable_data();
     std::vector<Destination> places;
-    // Puts the first tensor into the place of the second.
+    // Puts the first tensor into the second destination.
     constexpr size_t kPlaces[] = {4000, 0, 8000};
     for (int i : {2, 0, 1}) {
       places.emplace_back(std::string(1, 'a' + i),
@@ -186,7 +186,8 @@ TEST(LandedDestination, RandomBundlesAreTheSameWithAndWithout) {
     const auto got = Decode(message, nullptr, absl::MakeSpan(places));
     ASSERT_TRUE(got.ok()) << got.status();
     ASSERT_EQ(got->tensors.size(), bundle.tensors.size());
-    // Writes to unused destinations, which the program may use again.
+    // Writes to the destinations that received nothing, which the program may
+    // use again.
     for (const Destination& place : places) {
       if (place.used.ok() || place.into.byte_size() == 0) continue;
       EXPECT_FALSE(place.landed);

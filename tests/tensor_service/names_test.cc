@@ -32,8 +32,8 @@ TEST(Names, NoRequestAtAllHasNone) {
   EXPECT_EQ(Count("")->names, 0u);
 }
 
-// Tests the count against protobuf's. A lower count would leave memory
-// uncounted.
+// Tests the number of names against protobuf's. A lower number would leave
+// memory uncounted.
 TEST(Names, AreAsManyAsProtobufReads) {
   std::mt19937 random(7);
   int read = 0;

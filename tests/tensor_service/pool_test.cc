@@ -81,7 +81,8 @@ class PoolTest : public testing::TestWithParam<Fabric> {
 
   bool InPlace() const { return GetParam() == Fabric::kShm; }
 
-  // Returns a bundle after a trip from one process to the other.
+  // Sends a bundle to the other process and back. Returns the bundle that comes
+  // back.
   Bundle Fetch(const Bundle& bundle) {
     EXPECT_TRUE(store_.Put(bundle).ok());
     auto got = client_->Get(NamesOf(bundle));
@@ -120,7 +121,7 @@ TEST_P(PoolTest, StoreOfThePeerKeepsTheSendersMemory) {
   EXPECT_EQ(IsSameMemory(sent, store_.All().tensors[0].tensor), InPlace());
 }
 
-// Tests that the rest of the message is freed, at the sender too.
+// Tests that the memory of the remaining message is freed, at the sender too.
 TEST_P(PoolTest, StoreOfThePeerKeepsNoMessageForOneOfManyTensors) {
   Bundle bundle;
   for (const char* name : {"a", "b", "c"}) {

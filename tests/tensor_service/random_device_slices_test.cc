@@ -22,8 +22,8 @@
 namespace penstock::tensor {
 namespace {
 
-// Tests tensors of one size, on devices and on the host, in random places of
-// this size: each ends in its own place only.
+// Tests tensors of one size, on devices and on the host, in random destinations
+// of this size. Each tensor must end in its own destination only.
 TEST_F(DeviceSlices, RandomLandingsAreSortedOut) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -70,7 +70,8 @@ TEST_F(DeviceSlices, RandomLandingsAreSortedOut) {
   }
 }
 
-// Cuts `flat` randomly, and puts each part in a random place.
+// Divides `flat` at random, and puts each part into a random device or the
+// host.
 class RandomCutter {
  public:
   RandomCutter(FakeDevices* devices, std::mt19937* random)

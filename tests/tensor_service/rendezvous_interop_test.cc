@@ -1,5 +1,5 @@
-// Tests stock gRPC code, which only uses rendezvous.proto, as the peer of our
-// service and client. Also tests peers that send invalid messages.
+// Tests stock gRPC code, which uses only rendezvous.proto, as the peer of our
+// service and of our client. Also tests peers that send invalid messages.
 
 #include <memory>
 #include <string>
@@ -168,7 +168,8 @@ TEST_F(RendezvousInteropTest, CodesThatAreNoErrorsAreRefused) {
   EXPECT_TRUE(Client().Send(Key(0, "x"), one).ok()) << "the step goes on";
 }
 
-// Tests a request without fields, which is a mistake, and must not end step 0.
+// Tests a request without any field. Such a request is a mistake, and must not
+// end step 0.
 TEST_F(RendezvousInteropTest, RequestWithoutAStepEndsNone) {
   auto stub = v1::TensorRendezvous::NewStub(Channel());
   const Tensor one = *Tensor::Of<uint8_t>({1}, {1});

@@ -29,7 +29,7 @@ using Outcomes = std::map<int, int64_t>;
 
 int64_t Ended(absl::StatusCode code) { return -static_cast<int64_t>(code); }
 
-// A model of Rendezvous that uses simple lists.
+// A model of Rendezvous that consists of simple lists.
 class Model {
  public:
   static constexpr size_t kMaxTensors = 4;

@@ -1,5 +1,5 @@
-// Tests limits on one client's use of a rendezvous, which leave room for other
-// clients.
+// Tests limits on one client's use of a rendezvous. The limits must leave room
+// for other clients.
 
 #include <atomic>
 #include <memory>
@@ -131,7 +131,7 @@ TEST_F(RendezvousSharesTest, OnlyWhoTakesPartEndsAStep) {
     EXPECT_EQ(finish(step), grpc::StatusCode::PERMISSION_DENIED);
   }
   EXPECT_EQ(table_.usage().tensors, 1u);
-  // Tests that a stock client that waits in the step takes part.
+  // Tests that a stock client counts as a member of the step in which it waits.
   {
     grpc::ClientContext context;
     v1::ReceiveReply reply;
@@ -143,8 +143,8 @@ TEST_F(RendezvousSharesTest, OnlyWhoTakesPartEndsAStep) {
   EXPECT_EQ(client.FinishStep(2).code(), absl::StatusCode::kPermissionDenied);
 }
 
-// Tests a client that takes part in the step, and whose connection may have
-// broken. The client must be able to cancel the step over a new connection.
+// Tests a member of the step whose connection has broken. The client must be
+// able to cancel the step over a new connection.
 TEST_F(RendezvousSharesTest, WhoTakesPartEndsTheStepByAnyConnection) {
   ASSERT_TRUE(RendezvousClient(Channel()).Send(Key(1, "x"), OfBytes(1)).ok());
   EXPECT_TRUE(RendezvousClient(Channel())

@@ -207,7 +207,7 @@ TEST_F(RendezvousTest, CancelOfAStepEndsAllOfItWithItsReason) {
   EXPECT_EQ(table_->Send(Key(1, "x"), Bytes(1)).code(),
             absl::StatusCode::kAborted);
   EXPECT_EQ(CodeOf(*Receive(Key(1, "z"))), absl::StatusCode::kAborted);
-  // Expects that the first reason counts.
+  // Expects that the first reason stays.
   ASSERT_TRUE(table_->CancelStep(1, absl::InternalError("late")).ok());
   EXPECT_EQ(CodeOf(*Receive(Key(1, "z"))), absl::StatusCode::kAborted);
 }
@@ -233,7 +233,7 @@ TEST_F(RendezvousTest, OnlyTheLastEndedStepsAreRemembered) {
   Rendezvous::Options options;
   options.max_ended_steps = 2;
   Make(options);
-  // Expects that ending the highest step ends no other.
+  // Expects that ending the highest step ends no other step.
   for (const uint64_t step : {uint64_t{5}, ~uint64_t{0}, uint64_t{3}}) {
     table_->FinishStep(step);
   }

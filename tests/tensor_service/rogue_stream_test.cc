@@ -1,5 +1,5 @@
-// Tests a server whose GetStream sends arbitrary messages: the client's budget
-// holds.
+// Tests a server whose GetStream sends arbitrary messages. The client must stay
+// within its budget.
 
 #include <chrono>
 #include <functional>
@@ -105,7 +105,7 @@ TEST_F(RogueStreamTest, AStreamOfManyTensorsEndsAtTheBudget) {
   EXPECT_TRUE(absl::IsDataLoss(Get(kMiB).status())) << "all of it fits";
 }
 
-// Tests names and shapes, which also take memory.
+// Tests names and shapes, which take memory too.
 TEST_F(RogueStreamTest, SoDoesOneOfTensorsWithoutElements) {
   rogue_.answer = Often(Part("", 0), 100);
   EXPECT_TRUE(absl::IsResourceExhausted(Get(10'000).status()));

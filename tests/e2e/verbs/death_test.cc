@@ -1,5 +1,5 @@
-// Tests the death, the stop and the end of the other process. Checks the
-// objects that this process has for its connections.
+// Tests the death, the stop and the end of the other process, and that this
+// process then frees the objects of its connections.
 
 #include <dirent.h>
 

@@ -15,7 +15,7 @@ namespace penstock::e2e {
 namespace {
 
 // Returns the next state of the generator of bytes. Multiplies, so that one
-// step gives 8 bytes, because the virtual machine is slow.
+// step gives 8 bytes: the virtual machine is too slow for a step per byte.
 uint64_t Next(uint64_t state) {
   return state * 6364136223846793005u + 1442695040888963407u;
 }

@@ -37,8 +37,8 @@ class VerbsLossTest : public VerbsRig {
   void SetUp() override {
     VerbsRig::SetUp();
     if (IsSkipped()) return;
-    // Enlarges a queue of the cable. By default a burst of packets would
-    // overflow it, and packets would be lost.
+    // Enlarges the receive queue of the simulated cable. A burst of packets
+    // would overflow the default queue, and packets would be lost.
     Shell("sysctl -qw net.core.netdev_max_backlog=100000");
     Serve(&service_, VerbsAt("rxe1"));
     channel_ = Connect(VerbsAt("rxe0"));
@@ -59,7 +59,8 @@ class VerbsLossTest : public VerbsRig {
         " ms");
   }
 
-  // Expects the loss of verbs and its reason, in descriptions and in the log.
+  // Expects that descriptions and the log report the loss of verbs and its
+  // reason.
   void ExpectLossAnnounced() {
     ExpectPathWithin(kNoticed, "tcp");
     const std::string reason = PathOf(channel_.get()).reason;
@@ -129,7 +130,7 @@ TEST_F(VerbsLossTest, ABlackHoleMeansTcpUntilItIsOver) {
   }
 }
 
-// Tests a loss on an idle connection. The loss is noticed only when there is
+// Tests a loss on an idle connection, which notices the loss only when it has
 // something to send.
 TEST_F(VerbsLossTest, ABlackHoleUnderAnIdleConnectionCostsNoCall) {
   Shell("modprobe sch_netem");

@@ -22,8 +22,8 @@ namespace penstock::e2e {
 namespace {
 
 constexpr size_t kLeast = 64 * 1024;  // the minimum for a separate part
-// The maximum number of windows of one message, minus one window for copied
-// bytes.
+// The maximum number of parts of one message that are sent in place: its
+// windows, minus one for copied bytes.
 constexpr int kInPlace = 32 - 1;
 
 // The counters of DescribePaths for the client's device.
@@ -202,8 +202,7 @@ TEST_F(VerbsPartsTest, MemoryThatIsReplacedAndDeclaredAnewIsNotSentStale) {
   }
 }
 
-// Tests bindings, messages and reads of both directions that are in flight at
-// once.
+// Tests bindings, messages and reads in both directions, all in flight at once.
 TEST_F(VerbsPartsTest, ManyStreamsAtOnceArriveRight) {
   constexpr int kThreads = 4;
   Region region(kThreads * 8 * kLeast);

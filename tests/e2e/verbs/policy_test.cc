@@ -1,4 +1,5 @@
-// Tests verbs' choice of devices, its availability, and its descriptions.
+// Tests which devices verbs chooses, when verbs is available, and how
+// descriptions report it.
 
 #include <memory>
 #include <string>

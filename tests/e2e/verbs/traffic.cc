@@ -127,8 +127,8 @@ std::string ErrorTap::Text() const {
   return text;
 }
 
-// Counts the RDMA objects that this process's threads have made. The kernel
-// records the thread that made an object, not the process.
+// Counts the RDMA objects that threads of this process have made. The kernel
+// records the thread that made an object instead of the process.
 RdmaObjects::RdmaObjects() {
   std::string threads;
   DIR* tasks = opendir("/proc/self/task");

@@ -24,7 +24,8 @@ def free_ports(count):
 
 
 def addresses(**counts):
-    """Returns a cluster of so many tasks of each job, at ports that are free.
+    """Returns a cluster with the given number of tasks of each job, at free
+    ports.
     """
     return {
         job: [f"127.0.0.1:{port}" for port in free_ports(count)]
@@ -33,7 +34,7 @@ def addresses(**counts):
 
 
 class Task:
-    """A task that writes to the test's output."""
+    """A task whose output goes to the test's output."""
 
     def __init__(self, cluster, job, index, protocol, **environment):
         spec = json.dumps(

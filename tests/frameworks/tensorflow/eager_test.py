@@ -24,9 +24,9 @@ SIZE = 1 << 20
 
 def setUpModule():
     global CLUSTER, TASKS
-    # The addresses of client and workers. The client has an address, so that
-    # its server starts at this address. Otherwise TensorFlow gives it another
-    # port each time, and continues to serve at the first port.
+    # The addresses of client and workers. An explicit address makes the
+    # client's server start there. Otherwise TensorFlow gives the server
+    # another port each time, and continues to serve at the first port.
     CLUSTER = cluster.addresses(localhost=1, worker=2)
     TASKS = [cluster.Task(CLUSTER, "worker", i, PROTOCOL) for i in range(2)]
     for task in TASKS:
@@ -229,7 +229,7 @@ class EagerTest(unittest.TestCase):
     def test_errors_keep_their_codes(self):
         def clear_errors():
             """Clears old errors, so that the next operation does not report
-            them.
+            them again.
 
             An error reaches TensorFlow's executors some time after the result
             does.
@@ -279,7 +279,7 @@ class EagerTest(unittest.TestCase):
         self.assertEqual(well.numpy(), 2)
 
     def test_functions_at_once(self):
-        """Runs many threads, each with its own values."""
+        """Runs many threads, each of which computes with its own values."""
         @tf.function
         def cross(value):
             with on(1):

@@ -58,8 +58,8 @@ def routes():
 
 def session(graph):
     config = tf1.ConfigProto()
-    # Disables an optimizer that removes operations without effect, and the
-    # tensors that they would move.
+    # Disables an optimizer that would remove operations without effect, and
+    # with them the tensors that the test wants to move.
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = -1
     return tf1.Session(SERVER.target, graph=graph, config=config)
@@ -78,8 +78,7 @@ class VariablesTest(unittest.TestCase):
             results = [each.result for each in variables]
             prepare = [each.prepare for each in variables]
             initialize = tf1.global_variables_initializer()
-        # Keeps some results for a while, during which nobody may write to
-        # them.
+        # Keeps some results for a while. Nobody may write to them meanwhile.
         kept = collections.deque()
         begun = time.monotonic()
         with session(graph) as running:
@@ -119,8 +118,8 @@ class LeaksTest(unittest.TestCase):
 
     WIDTH = 16  # tensors in a step, each way
     SAMPLES = 20
-    # The memory in KiB that fragmentation may cost while sizes change, and the
-    # memory of objects that are opened and closed all the time.
+    # The growth in KiB that is allowed: for fragmentation while sizes change,
+    # and for objects that are opened and closed all the time.
     SLACK = {"own_kib": 48 << 10, "shared_kib": 64 << 10, "threads": 4,
              "descriptors": 4, "mappings": 60, "shared_mappings": 4,
              "held_bytes": 32 << 20}
@@ -178,8 +177,9 @@ class LeaksTest(unittest.TestCase):
         samples = []
         with session(graph) as running:
             running.run(self.initialize)
-            # Gives the first step more time. TensorFlow waits forever, over
-            # grpc too, if the time is over before the graph is at its tasks.
+            # Gives the first step more time. If a step's timeout ends before
+            # the graph is at the tasks, TensorFlow waits forever, over grpc
+            # too.
             self.run_failing_steps(running, np.ones(self.WIDTH), 5000)
             for k in range(steps):
                 sizes = (2 ** generator.uniform(0, 18, self.WIDTH)).astype(int)

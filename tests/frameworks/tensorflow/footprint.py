@@ -14,7 +14,8 @@ def footprint(pid="self"):
         "threads": int(fields["Threads"]),
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
         "mappings": len(maps),
-        # The names of memfds look like files of /dev/shm in a process's maps.
+        # Selects mappings of memfds, whose names look like files of /dev/shm
+        # in /proc/PID/maps.
         "shared_mappings": sum(
             "/memfd:" in line or "/dev/shm/" in line for line in maps),
         "own_kib": int(fields["RssAnon"].split()[0]),

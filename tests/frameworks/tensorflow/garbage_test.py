@@ -21,8 +21,8 @@ PROTOCOL = penstock_tensorflow.PROTOCOL
 SEED = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(1 << 32)))
 SIZE = 1 << 18
 FLOOD = 2000
-# The time that the server gives to clients that do not greet, plus a margin
-# for a busy machine.
+# The time that the server gives to clients that send no greeting, plus a
+# margin for a busy machine.
 PATIENCE = 40
 
 
@@ -102,7 +102,7 @@ class GarbageTest(unittest.TestCase):
 
     def tearDown(self):
         """Checks that the session continues as before, and that nothing of the
-        other clients remains."""
+        strangers' connections remains."""
         self.assertIsNone(self.failure)
         steps = self.steps
         self.assertTrue(cluster.wait_for(
@@ -161,8 +161,8 @@ class GarbageTest(unittest.TestCase):
         for length in range(len(whole) + 1):
             with self.connect() as raw:
                 raw.sendall(whole[:length])
-        # Makes connections without a complete greeting, which must be dropped
-        # when their time is over.
+        # Makes connections that send only a part of a greeting. The server
+        # must drop them after its timeout.
         stalled = []
         for length in range(len(whole)):
             raw = self.connect()

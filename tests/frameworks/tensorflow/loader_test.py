@@ -17,8 +17,8 @@ PLUGINS = "tensorflow-plugins"
 LOADER = "libpenstock_tensorflow_loader.so"
 OUTDATED = pathlib.Path("tests/frameworks/tensorflow/liboutdated_loader.so")
 
-# The steps of a user, and the state of TensorFlow after them. The exit status
-# shows the result: everything except for the protocol works.
+# A user's program, and its checks of TensorFlow afterwards. Exits with 0 if
+# everything except Penstock's protocol works.
 USE_TENSORFLOW = """
 import penstock_tensorflow
 import tensorflow as tf
@@ -104,7 +104,7 @@ class LoaderTest(unittest.TestCase):
         self.assertNotIn("penstock", done.stderr)
 
     def test_without_tensorflow_the_package_says_so(self):
-        """Tests Python with -S: without the site-packages that have
+        """Tests Python with -S, which leaves out the site-packages with
         TensorFlow."""
         done = self.run_python(
             "import penstock_tensorflow\npenstock_tensorflow.describe()", "-S")

@@ -78,8 +78,8 @@ class MemoryTest(unittest.TestCase):
     def test_plugin_that_comes_too_late_says_so_and_works(self):
         for mode in ("pool", "registered"):
             with tempfile.TemporaryDirectory() as folder:
-                # Reaches the package through a link. The library is then not in
-                # a folder where TensorFlow looks for plugins.
+                # Reaches the package through a link, so that the library is
+                # not in a folder where TensorFlow looks for plugins.
                 pathlib.Path(folder, "penstock_tensorflow").symlink_to(
                     pathlib.Path(penstock_tensorflow.__file__).parent)
                 done = subprocess.run(

@@ -19,7 +19,8 @@ SIZE = 1 << 18
 
 
 class PeersTest(unittest.TestCase):
-    """One worker, which is this process, and several parameter servers."""
+    """This process is the only worker; several parameter servers are other
+    processes."""
 
     @classmethod
     def setUpClass(cls):
@@ -43,7 +44,7 @@ class PeersTest(unittest.TestCase):
             task.stop()
 
     def run_on(self, index, session=None):
-        """Has a task double an array."""
+        """Makes a task double an array."""
         with tf1.Graph().as_default() as graph:
             with tf1.device("/job:worker/task:0"):
                 fed = tf1.placeholder(tf.float32, [SIZE])
@@ -91,8 +92,9 @@ class PeersTest(unittest.TestCase):
                 calls = self.route(0)["calls"]
 
                 def kill():
-                    # Kills the task during the step. TensorFlow waits forever
-                    # for a task that is killed while the step is set up.
+                    # Kills the task during the step, not before: TensorFlow
+                    # waits forever for a task that is killed while the step is
+                    # set up.
                     cluster.wait_for(
                         lambda: self.route(0)["calls"] > calls, seconds=60)
                     time.sleep(0.5)

@@ -84,8 +84,8 @@ class RandomVariable:
                 become = tf.strings.join([change, start])
                 update = there.assign(become, read_value=False)
             elif dtype in (tf.uint16, tf.uint32, tf.uint64):
-                # Reads and assigns, because assign_add() does not support these
-                # types.
+                # Reads and assigns separately, because assign_add() does not
+                # support these types.
                 become = there.read_value() + change
                 update = there.assign(become, read_value=False)
             else:
@@ -109,7 +109,7 @@ class RandomVariable:
         return base * tf.cast(step * 7 % 11 - 5, base.dtype)
 
     def advance(self, step):
-        """Does by NumPy what TensorFlow does in a step."""
+        """Computes with NumPy what TensorFlow computes in a step."""
         if self.dtype == bool:
             self.expected = self.expected != (self.base == (step % 2 == 1))
         elif self.dtype == object:

@@ -39,8 +39,8 @@ class RequireTest(unittest.TestCase):
         self.assertIn("PENSTOCK_POLICY=prefer", str(raised.exception))
 
     def test_peer_that_is_gone_is_unavailable(self):
-        # Expects the error after which programs wait for the task's next start,
-        # and begin again.
+        # Expects the error code that makes programs wait until the task is
+        # restarted, and begin again.
         _, task, session, result = self.begin(penstock_tensorflow.PROTOCOL)
         session.run(result)
         task.kill()

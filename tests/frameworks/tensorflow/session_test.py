@@ -44,8 +44,8 @@ class SessionTest(unittest.TestCase):
 
     def session(self):
         config = tf1.ConfigProto()
-        # Disables an optimizer that removes operations without effect, and the
-        # tensors that they would move.
+        # Disables an optimizer that would remove operations without effect,
+        # and with them the tensors that the test wants to move.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
         session = tf1.Session(SERVER.target, graph=self.graph, config=config)
@@ -235,8 +235,8 @@ class SessionTest(unittest.TestCase):
             self.assertGreaterEqual(self.calls(), calls + 3)
 
     def test_session_with_a_cluster_of_its_own(self):
-        # Gives the tasks names that differ from those that their servers got
-        # at their start.
+        # Gives the tasks other names than those that their servers got at
+        # their start.
         def local():
             return tf.distribute.Server({"localhost": ["localhost:0"]},
                                         protocol=PROTOCOL)

@@ -25,8 +25,8 @@ using ::tensorflow::RecvTensorResponse;
 using ::tensorflow::TensorResponse;
 
 constexpr uint64_t kBudget = 64 * 1024;
-// The memory that a byte of an answer may need in addition: for a variant or a
-// resource.
+// The additional memory that a byte of an answer may cost: a byte may stand for
+// a variant or a resource.
 constexpr uint64_t kMostPerByte = 512;
 // Limits the elements that a shape names and a payload has.
 constexpr int kElementBits = 15;

@@ -41,7 +41,8 @@ def tensorflow_test(
             "//frameworks/tensorflow:python",
         ] + data,
         env = env,
-        # Each test starts several processes that use all cores.
+        # Runs exclusively, because each test starts several processes that use
+        # all cores.
         tags = [
             "cpu:2",
             "no-asan",

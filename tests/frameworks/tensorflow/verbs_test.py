@@ -24,8 +24,8 @@ def addresses():
 
 
 def end_of_the_test():
-    """Returns a queue at the parameter server. The worker uses it to end the
-    server."""
+    """Returns a queue at the parameter server. The worker ends the server
+    through this queue."""
     with tf1.device("/job:ps/task:0"):
         return tf1.FIFOQueue(1, [tf.bool], [[]], shared_name="end")
 

@@ -1,4 +1,4 @@
-"""Tests the wheel where nothing else of Penstock is installed."""
+"""Tests the wheel in an environment that has nothing else of Penstock."""
 
 import os
 import pathlib

@@ -16,7 +16,7 @@ namespace {
 
 using Sizes = std::vector<std::vector<int64_t>>;
 
-// The byte at `index` of the block from one rank to another.
+// Returns the byte at `index` of the block that rank `from` sends to rank `to`.
 uint8_t ByteOf(int from, int to, int64_t index) {
   return static_cast<uint8_t>(from * 31 + to * 7 + index * 13);
 }

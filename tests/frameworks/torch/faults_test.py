@@ -14,7 +14,7 @@ import two_hosts
 import torch
 import torch.distributed as dist
 
-# A rank that dies ends all waits within this.
+# The longest time, in seconds, after which a rank's death ends all waits.
 PROMISE = 2
 
 
@@ -53,7 +53,7 @@ def wrong_arguments():
          torch.ones(4), torch.ones(4), [1, 2], [2, 2])
     says("elements, expected", dist.all_gather_into_tensor, torch.ones(5),
          torch.ones(2))
-    # Nothing of this has ended the group.
+    # Expects that none of these errors has ended the group.
     value = torch.ones(3)
     dist.all_reduce(value)
     assert value.tolist() == [2] * 3, value
@@ -82,7 +82,7 @@ def futures():
     inner = []
 
     def then(future):
-        # A callback may wait for an operation that begins later.
+        # Lets a callback wait for an operation that begins later.
         another = torch.ones(1)
         dist.all_reduce(another, async_op=True).wait()
         inner.append(another.item())
@@ -105,7 +105,8 @@ def chained_futures():
         return later.wait()[0]
 
     for i in range(5):
-        # The second operation's future is there before the callback runs.
+        # Starts the second operation before the callback of the first one
+        # runs.
         works = [dist.all_reduce(torch.full((3,), float(i)), async_op=True)
                  for _ in range(2)]
         other = works[1].get_future()
@@ -168,7 +169,8 @@ def aborted():
     if dist.get_rank() == 0:
         work = dist.all_reduce(torch.ones(3), async_op=True)
         threading.Timer(0, backend.abort).start()
-        # CANCELLED, or rank 1 is seen to leave first.
+        # Accepts CANCELLED, or the error that rank 1 has left, whichever comes
+        # first.
         says("penstock:all_reduce", work.wait)
     else:
         says("rank 0 has died or left", dist.recv, torch.ones(3), 0)
@@ -214,7 +216,7 @@ def properties():
 def messages():
     rank, size = dist.get_rank(), dist.get_world_size()
     right, left = (rank + 1) % size, (rank - 1) % size
-    # In a circle: every rank sends before it receives.
+    # Sends in a circle: every rank sends before it receives.
     works, values = [], []
     for tag in (0, 7):
         works.append(dist.isend(torch.full((5, tag + 1), float(rank)), right,
@@ -246,7 +248,7 @@ def messages():
 
 
 def receives_that_copy():
-    """Receives into tensors that are no arrays without gaps."""
+    """Receives into tensors with gaps between their elements."""
     for count in (3, 1 << 15):
         if dist.get_rank() == 0:
             dist.send(torch.arange(2. * count), 1)
@@ -257,7 +259,7 @@ def receives_that_copy():
             value = torch.empty(2, count).t()
         dist.recv(value, 0)
         assert value.flatten().tolist() == list(range(2 * count)), value
-        # All elements are the same one.
+        # Refuses a tensor whose elements all lie at one address.
         says("single memory location", dist.recv,
              torch.empty(1).expand(count), 0)
         dist.recv(torch.empty(count), 0)
@@ -274,7 +276,8 @@ def killed_sender():
 
 
 def overlaps():
-    """Scatters and gathers where input and output are views of one tensor."""
+    """Scatters and gathers with an input and an output that are views of one
+    tensor."""
     rank, size = dist.get_rank(), dist.get_world_size()
     count = 1 << 18
     for block in range(size):
@@ -297,7 +300,7 @@ def overlaps():
 
 
 def again():
-    """Forms groups with the store and the names of earlier ones."""
+    """Forms groups that reuse the store and the names of earlier groups."""
     rank, size = dist.get_rank(), dist.get_world_size()
     store = dist.distributed_c10d._get_default_store()
     for _ in range(2):

@@ -141,7 +141,7 @@ TEST(MailboxTest, SmallMessagesDoNotOvertakeLargeOnesOverTcp) {
                 Letter(0, 1, i, static_cast<int64_t>(pending[i]->bytes.size())))
           << i;
     }
-    // Keeps the receiver until the sender has all answers.
+    // Waits until the sender has all answers, before the receiver is destroyed.
     EXPECT_EQ(group->Barrier(), absl::OkStatus());
   });
   unsetenv("PENSTOCK_FABRICS");
@@ -190,12 +190,13 @@ TEST(MailboxTest, ARankThatLeavesEndsReceivesAndSends) {
                 HasSubstr("UNAVAILABLE: rank 1 has died or left"));
     EXPECT_EQ(Send(mailbox, 1, 0, {1, 2})->Wait().code(),
               absl::StatusCode::kUnavailable);
-    // The others still exchange messages.
+    // Expects that the remaining ranks still exchange messages.
     const int other = 2 - group->rank();
     const auto any = Receive(mailbox, Mailbox::kAnyRank, 1, 2);
     const auto sent = Send(mailbox, other, 1, {1, 2});
     EXPECT_EQ(any->Wait(), absl::OkStatus());
-    // The other rank may leave at once, before its answer comes.
+    // Accepts an error, because the other rank may leave before its answer
+    // arrives.
     const absl::Status status = sent->Wait();
     EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
   });
@@ -211,7 +212,7 @@ TEST(MailboxTest, TheEndOfAMailboxEndsTheReceivesOfBothSides) {
     } else {
       EXPECT_EQ(received->Wait().code(), absl::StatusCode::kUnavailable);
     }
-    // Keeps both mailboxes until here.
+    // Keeps both mailboxes until both ranks are here.
     EXPECT_EQ(group->Barrier(), absl::OkStatus());
   });
 }

@@ -57,7 +57,8 @@ class MemoryBoard final : public Board {
   std::map<std::string, int64_t> counters_ ABSL_GUARDED_BY(mu_);
 };
 
-// Returns a place on `host`, which all others reach by the loopback device.
+// Returns a place on `host`, which all other ranks reach by the loopback
+// device.
 inline Place PlaceOn(const std::string& host) {
   return {host, "name of " + host, "127.0.0.1", "127.0.0.1"};
 }
@@ -81,7 +82,7 @@ inline void RunRanksAt(const std::vector<Place>& places,
   for (std::thread& thread : threads) thread.join();
 }
 
-// As RunRanksAt(), on one host.
+// Like RunRanksAt(), with all ranks on one host.
 inline void RunRanks(int ranks,
                      const std::function<void(collectives::Group*)>& run) {
   RunRanksAt(std::vector<Place>(ranks, PlaceOn("one host")),

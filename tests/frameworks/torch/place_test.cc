@@ -44,7 +44,8 @@ TEST(PlaceTest, RanksAreOnOneHostIfTheyShareMemory) {
 }
 
 TEST(PlaceTest, RanksOnTheStoresHostGetItsAddress) {
-  // The store's host resolves its own name as Debian does.
+  // Gives the store's host the address 127.0.1.1 for its own name, as Debian
+  // does.
   const Place leader{"a", "node1", "127.0.0.1", "127.0.1.1"};
   const Place other{"b", "node2", "10.0.0.2", "10.0.0.1"};
   const auto addresses = AddressesOf({leader, leader, other});

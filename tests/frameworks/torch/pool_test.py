@@ -48,11 +48,12 @@ def tensors_in_the_pool():
         value.fill_(rank)
         dist.broadcast(value, 1)
         assert (value == 1).all(), value
-    # Ranks whose tensors lie elsewhere work together with others.
+    # Mixes ranks whose tensors lie in the pool with ranks whose tensors lie
+    # elsewhere.
     value = before if rank == 0 else torch.ones(LARGE)
     dist.all_reduce(value)
     assert (value == size).all()
-    # A full pool: other memory is used.
+    # Fills the pool, so that tensors lie in other memory.
     many = [torch.ones(LARGE) for _ in range(POOL // (4 * LARGE) + 2)]
     assert in_pool(many[0]) and not in_pool(many[-1])
     dist.all_reduce(many[-1])

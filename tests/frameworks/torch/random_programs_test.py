@@ -1,4 +1,5 @@
-"""Random programs of collective operations give what gloo gives."""
+"""Tests that random programs of collective operations give the same results as
+with gloo."""
 
 import os
 import random
@@ -53,14 +54,15 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12, torch.float16: 2e-2,
 
 
 def raw(tensor):
-    """Returns the bytes, for types that cannot be compared."""
+    """Returns the tensor's bytes, for types that cannot be compared."""
     # The stride of a single element may be any.
     return tensor.clone(memory_format=torch.contiguous_format).flatten(
     ).as_strided([tensor.numel()], [1]).view(torch.uint8)
 
 
 class Program:
-    """The same on all ranks, but for the numbers in the tensors."""
+    """A random program, equal on all ranks except for the numbers in the
+    tensors."""
 
     def __init__(self, seed, gloo):
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
@@ -94,7 +96,8 @@ class Program:
 
     # Reductions.
     def reduced(self):
-        """Returns a type and an operation that both libraries have."""
+        """Returns an element type and a reduction that both libraries
+        support."""
         op = self.choose.choice(REDUCTIONS)
         return self.choose.choice(FLOATS + INTEGERS), op
 
@@ -121,7 +124,7 @@ class Program:
         inputs = [self.tensor(size, dtype) for _ in range(self.size)]
         ours = self.tensor(size, dtype)
         self.call(name, ours, inputs, op)
-        # Gloo has none for lists.
+        # Stacks the inputs, because gloo has no such operation for lists.
         sums = torch.stack([part.contiguous() for part in inputs])
         self.asynchronous = False
         self.call("all_reduce", sums, op, group=self.gloo)
@@ -223,7 +226,7 @@ class Program:
         ours = self.tensor([sum(received), 2], dtype)
         self.call(name, ours, own, None if even else received,
                   None if even else sent)
-        # The oracle: everything to everybody.
+        # Computes the expected result: sends everything to every rank.
         most = max(sum(row) for row in sizes)
         padded = torch.zeros([most, 2], dtype=dtype)
         padded[:len(own)] = own

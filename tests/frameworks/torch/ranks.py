@@ -11,7 +11,8 @@ import two_hosts
 import torch
 import torch.distributed as dist
 
-# Longer than any test: who waits for it has found a hang.
+# The timeout of operations, longer than any test. An operation that times out
+# has found a hang.
 TIMEOUT = datetime.timedelta(seconds=60)
 
 
@@ -23,7 +24,8 @@ def _run(rank, size, store, backend, function, arguments, results, hosts):
         dist.init_process_group(backend, init_method=store, rank=rank,
                                 world_size=size, timeout=TIMEOUT)
         if hosts is not None:
-            # Gloo would look for an address of the machine's name.
+            # Names the interface, because gloo would otherwise look for an
+            # address of the machine's name.
             os.environ["GLOO_SOCKET_IFNAME"] = two_hosts.INTERFACE
         results.put((rank, None, function(*arguments)))
         if dist.is_initialized():

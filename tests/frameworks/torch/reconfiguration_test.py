@@ -1,4 +1,4 @@
-"""Groups that are formed anew without restarting their processes."""
+"""Tests groups that are formed again without restarting their processes."""
 
 import datetime
 import os
@@ -62,12 +62,13 @@ def those_that_remain():
         assert "rank 1 has died" in str(error), error
     dist._reconfigure(2, set(handles(store, [0, 2], 2, rank))).wait()
     check_sum(2)
-    # Messages work in the new group, too.
+    # Expects that messages work in the new group.
     if dist.get_rank() == 0:
         dist.send(torch.ones(3), 1)
     else:
         dist.recv(torch.empty(3), 0)
-    # Windows work, too, although the ranks have made different numbers of them.
+    # Expects that windows work, although the ranks have made different numbers
+    # of windows.
     window = dist._new_window()
     window.signal(1 - dist.get_rank(), False)
     window.wait_signal(1 - dist.get_rank(), False)
@@ -88,7 +89,7 @@ def wrong_handles():
         except dist.DistBackendError as error:
             print(error)
         own = dist._get_reconfigure_handle()
-    # A rank that does not come is named.
+    # Expects that the error names a rank that does not come.
     if rank == 0:
         pair = [own, own.replace(":", ":1", 1)]
         late = datetime.timedelta(seconds=1)

@@ -30,8 +30,8 @@ collectives::HostGroupOptions OptionsFor(int ranks) {
   return options;
 }
 
-// Forms a group in which rank 1 has a place of its own. Returns what the ranks
-// are told.
+// Forms a group in which rank 1 has a place of its own. Returns the error texts
+// of the ranks.
 std::vector<std::string> Complaints(const Place& place_of_rank_1) {
   MemoryBoard board;
   std::vector<std::string> messages(3);
@@ -75,7 +75,7 @@ TEST(RendezvousTest, RanksMeetAgainOnTheSameBoard) {
     EXPECT_EQ(group->group->Barrier(), absl::OkStatus());
   };
   for (int i = 0; i < 3; ++i) {
-    // Begins with rank 1, which finds what the previous group has left.
+    // Starts rank 1 first, so that it finds the entries of the previous group.
     absl::Notification came;
     std::thread other([&] {
       came.Notify();

@@ -13,7 +13,8 @@ cp -L frameworks/torch/python/entry_points.txt \
 printf 'Metadata-Version: 2.1\nName: penstock-torch\nVersion: 0\n' \
   >"$folder/penstock_torch-0.dist-info/METADATA"
 export PYTHONPATH=$folder:$PWD/tests/frameworks/torch:$PWD
-# The wheel's libraries of CUDA, if PyPI's packages of them are missing.
+# Adds the folder of CUDA's libraries, which the wheel needs if PyPI's packages
+# of CUDA are missing.
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-/usr/local/cuda/lib64}
 export CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 "$1" "${@:2}"

@@ -34,7 +34,7 @@ def suite_of(backend):
     from torch.testing._internal.distributed import distributed_test as stock
 
     if backend == "as-gloo":
-        # The events of profiles keep penstock's name.
+        # Keeps penstock's name for the events of profiles.
         find = stock.get_profiling_event
         stock.get_profiling_event = lambda name, *more, **named: find(
             name.replace("gloo:", "penstock:"), *more, **named)
@@ -44,7 +44,8 @@ def suite_of(backend):
 
         def setUp(self):
             super().setUp()
-            # The wheel's users spawn. Forked ranks need not import torch again.
+            # Forks ranks, so that they need not import torch again. Users of
+            # the wheel spawn them.
             fork = multiprocessing.get_context("fork")
             self._start_processes(fork.Process)
 

@@ -16,7 +16,8 @@ namespace penstock {
 namespace pytorch {
 namespace {
 
-// The queue ends before its workers, whose destructor waits for all tasks.
+// A rig in which the queue is destroyed before its workers. The destructor of
+// the workers waits for all tasks.
 struct Rig {
   Workers workers;
   std::shared_ptr<TaskQueue> queue = std::make_shared<TaskQueue>(&workers);
@@ -150,7 +151,8 @@ TEST(WorkersTest, WithoutThreadsTheCallerRunsTheTask) {
   std::thread::id queued_on;
   {
     const NoThreads limit;
-    // The first few may get stacks of earlier threads.
+    // Tries several times, because the first few tasks may get stacks of
+    // earlier threads.
     for (int i = 0; i < 100 && !ran_here; ++i) {
       rig.workers.Run([&] {
         if (std::this_thread::get_id() != here) {

@@ -21,7 +21,8 @@ class TwoHosts:
     """The hosts exist until the end of the ``with`` statement."""
 
     def __enter__(self):
-        # A namespace lives as long as a process in it.
+        # Starts a process in each namespace, because a namespace lives as long
+        # as a process in it.
         self._keepers = [
             subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; cat"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,4 +1,5 @@
-"""Installs the wheel where nothing else of Penstock is, and uses it."""
+"""Installs the wheel in an environment that has nothing else of Penstock, and
+uses it."""
 
 import os
 import pathlib

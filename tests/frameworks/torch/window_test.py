@@ -1,4 +1,4 @@
-"""One-sided windows: put(), signal() and wait_signal()."""
+"""Tests one-sided windows: put(), signal() and wait_signal()."""
 
 import datetime
 import os
@@ -29,12 +29,12 @@ def ring(rounds):
     """Each rank writes its number into the next rank's window, and signals."""
     rank, size = dist.get_rank(), dist.get_world_size()
     assert dist._supports_window()
-    # Sizes differ by rank.
+    # Gives each rank a memory of a different size.
     memory = torch.zeros(rounds * 1000 + rank, dtype=torch.int64)
     window = dist._new_window(memory)
     to, source = (rank + 1) % size, (rank - 1) % size
     for turn in range(rounds):
-        # Every second size is copied on another thread than the others.
+        # Alternates between sizes that different threads copy.
         count = 1000 if turn % 2 == 0 else 0
         values = torch.full((2, count), 100 * turn + rank).t()[:, 0]
         window.put(values, to, turn * 1000, turn % 3 != 0)
@@ -49,7 +49,7 @@ def ring(rounds):
 
 
 def large_writes():
-    """Both ranks write to both, while both wait."""
+    """Tests both ranks that write to both ranks while both wait."""
     rank = dist.get_rank()
     count = 1 << 20
     memory = torch.zeros(2 * count)
@@ -69,7 +69,8 @@ def large_writes():
 
 
 def conjugates():
-    """The values of a view are written, not its memory."""
+    """Tests that put() writes the values of a view, and not the memory below
+    the view."""
     rank = dist.get_rank()
     view = torch.tensor([1 + 2j]).conj()
     for values, expected in ((view, 1 - 2j), (view.imag, -2)):
@@ -100,7 +101,7 @@ def wrong_arguments():
     fails("outside of the window", window.put, one, 1, -1, False)
     fails("cannot map", window.map_remote_tensor, 1 - rank)
     window.put(one, 1 - rank, 3, False)
-    # Another window has signals of its own.
+    # Expects that another window has signals of its own.
     other = dist._new_window()
     other.signal(1 - rank, False)
     options = WaitSignalOptions()
@@ -116,7 +117,7 @@ def wrong_arguments():
 
 
 def writes_after_the_end():
-    """A write to a rank that has given up its memory is refused."""
+    """Tests that a write to a rank that has given up its memory is refused."""
     rank = dist.get_rank()
     memory = torch.zeros(4)
     window = dist._new_window(memory)
@@ -128,7 +129,7 @@ def writes_after_the_end():
         fails("rank 1 has closed the window", window.wait_signal, 1, False)
     dist.barrier()
     assert (memory == 0).all()
-    # The group goes on.
+    # Expects that the group still works.
     value = torch.ones(1)
     dist.all_reduce(value)
     assert value == 2

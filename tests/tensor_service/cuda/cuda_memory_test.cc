@@ -33,8 +33,8 @@ class CudaMemoryTest : public testing::Test {
     EXPECT_THAT(driver_.violations(), IsEmpty());
   }
 
-  // Runs `use` repeatedly, each time with another failing driver call, until
-  // each has failed once. Returns the number of calls.
+  // Runs `use` repeatedly. Each run makes another driver call fail, until each
+  // call has failed once. Returns the number of calls.
   template <typename Use>
   int FailEach(Use use) {
     for (int n = 0;; ++n) {

@@ -74,7 +74,7 @@ class LendTest : public testing::Test {
 };
 
 // Tests a process without a transport. Must run first, because a later test
-// provides one.
+// provides a transport.
 TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
   CudaMemory memory(Driver());
   {

@@ -236,8 +236,8 @@ TEST_F(CudaTransport, MemoryIsNotFreedWhileATransportKeepsIt) {
   EXPECT_GT(Driver()->CallsOf("MemFree"), freed);
 }
 
-// Tests lent memory that is freed. The memory becomes available soon, so it is
-// not used up.
+// Tests lent memory that the program frees. The memory must soon be available
+// again, so that the device does not run out of memory.
 TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
   const int before = Driver()->CallsOf("MemFree");
   constexpr int kTimes = 20;
@@ -245,7 +245,8 @@ TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
     const std::string bytes(kLarge, static_cast<char>('a' + i));
     ASSERT_TRUE(client_->Put({{{"x", OnDevice(kFirst, bytes)}}}).ok());
   }
-  // Waits until only the server's own copies are left, of which it keeps one.
+  // Waits until only the copies of the server itself are left. The server keeps
+  // one.
   const absl::Time until = absl::Now() + absl::Seconds(30);
   while (Driver()->CallsOf("MemFree") < before + 2 * kTimes - 1 &&
          absl::Now() < until) {
