@@ -18,14 +18,15 @@ struct Call {
   // The operator of operations that reduce.
   ReduceOp op = ReduceOp::kSum;
   tensor::DType dtype = tensor::DType::kUint8;
-  // The root of operations that have one.
+  // The root of the operation, if the operation has a root.
   int root = 0;
   // The elements of the caller's larger buffer, or of one of its blocks if the
   // operation divides it into blocks.
   int64_t count = 0;
 };
 
-// A call as numbers that other processes read. Equal calls give equal numbers.
+// The number of words of an encoded call, which other processes read. Equal
+// calls have equal words.
 inline constexpr int kCallWords = 2;
 using CallWords = std::array<uint64_t, kCallWords>;
 CallWords Encode(const Call& call);

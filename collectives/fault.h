@@ -23,7 +23,8 @@ enum class Fault : uint8_t {
   kFailed = 7,    // for another reason
 };
 
-// Returns "has died" and so on, for any number: a peer wrote it.
+// Returns a text such as "has died". Accepts any number, because a peer wrote
+// the number.
 absl::string_view Text(Fault fault);
 
 // Returns the status of a group that ended because of `culprit`. If `detail` is

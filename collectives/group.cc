@@ -29,7 +29,7 @@ absl::Status CheckApart(const void* in, size_t in_bytes, const void* out,
   return absl::InvalidArgumentError("input and output overlap");
 }
 
-// Returns OK if `part` is `place`, or is apart from the whole of `bytes`.
+// Returns OK if `part` is at `place`, or does not overlap any of `bytes`.
 absl::Status CheckPlaceOrApart(const void* part, size_t part_bytes,
                                const void* place, const void* whole,
                                size_t bytes) {

@@ -44,13 +44,13 @@ class Group {
 
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  // Returns the ways by which this rank reaches others, for people.
+  // Returns a text for people: the paths by which this rank reaches the others.
   virtual std::string Describe() const = 0;
 
   // Reduces `count` elements of all ranks.
   absl::Status AllReduce(ReduceOp op, tensor::DType dtype, const void* in,
                          void* out, int64_t count);
-  // As AllReduce(), but only the root has `out`.
+  // Like AllReduce(), but only the root gets a result in `out`.
   absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
                       void* out, int64_t count, int root);
   // Reduces ranks * `count` elements, and gives each rank its block of `count`
@@ -61,7 +61,7 @@ class Group {
   // block of `out`.
   absl::Status AllGather(tensor::DType dtype, const void* in, void* out,
                          int64_t count);
-  // As AllGather(), but only the root has `out`.
+  // Like AllGather(), but only the root gets a result in `out`.
   absl::Status Gather(tensor::DType dtype, const void* in, void* out,
                       int64_t count, int root);
   // Gives each rank its block of `count` elements of the root's `in`. The
@@ -76,10 +76,10 @@ class Group {
                         int64_t count);
   absl::Status Barrier();
 
-  // Sends elements to rank `to`. Returns when `data` may change. Small messages
-  // are buffered: the receiver may come later. A large message, and a small one
-  // after megabytes that nobody receives, waits for its receiver. Returns
-  // INVALID_ARGUMENT if `to` is this rank.
+  // Sends elements to rank `to`. Returns once `data` may change. Small messages
+  // are buffered, so the receiver may come later. A large message waits for its
+  // receiver. So does a small message after megabytes of messages that nobody
+  // has received. Returns INVALID_ARGUMENT if `to` is this rank.
   absl::Status Send(tensor::DType dtype, const void* data, int64_t count,
                     int to, uint32_t tag);
   // Receives the next message with this tag from rank `from`. Messages of one
@@ -88,8 +88,8 @@ class Group {
   absl::Status Receive(tensor::DType dtype, void* data, int64_t count, int from,
                        uint32_t tag);
 
-  // Ends the present and all later operations, on all ranks, with CANCELLED.
-  // Any thread may call this. Does not wait.
+  // Ends the current operation and all later ones, on all ranks, with
+  // CANCELLED. Any thread may call this. Does not wait.
   virtual void Abort() = 0;
 
  private:

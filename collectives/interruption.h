@@ -5,7 +5,7 @@
 
 namespace penstock::collectives {
 
-// Makes operations of this thread interruptible, while an object lives. An
+// Makes operations of this thread interruptible while the object lives. An
 // operation that waits for other ranks calls `asks` about every 20 ms. If
 // `asks` returns true, the operation ends its group, as Abort() does. If a
 // thread has several objects, only the last one counts.
@@ -13,7 +13,8 @@ class Interruptible {
  public:
   using Asks = bool (*)();
 
-  // A null `asks` lets nothing interrupt.
+  // Makes an object that calls `asks`. If `asks` is null, nothing interrupts
+  // this thread's operations.
   explicit Interruptible(Asks asks);
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
@@ -23,7 +24,7 @@ class Interruptible {
   const Asks outer_;
 };
 
-// Asks the object of this thread. Returns false if there is none.
+// Calls `asks` of this thread's object. Returns false if there is no object.
 bool IsWaitInterrupted();
 
 }  // namespace penstock::collectives

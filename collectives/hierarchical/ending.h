@@ -10,7 +10,7 @@
 
 namespace penstock::collectives {
 
-// The inner groups to abort. Thread-safe.
+// The inner groups, for aborting them. Thread-safe.
 class HierarchicalGroup::Ending {
  public:
   // `group` must live until Forget().

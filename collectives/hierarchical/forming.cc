@@ -21,7 +21,8 @@ namespace {
 
 using tensor::DType;
 
-// The size of the texts that ranks exchange, padded with zeros.
+// The size of the texts that ranks exchange, in bytes. Shorter texts are padded
+// with zeros.
 constexpr size_t kLineBytes = 512;
 using Line = std::array<char, kLineBytes>;
 
@@ -59,8 +60,8 @@ absl::StatusOr<std::unique_ptr<HierarchicalGroup>> HierarchicalGroup::Form(
       new HierarchicalGroup(*std::move(all), std::move(layout)));
   absl::Status status = group->FormHost(options);
   if (status.ok()) status = group->FormLeaders(listener_options, options);
-  // Waits until all ranks have formed the group. Until then, some rank may
-  // fail, and then nobody may use the group.
+  // Waits until all ranks have formed the group. If one rank fails before, no
+  // rank may use the group.
   if (status.ok()) status = group->all_->Barrier();
   if (!status.ok()) return group->End(status);
   group->all_->OnEnd([ending = group->ending_] { ending->AbortAll(); });

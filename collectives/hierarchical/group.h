@@ -34,7 +34,7 @@ namespace penstock::collectives {
 // Errors name ranks of the whole group.
 class HierarchicalGroup final : public Group {
  public:
-  // Forms the group, as NetGroup::Form(). Ranks whose listeners have the same
+  // Forms the group like NetGroup::Form(). Ranks whose listeners have the same
   // neighbourhood must be processes of one user and one network namespace, at
   // most kMaxHostRanks of them.
   static absl::StatusOr<std::unique_ptr<HierarchicalGroup>> Form(
@@ -87,7 +87,7 @@ class HierarchicalGroup final : public Group {
   // Return the status with each inner rank replaced by the rank of this group.
   absl::Status OfHost(const absl::Status& status) const;
   absl::Status OfLeaders(const absl::Status& status) const;
-  // Ends the group on all ranks. Returns the error that ended the group.
+  // Ends the group on all ranks. Returns the error that ended the group first.
   absl::Status End(const absl::Status& status);
 
   const Layout layout_;

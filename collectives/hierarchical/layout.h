@@ -20,9 +20,9 @@ struct Layout {
   int hosts() const { return static_cast<int>(ranks_of.size()); }
   // Returns the ranks of the largest host.
   int largest() const;
-  // Returns true if equal shares for all hosts waste memory, that is, take more
-  // than twice the memory of all ranks' shares. Each share has the size of the
-  // largest host.
+  // Returns true if equal shares for all hosts waste memory: if the shares take
+  // more than twice the memory of all ranks' blocks. Each share has room for
+  // the largest host.
   bool IsSkewed() const { return hosts() * largest() > 2 * ranks(); }
   // Returns the lowest rank of each host.
   std::vector<int> Leaders() const;

@@ -40,7 +40,8 @@ bool IsRegular(const Layout& layout) {
   return layout.ranks() == layout.hosts() * layout.largest();
 }
 
-// Returns zeroed memory, because parts that nobody writes are sent, too.
+// Returns zeroed memory. Parts that nobody writes are sent too, and must not
+// contain old data.
 absl::StatusOr<memory::Block> Zeros(size_t bytes) {
   absl::StatusOr<memory::Block> block =
       memory::AllocateBlock(std::max<size_t>(1, bytes));
@@ -48,7 +49,7 @@ absl::StatusOr<memory::Block> Zeros(size_t bytes) {
   return block;
 }
 
-// Returns the place of a rank's block in a buffer with equal shares for all
+// Returns the index of a rank's block in a buffer with equal shares for all
 // hosts.
 int64_t ShareOf(const Layout& layout, int rank) {
   return int64_t{layout.host_of[rank]} * layout.largest() +
@@ -204,7 +205,7 @@ absl::Status HierarchicalGroup::ReduceScatterPhases(const Call& call,
 }
 
 // Needs no barrier within hosts before the leaders' barrier: all ranks of a
-// host have agreed on the call, so all of them have come.
+// host have agreed on the call, so all of them have arrived.
 absl::Status HierarchicalGroup::BarrierPhases(const Call& call) {
   absl::Status status;
   if (leaders_ != nullptr) {

@@ -9,8 +9,8 @@
 
 namespace penstock::collectives {
 
-// Each field has one writer, the owner of the segment. Fields that change often
-// have a cache line of their own. All are zero at first.
+// Each field is written only by the owner of the segment. Fields that change
+// often have a cache line of their own. All are zero at first.
 struct Control {
   static constexpr size_t kLine = 64;
   static constexpr int kWords = 2;  // of a call, see call.h
@@ -21,13 +21,14 @@ struct Control {
   alignas(kLine) std::atomic<uint32_t> sleeping;
   // Increases while the owner's process runs.
   alignas(kLine) std::atomic<uint64_t> heartbeat;
-  // The thread of the heartbeat, and when it started: see thread_state.h. Zero
-  // until the first beat on that thread.
+  // The thread that sets `heartbeat`, and when the thread started; see
+  // thread_state.h. Zero until its first heartbeat.
   std::atomic<uint64_t> beating_thread;
   std::atomic<uint64_t> beating_since;
   // Not 0 once the owner has left the group.
   alignas(kLine) std::atomic<uint32_t> left;
-  // The Fault in the low 8 bits, and above them the rank that caused it.
+  // The Fault in the low 8 bits. The higher bits are the rank that caused the
+  // fault.
   std::atomic<uint32_t> failure;
   // The calls of the last two posts, by the parity of their numbers.
   alignas(kLine) std::atomic<uint64_t> calls[2][kWords];
@@ -36,12 +37,14 @@ struct Control {
   std::atomic<uint64_t> places[2];
 };
 
-// The state of a pair of ranks' two rings, at one of the two ranks. The owner
-// of the segment is the only writer. Zero at first.
+// The state of the two rings between two ranks, as one of the two ranks writes
+// it. The owner of the segment is the only writer. Zero at first.
 struct MailWords {
-  // The bytes that the owner has put into its ring for the peer, modulo 2^32.
+  // The number of bytes that the owner has put into its ring for the peer,
+  // modulo 2^32.
   alignas(Control::kLine) std::atomic<uint32_t> written;
-  // The bytes that the owner has taken from the peer's ring, modulo 2^32.
+  // The number of bytes that the owner has taken from the peer's ring, modulo
+  // 2^32.
   alignas(Control::kLine) std::atomic<uint32_t> read;
   // Not 0 while a thread of the owner may sleep for the peer's words.
   alignas(Control::kLine) std::atomic<uint32_t> sleeping;

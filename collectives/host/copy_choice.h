@@ -16,10 +16,10 @@ namespace penstock::collectives {
 // than through memory. Other cores do so several times slower, and a virtual
 // machine moves between such cores.
 //
-// Uses the kind with the shorter time. Tries the other kind now and then, less
-// often after each try in vain. A try has several operations, because the first
-// one meets the memory as the other kind has left it. Operations of other sizes
-// count separately.
+// Uses the kind with the shorter time. Tries the other kind now and then, and
+// less often after each try that was slower. A try has several operations,
+// because the first one finds the caches in the state that the other kind has
+// left. Operations of different sizes count separately.
 //
 // Thread-compatible.
 class CopyChoice {
@@ -28,8 +28,9 @@ class CopyChoice {
   static constexpr int kTry = 4;
   static constexpr int kFirstInterval = 32;
   static constexpr int kLastInterval = 512;
-  // A known time grows by this factor with each operation of its kind, unless
-  // the operation is faster. A single operation may be slow for other reasons.
+  // With each operation of a kind, the known time of that kind grows by this
+  // factor, unless the operation is faster. A single slow operation may have
+  // other reasons.
   static constexpr double kGrowth = 1.05;
 
   // Returns true if the next operation of `bytes` is to use streaming copies.
@@ -41,11 +42,12 @@ class CopyChoice {
   struct Times {
     bool streaming_is_faster() const { return seconds[1] < seconds[0]; }
 
-    // By kind: plain, streaming. 0 is unknown, and tried first.
+    // The known time of plain and of streaming copies. 0 means unknown; an
+    // unknown kind is tried first.
     std::array<double, 2> seconds = {0, 0};
     int interval = kFirstInterval;
     int until_try = kFirstInterval;
-    // The operations of the present try that are left, and their kind.
+    // The number of operations that remain of the current try, and their kind.
     int left = 0;
     bool tries_streaming = false;
   };

@@ -23,7 +23,8 @@
 namespace penstock::collectives {
 namespace {
 
-// The number of looks at the peers between two looks at the clock: about 1 us.
+// The number of checks of the peers' posts between two checks of the clock:
+// about 1 us.
 constexpr int kLooksPerClock = 64;
 
 static_assert(Control::kWords == kCallWords, "a post has room for a call");
@@ -110,7 +111,8 @@ void Exchange::Publish(const CallWords& call, uint64_t place) {
   }
   own.places[posts_ % 2].store(place, std::memory_order_relaxed);
   // Stores `posted` before it reads `sleeping`. A sleeper stores `sleeping`
-  // before it reads `posted`. Therefore one of the two sees the other.
+  // before it reads `posted`. Therefore at least one of the two sees the
+  // other's store.
   own.posted.store(posts_, std::memory_order_seq_cst);
   for (const auto& peer : members_.peers) {
     if (peer != nullptr &&
@@ -182,8 +184,8 @@ absl::Status Exchange::Compare(const CallWords& call) {
           peer->control().calls[posts_ % 2][i].load(std::memory_order_relaxed);
     }
     if (other == call) continue;
-    // After an abort, informed threads may call something else, which is no
-    // mismatch.
+    // Checks for an abort first. After an abort, threads that know of it may
+    // call other operations, which is no mismatch.
     absl::Status ended = watch_.Ended();
     if (!ended.ok()) return ended;
     return watch_.End(

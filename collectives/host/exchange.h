@@ -18,14 +18,15 @@
 
 namespace penstock::collectives {
 
-// Waits for the posts of all ranks, and notices why one does not come.
+// Waits until all ranks have posted their call, and finds out why a rank does
+// not come.
 //
 // Post k uses slot k % 2 of each rank. A rank posts k + 1 only after all ranks
 // have posted k. When a rank may write its slot for post k + 2, all ranks have
 // therefore posted k + 1, and have read the slots of post k.
 //
-// The first error ends the exchange: all later calls return it. One thread at a
-// time, except for Abort().
+// The first error ends the exchange: all later calls return that error. Only
+// one thread at a time may use the object, except for Abort().
 class Exchange {
  public:
   Exchange(Members members, progress::PollingMode polling,
@@ -41,15 +42,15 @@ class Exchange {
   // may change the bytes at any time.
   const uint8_t* SlotOf(int rank) const;
 
-  // Returns this rank's pool, whose bytes lie where peers can read them.
+  // Returns this rank's pool, whose memory the peers can read.
   uint8_t* pool() { return members_.own->pool(); }
   size_t pool_bytes() const { return members_.own->sizes().pool_bytes; }
   // Returns an object that keeps this rank's pool mapped.
   std::shared_ptr<const void> pool_memory() const {
     return members_.own->memory();
   }
-  // Returns the place of `bytes` at `data`: 1 more than the offset in this
-  // rank's pool, or 0 if the bytes are not all there.
+  // Returns the place of the `bytes` bytes at `data`: 1 more than their offset
+  // in this rank's pool, or 0 if any of them is outside the pool.
   uint64_t PlaceOf(const void* data, size_t bytes) const;
   // Returns the address of the `bytes` bytes that a rank named in its last
   // post, within that rank's pool. Returns null if the rank named no bytes, or
@@ -67,17 +68,17 @@ class Exchange {
   // before each write to NextSlot(): after an error, peers may still read that
   // slot.
   absl::Status Ready();
-  // Returns an error in the child of a fork. Any thread may call this. Takes no
-  // lock.
+  // Returns an error if this process is the child of a fork. Any thread may
+  // call this. Takes no lock.
   absl::Status CheckOwner() const;
 
-  // Returns the members, for the messages between two ranks. These run
-  // concurrently with the exchange.
+  // Returns the members. The messages between two ranks use them concurrently
+  // with the exchange.
   Members* members() { return &members_; }
   Watch* watch() { return &watch_; }
 
-  // Ends the present and all later calls, on all ranks. Any thread may call
-  // this. Does nothing in the child of a fork.
+  // Ends the current call and all later calls, on all ranks. Any thread may
+  // call this. Does nothing in the child of a fork.
   void Abort();
 
  private:

@@ -14,8 +14,8 @@
 
 namespace penstock::collectives {
 
-// Sleeps while `word` is `value`, for at most 20 ms: then the caller has to
-// look for faults. Works on memory that is mapped read-only.
+// Sleeps while `word` is `value`, for at most 20 ms, so that the caller can
+// check for faults. Works on memory that is mapped read-only.
 inline void FutexWait(const std::atomic<uint32_t>& word, uint32_t value) {
   const timespec nap = {0, 20 * 1000 * 1000};
   syscall(SYS_futex, &word, FUTEX_WAIT, value, &nap, nullptr, 0);

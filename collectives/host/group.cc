@@ -33,8 +33,8 @@ using tensor::DType;
 // Below this number of bytes of all ranks together, each rank reduces the whole
 // buffer, which needs one wait instead of two.
 constexpr int64_t kFlatBytes = 64 * 1024;
-// From this size on, the end of a result evicts its beginning from the caches
-// of most processors. Therefore the result need not pass through them.
+// From this size on, a result is larger than the caches of most processors: its
+// end evicts its beginning. Copies of such results bypass the caches.
 constexpr size_t kLargeResult = size_t{16} << 20;
 
 // Copies a piece of an operation whose result has `whole` bytes.
@@ -161,9 +161,10 @@ absl::Status HostGroup::AllReduceFlat(const Call& call, const void* in,
       });
 }
 
-// Meets twice for each piece. Each rank first reduces its block into its next
-// slot, and then copies the blocks of all ranks. Takes its own operand of that
-// block from `in`, because nobody else reads the block in the first slot.
+// Meets the other ranks twice for each piece. Each rank first reduces its block
+// into its next slot, and then copies the blocks of all ranks. The rank's own
+// operand of its block comes from `in`: nobody else reads that block of the
+// first slot.
 absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
                                           void* out) {
   const CallWords words = Encode(call);

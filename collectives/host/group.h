@@ -32,8 +32,8 @@ namespace penstock::collectives {
 
 struct HostGroupOptions {
   int ranks = 1;
-  // Each rank's shared memory has two slots of this size. Larger operations
-  // proceed in pieces. Must be equal on all ranks.
+  // The size of each of the two slots in a rank's shared memory, in bytes.
+  // Larger operations proceed in pieces. Must be equal on all ranks.
   uint64_t slot_bytes = 256 * 1024;
   // The size of each rank's memory for Allocate(), which the system provides
   // immediately. Must be equal on all ranks.
@@ -56,13 +56,13 @@ class HostGroup final : public Group {
   static absl::StatusOr<std::unique_ptr<HostGroup>> Join(
       absl::string_view invitation, int rank, const HostGroupOptions& options);
 
-  // Allocates memory of pool().
+  // Allocates memory in pool().
   absl::StatusOr<std::unique_ptr<PoolMemory>> Allocate(uint64_t bytes) {
     return pool_->Allocate(bytes);
   }
-  // Returns this rank's memory that peers can read. An AllReduce() in place or
-  // a Broadcast() of large buffers copies nothing into slots, if all ranks'
-  // buffers lie in such memory.
+  // Returns the part of this rank's memory that peers can read. If the buffers
+  // of all ranks lie in such pools, a large AllReduce() in place or Broadcast()
+  // copies nothing into slots.
   const std::shared_ptr<Pool>& pool() const { return pool_; }
 
   int rank() const override { return exchange_.rank(); }
@@ -98,8 +98,8 @@ class HostGroup final : public Group {
   absl::Status SendLetter(const Letter& letter, const void* data) override;
   absl::Status ReceiveLetter(const Letter& letter, void* data) override;
   // Meets the peers once for each piece of at most `most` elements, and at
-  // least once. For each piece, fills this rank's slot, waits, and takes from
-  // the slots of all ranks.
+  // least once. For each piece, fills this rank's slot, waits for the peers,
+  // and takes data from the slots of all ranks.
   absl::Status InPieces(const Call& call, int64_t most, const Fill& fill,
                         const Take& take) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t SlotElements(tensor::DType dtype, int blocks) const;
@@ -107,8 +107,8 @@ class HostGroup final : public Group {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AllReduceByBlocks(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Return nothing if some rank's operand is not in its pool. All ranks come to
-  // the same conclusion.
+  // Return nothing if the operand of some rank is not in its pool. All ranks
+  // get the same result.
   absl::optional<absl::Status> AllReduceInPool(const Call& call, void* data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::optional<absl::Status> BroadcastFromPool(const Call& call, void* data)
@@ -129,15 +129,15 @@ class HostGroup final : public Group {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Transpose(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Reduces this rank's elements at `own`, and those at `offset` bytes of the
-  // slots of all others.
+  // Reduces this rank's elements at `own` with those at byte `offset` of the
+  // slots of all other ranks.
   void ReduceSlots(const Call& call, const void* own, size_t offset,
                    int64_t count, void* into)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   base::Mutex mu_;
   Exchange exchange_;  // guarded by mu_, except for Abort() and constants
-  // Learnt from the broadcasts whose root is this rank.
+  // Learns the better kind of copy from the broadcasts whose root is this rank.
   CopyChoice broadcast_copies_ ABSL_GUARDED_BY(mu_);
   Mail mail_;
   const std::shared_ptr<Pool> pool_;

@@ -1,4 +1,4 @@
-// The operations of a group on buffers that peers read in place.
+// Runs the operations of a group on buffers that peers read in place.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace penstock::collectives {
 
 // Reduces this rank's block of all buffers in place, then copies the blocks of
-// others. Nobody else reads a rank's own block before it is reduced. The last
+// the other ranks. Before that, only this rank reads its own block. The last
 // meeting keeps the caller from changing bytes that others still read.
 absl::optional<absl::Status> HostGroup::AllReduceInPool(const Call& call,
                                                         void* data) {

@@ -93,7 +93,8 @@ absl::StatusOr<Introduction> DecodeIntroduction(absl::string_view bytes) {
 int PollMillis(absl::Time deadline) {
   const absl::Duration left = deadline - base::SteadyNow();
   if (left <= absl::ZeroDuration()) return 0;
-  // Rounds up, so that a deadline that is near is not polled in a busy loop.
+  // Rounds up. Otherwise the caller would poll in a busy loop just before the
+  // deadline.
   return static_cast<int>(
       std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 1000));
 }
@@ -125,8 +126,8 @@ absl::Status Send(int socket, const Introduction& introduction, int memory_fd,
     if (base::SteadyNow() >= deadline) {
       return absl::DeadlineExceededError("a rank does not read its members");
     }
-    // Waits if too many descriptors are on their way: other processes first
-    // have to receive theirs.
+    // Waits if too many descriptors are in flight (EAGAIN): other processes
+    // first have to receive theirs.
     pollfd writable = {error == EAGAIN ? socket : -1, POLLOUT, 0};
     poll(&writable, 1, error == EAGAIN ? PollMillis(deadline) : 1);
   }

@@ -26,11 +26,12 @@ inline constexpr size_t kMaxRefusalBytes = 512;
 struct Introduction {
   static constexpr uint16_t kVersion = 2;
   enum class Kind : uint16_t {
-    // Sent by a joining rank, with its memory and its pipe.
+    // Sent by a rank that joins, with the descriptors of its memory and its
+    // pipe.
     kHello = 1,
     // Sent by rank 0, once for each other rank, with that rank's descriptors.
     kMember = 2,
-    // Sent by rank 0, without descriptors, instead of members.
+    // Sent by rank 0 instead of members, without descriptors.
     kRefusal = 3,
   };
   Kind kind = Kind::kHello;
@@ -42,8 +43,8 @@ struct Introduction {
 };
 
 std::string Encode(const Introduction& introduction);
-// Returns INVALID_ARGUMENT unless `bytes` are one message, and
-// FAILED_PRECONDITION for another version.
+// Returns INVALID_ARGUMENT unless `bytes` are exactly one message, and
+// FAILED_PRECONDITION for a message of another version.
 absl::StatusOr<Introduction> DecodeIntroduction(absl::string_view bytes);
 
 struct Received {
@@ -52,20 +53,20 @@ struct Received {
   progress::ForeignFd life;
 };
 
-// Sends a message. A descriptor that is not negative is sent with the message.
-// Waits until `deadline` for room.
+// Sends a message. Sends `memory` and `life` with the message unless they are
+// negative. Waits until `deadline` for room.
 absl::Status Send(int socket, const Introduction& introduction, int memory_fd,
                   int life_fd, absl::Time deadline);
 
-// Receives a message that has come. Returns INVALID_ARGUMENT if the number of
-// descriptors, two or none, does not fit the kind of the message. Returns
+// Receives a message that has arrived. Returns INVALID_ARGUMENT if the number
+// of descriptors, two or none, does not match the kind of the message. Returns
 // UNAVAILABLE if the peer has hung up.
 absl::StatusOr<Received> Receive(int socket);
 
 // Waits until `deadline` for a message, and receives it.
 absl::StatusOr<Received> ReceiveUntil(int socket, absl::Time deadline);
 
-// Returns the time until `deadline` as poll() takes it: 0 to 1,000 ms.
+// Returns the time until `deadline` as a timeout for poll(): 0 to 1,000 ms.
 int PollMillis(absl::Time deadline);
 
 }  // namespace penstock::collectives

@@ -35,7 +35,7 @@ namespace {
 // The size of a letter's head in a ring: two words of 64 bits, u32 tag, u32
 // unused.
 constexpr size_t kHeadBytes = 24;
-// The number of looks at the peer between two looks at the clock: about 1 us.
+// The number of checks of the peer between two checks of the clock: about 1 us.
 constexpr int kLooksPerClock = 64;
 
 void Pause() {
@@ -60,7 +60,8 @@ absl::Status Mail::Await(int peer, const std::atomic<uint32_t>& word,
   const absl::Duration budget =
       std::min(policy_.Budget(begun),
                absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
-  // Rests only after losses in several waits in a row.
+  // Counts lost cores. The thread sleeps only after losses in several waits in
+  // a row.
   thread_local progress::CoreLosses losses;
   absl::Time now = begun;
   while (now - begun < budget) {
@@ -99,8 +100,8 @@ absl::Status Mail::Write(int to, const void* data, size_t bytes) {
   while (bytes > 0) {
     const uint32_t written = own.written.load(std::memory_order_relaxed);
     const auto room = [&] {
-      // Stays within the ring even if the peer's counter is wrong. The bytes
-      // are then wrong, too.
+      // Limits the result to the ring's size, even if the peer's counter is
+      // wrong. Then the bytes are wrong, too.
       return size - std::min(size, written - theirs.read.load());
     };
     absl::Status status = Await(to, theirs.read, [&] { return room() > 0; });
@@ -190,7 +191,8 @@ absl::Status Mail::Receive(const Letter& letter, void* data) {
     Copy(kept->bytes.data.get(), data, kept->bytes.size);
     return absl::OkStatus();
   }
-  // Looks again: another thread, as the reader, may have ended the group.
+  // Checks again: another thread, such as the reader of the ring, may have
+  // ended the group.
   status = watch_->Ready();
   if (status.ok()) status = ReadUntil(letter, data);
   Incoming& incoming = incoming_[letter.peer];

@@ -21,16 +21,16 @@
 
 namespace penstock::collectives {
 
-// The letters of one rank. For each other rank, the sender's segment has a
-// ring. A receiver that finds a letter with another tag keeps the letter on its
-// heap until somebody asks for that tag. While the ring is full, a sender waits
-// until its receiver receives any letter from this sender.
+// The letters of one rank. The sender's segment has a ring for each other rank.
+// A receiver that finds a letter with another tag keeps that letter on its heap
+// until somebody asks for the tag. While the ring is full, a sender waits until
+// its receiver receives any letter from this sender.
 //
 //  Thread-safe.
 class Mail {
  public:
-  // Limits the bytes of letters from one rank that nobody has asked for. Above
-  // this limit, the group ends.
+  // Limits the unrequested letters from one rank, in bytes. Above this limit,
+  // the group ends.
   static constexpr uint64_t kMaxKept = uint64_t{1} << 30;
 
   // `members` and `watch` must outlive this object.
@@ -61,10 +61,10 @@ class Mail {
   // Waits until `ready` is true, and watches the peer.
   absl::Status Await(int peer, const std::atomic<uint32_t>& word,
                      const std::function<bool()>& ready);
-  // Takes a kept letter, or becomes the reader of the ring. Returns null in the
-  // second case.
+  // Takes a kept letter and returns it. If there is none, makes this thread the
+  // reader of the ring and returns null.
   std::unique_ptr<Kept> TakeOrBecomeReader(const Letter& letter);
-  // Reads letters until the wanted one.
+  // Reads letters until the wanted letter arrives.
   absl::Status ReadUntil(const Letter& letter, void* data);
   absl::Status Keep(const Letter& letter);
   absl::Status Mismatch(const Letter& sent, const Letter& wanted);

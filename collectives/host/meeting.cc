@@ -35,12 +35,12 @@ using Kind = Introduction::Kind;
 
 // Limits the callers that have connected but not yet introduced themselves.
 constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
-// The pause in accepting when this process has no descriptor left. The caller
-// waits, and rank 0 does not poll without a pause.
+// The pause in accepting while this process has no free descriptor. The caller
+// waits meanwhile, and rank 0 does not spin.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(50);
 
-// Returns true for a caller that has hung up. Also returns true for input,
-// because a caller sends nothing after its hello.
+// Returns true for a caller that has hung up. Also returns true if there is
+// input, because a caller sends nothing after its hello.
 bool HungUp(int socket) {
   pollfd polled = {socket, POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -81,7 +81,7 @@ absl::Status CheckUser(int socket) {
   return absl::OkStatus();
 }
 
-// Gathers the ranks at rank 0.
+// The seats of the ranks at rank 0, while the ranks gather.
 class Table {
  public:
   Table(int listener, const std::string& token, int ranks,
@@ -101,7 +101,8 @@ class Table {
     return absl::OkStatus();
   }
 
-  // Sends each rank all others, and returns this rank's own view.
+  // Sends each rank the members of all other ranks. Returns the members as this
+  // rank sees them.
   absl::StatusOr<Members> Introduce(std::unique_ptr<OwnMember> own) {
     for (int to = 1; to < ranks_; ++to) {
       for (int about = 0; about < ranks_; ++about) {
@@ -156,7 +157,8 @@ class Table {
     return introduction;
   }
 
-  // Frees the seats of ranks that have died, and returns the number of others.
+  // Frees the seats of ranks that have died. Returns the number of remaining
+  // ranks.
   int DropDead() {
     int present = 0;
     for (Guest& guest : guests_) {
@@ -256,7 +258,8 @@ class Table {
     Introduction refusal;
     refusal.kind = Kind::kRefusal;
     refusal.text = reason;
-    // Ignores a failure: a stranger that does not read gets no reason.
+    // Ignores a failure: a stranger that does not read its socket gets no
+    // reason.
     (void)Send(socket, refusal, -1, -1, base::SteadyNow());
   }
 

@@ -26,14 +26,14 @@ inline constexpr uint64_t kMaxSlotBytes = uint64_t{64} << 20;
 // Limits the bytes of a rank's pool.
 inline constexpr uint64_t kMaxPoolBytes = uint64_t{64} << 30;
 
-// All ranks of a host. peers[r] is null for this rank.
+// All ranks of a host. peers[r] is rank r, and null for this rank.
 struct Members {
   int rank = 0;
   std::unique_ptr<OwnMember> own;
   std::vector<std::unique_ptr<PeerMember>> peers;
 };
 
-// A place where a group meets. Rank 0 opens it and gives the invitation to the
+// A meeting point of a group. Rank 0 opens it and gives the invitation to the
 // other ranks. Only processes of the same user and network namespace can join.
 class Meeting {
  public:
@@ -60,8 +60,8 @@ class Meeting {
   std::string invitation_;
 };
 
-// Meets the other ranks as rank `rank`, which is at least 1. Returns rank 0's
-// reason if rank 0 refuses this rank.
+// Meets the other ranks as rank `rank`, which is at least 1. If rank 0 refuses
+// this rank, returns rank 0's reason.
 absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
                              SegmentSizes sizes, absl::Duration timeout);
 

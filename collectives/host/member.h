@@ -1,5 +1,5 @@
-// The memory through which the ranks of a host exchange data, and the signs
-// that they live.
+// The memory through which the ranks of a host exchange data, and the means to
+// notice a rank's death.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_MEMBER_H_
 #define PENSTOCK_COLLECTIVES_HOST_MEMBER_H_
@@ -19,8 +19,8 @@
 namespace penstock::collectives {
 
 // This rank's segment: a Control, two slots, a pool and rings. Only this
-// process can write there. Peers hold one end of a pipe, which tells them when
-// this process ends.
+// process can write to the segment. Peers hold one end of a pipe, by which they
+// notice the end of this process.
 class OwnMember {
  public:
   // The period of the heartbeat.
@@ -31,7 +31,8 @@ class OwnMember {
       const SegmentSizes& sizes);
   OwnMember(const OwnMember&) = delete;
   OwnMember& operator=(const OwnMember&) = delete;
-  // Tells peers that this rank has left. In a forked child, tells nothing.
+  // Tells the peers that this rank has left. In a forked child, tells them
+  // nothing.
   ~OwnMember();
 
   Control& control() { return *shared_->control(); }
@@ -42,7 +43,7 @@ class OwnMember {
   uint8_t* pool() {
     return shared_->segment.data() + kControlBytes + 2 * sizes_.slot_bytes;
   }
-  // Return the words and the ring of this rank for `peer`.
+  // Return the words and the ring that this rank writes for `peer`.
   MailWords& mail(int peer) {
     return *reinterpret_cast<MailWords*>(shared_->segment.data() +
                                          sizes_.mail_at(peer));
@@ -59,7 +60,7 @@ class OwnMember {
   int life_fd() const { return peers_end_.get(); }
 
  private:
-  // The state that the heartbeat uses, which may outlive this object.
+  // The state that the heartbeat uses. May outlive this object.
   struct Shared {
     explicit Shared(fabric::shm::Segment made) : segment(std::move(made)) {}
     Control* control() { return reinterpret_cast<Control*>(segment.data()); }
@@ -68,7 +69,7 @@ class OwnMember {
 
   OwnMember(fabric::shm::Segment segment, const SegmentSizes& sizes,
             base::UniqueFd own_end, base::UniqueFd peers_end);
-  // Names the calling thread as that of the heartbeat.
+  // Records the calling thread as the thread of the heartbeat.
   static void NameThread(Control* control);
   static void Beat(progress::EventLoop* loop,
                    const std::weak_ptr<Shared>& shared);
@@ -97,7 +98,7 @@ class PeerMember {
   const uint8_t* pool() const {
     return segment_.data() + kControlBytes + 2 * sizes_.slot_bytes;
   }
-  // Return the words and the ring of this peer for `rank`.
+  // Return the words and the ring that this peer writes for `rank`.
   const MailWords& mail(int rank) const {
     return *reinterpret_cast<const MailWords*>(segment_.data() +
                                                sizes_.mail_at(rank));

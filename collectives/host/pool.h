@@ -20,14 +20,14 @@ class PoolMemory;
 // group. Thread-safe. Owned by shared_ptr.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // `owner` keeps the `bytes` at `data` mapped.
+  // Makes a pool of the `bytes` bytes at `data`, which `owner` keeps mapped.
   Pool(uint8_t* data, uint64_t bytes, std::shared_ptr<const void> owner)
       : data_(data), bytes_(bytes), owner_(std::move(owner)), ranges_(bytes) {}
 
   uint64_t bytes() const { return bytes_; }
 
   // Returns memory that is aligned to 64 bytes. Returns RESOURCE_EXHAUSTED if
-  // the pool has no such range.
+  // the pool has no free range of this size.
   absl::StatusOr<std::unique_ptr<PoolMemory>> Allocate(uint64_t bytes);
 
  private:
@@ -42,8 +42,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   memory::RangeAllocator ranges_ ABSL_GUARDED_BY(mu_);
 };
 
-// A range of a pool, which the destructor frees. Do not destroy it in the child
-// of a fork, where the pool's lock may be held for ever.
+// A range of a pool, which the destructor frees. Do not destroy this object in
+// the child of a fork, where the pool's lock may be held for ever.
 class PoolMemory {
  public:
   PoolMemory(std::shared_ptr<Pool> pool, uint64_t offset, uint64_t size)

@@ -29,7 +29,7 @@ void StreamLines(const uint8_t* from, uint8_t* to, size_t lines) {
     _mm_stream_si128(line + 2, c);
     _mm_stream_si128(line + 3, d);
   }
-  // Orders these stores before the store that publishes them.
+  // Orders the streaming stores before the store that publishes them.
   _mm_sfence();
 }
 

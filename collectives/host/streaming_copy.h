@@ -7,8 +7,8 @@
 
 namespace penstock::collectives {
 
-// Smaller copies go through the caches: a peer reads a few dirty lines sooner
-// than memory.
+// The minimum size of a streaming copy. Smaller copies go through the caches,
+// because a peer reads a few dirty lines sooner than memory.
 inline constexpr size_t kMinStreamedBytes = 32 * 1024;
 
 // Copies to memory that another core reads next, or that no core reads soon. If
@@ -16,8 +16,8 @@ inline constexpr size_t kMinStreamedBytes = 32 * 1024;
 // between two cores. Between cores without a common cache, such transfers take
 // ten times as long as reads from memory.
 //
-// `from` and `to` may be the same, but do not overlap otherwise. A store with
-// memory_order_release publishes the copy.
+// `from` and `to` may be equal, but must not overlap otherwise. To publish the
+// copy, store with memory_order_release.
 void StreamingCopy(const void* from, void* to, size_t bytes);
 
 }  // namespace penstock::collectives

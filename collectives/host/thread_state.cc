@@ -18,8 +18,8 @@
 namespace penstock::collectives {
 namespace {
 
-// The place of the start time among the words from the state on; see
-// proc_pid_stat(5), where the state is word 3 and the start time is word 22.
+// The index of the start time, counted from the thread's state. In
+// proc_pid_stat(5), the state is word 3 and the start time is word 22.
 constexpr size_t kStarted = 22 - 3;
 
 }  // namespace

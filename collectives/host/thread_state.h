@@ -1,4 +1,4 @@
-// Tells a thread that waits for a core from one that was stopped.
+// Distinguishes a thread that waits for a core from a thread that was stopped.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_THREAD_STATE_H_
 #define PENSTOCK_COLLECTIVES_HOST_THREAD_STATE_H_
@@ -15,8 +15,8 @@ struct ThreadState {
   // The kernel's letter: R runs or waits for a core, D waits for a disk, T and
   // t are stopped.
   char letter = 0;
-  // The time at which the thread started. Together with its number, identifies
-  // the thread in all PID namespaces of a machine.
+  // The time at which the thread started. The number of the thread and this
+  // time identify the thread in all PID namespaces of a machine.
   uint64_t started = 0;
 };
 

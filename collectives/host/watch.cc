@@ -65,8 +65,8 @@ absl::Status Watch::Look(Wait* wait) {
   if (IsWaitInterrupted()) Abort();
   absl::Status ready = Ready();
   if (!ready.ok()) return ready;
-  // Reports first: a rank that ends because another one has died is not the
-  // cause.
+  // Looks for reports first: a rank that ends because another rank has died is
+  // not the cause.
   absl::Status status = LookForReports(wait);
   if (status.ok()) status = LookForDeaths(wait);
   if (status.ok()) status = LookForSilence(wait);
@@ -80,8 +80,8 @@ absl::Status Watch::Look(Wait* wait) {
 }
 
 // Returns the failure that a peer has reported, or OK. Also asks ranks that
-// have come, which may have failed later. If all have come by now, the report
-// is about a later call.
+// have come to this call, because they may have failed later. If all ranks have
+// come by now, the report is about a later call.
 absl::Status Watch::LookForReports(Wait* wait) {
   for (int rank = 0; rank < ranks(); ++rank) {
     const uint32_t failure = ReportOf(rank);
@@ -92,15 +92,16 @@ absl::Status Watch::LookForReports(Wait* wait) {
   return absl::OkStatus();
 }
 
-// A rank may come, and then leave or end, between two looks at its posts. After
-// each sign of an end, this function looks once more.
+// Looks for ranks that have left or died. Between two checks of its posts, a
+// rank may come, and then leave or end. After each sign of an end, this
+// function therefore checks the posts again.
 absl::Status Watch::LookForDeaths(Wait* wait) {
   for (int rank = wait->late; rank < ranks(); ++rank) {
     if (wait->came(rank)) continue;
     const PeerMember& peer = *members_->peers[rank];
     if (peer.control().left.load(std::memory_order_acquire) != 0) {
       if (wait->came(rank)) continue;
-      // The rank may have failed before it left.
+      // Looks for reports, because the rank may have failed before it left.
       const absl::Status reported = LookForReports(wait);
       return reported.ok() ? End(Fault::kLeft, rank, "") : reported;
     }
@@ -114,7 +115,7 @@ absl::Status Watch::LookForDeaths(Wait* wait) {
 
 absl::Status Watch::LookForSilence(Wait* wait) {
   const absl::Time now = base::SteadyNow();
-  // Begins the silence anew if this process itself has not run for a while.
+  // Counts the silence from now if this process itself has not run for a while.
   const bool begins = now - wait->last_look > kSilence / 4;
   wait->last_look = now;
   wait->pulses.resize(ranks());
@@ -137,7 +138,8 @@ bool Watch::CountsAsStopped(int rank, absl::Duration silence) const {
   const Control& control = members_->peers[rank]->control();
   const absl::optional<ThreadState> state =
       StateOfThread(control.beating_thread.load(std::memory_order_acquire));
-  // Another thread has this number here, if the peer's PID namespace differs.
+  // Compares start times: if the peer's PID namespace differs, another thread
+  // has this number here.
   const bool is_seen =
       state.has_value() &&
       state->started == control.beating_since.load(std::memory_order_relaxed);

@@ -17,19 +17,19 @@
 
 namespace penstock::collectives {
 
-// The state of a group, until its first error: all later calls return that
+// The state of a group until its first error. All later calls return that
 // error. Thread-safe.
 class Watch {
  public:
-  // A process without a heartbeat counts as stopped this long after the
-  // beginning of a wait, unless its thread only waits for a core. Less than the
-  // promised two seconds.
+  // Limits the silence of a process, counted from the beginning of a wait. A
+  // process without a heartbeat for this long counts as stopped, unless its
+  // thread only waits for a core. Less than the promised two seconds.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
-  // The same, for a process whose thread waits for a disk: an overloaded
-  // machine swaps, and a frozen container looks alike.
+  // The same limit for a process whose thread waits for a disk. An overloaded
+  // machine swaps, and a frozen container looks the same.
   static constexpr absl::Duration kDiskSilence = absl::Seconds(15);
 
-  // A rank's last heartbeat, and when this rank first saw it.
+  // The last heartbeat of a rank, and the time at which this rank first saw it.
   struct Pulse {
     uint64_t heartbeat = 0;
     absl::Time since;
@@ -51,9 +51,9 @@ class Watch {
   // Returns the error that ended the group, or OK.
   absl::Status Ready();
   // Returns the error that ended the group at this rank or at a peer, or OK.
-  // Ignores a mismatch that a peer found.
+  // Ignores mismatches that a peer has found.
   absl::Status Ended();
-  // Returns the error of a rank that will not come, or OK.
+  // Returns the error of a rank that will never come, or OK.
   absl::Status Look(Wait* wait);
   // Ends the group, and tells the peers. Returns the error that ended the
   // group.
@@ -73,9 +73,11 @@ class Watch {
   absl::Status LookForReports(Wait* wait);
   absl::Status LookForDeaths(Wait* wait);
   absl::Status LookForSilence(Wait* wait);
-  // Returns true if a rank that was silent for so long counts as stopped.
+  // Returns true if a rank that has been silent for `silence` counts as
+  // stopped.
   bool CountsAsStopped(int rank, absl::Duration silence) const;
-  // Tells the peers, unless this rank has reported another fault.
+  // Reports the fault to the peers, unless this rank has already reported
+  // another fault.
   void Report(Fault fault, int culprit);
 
   const Members* const members_;

@@ -26,7 +26,8 @@ std::string ToText(const Address& address) {
 
 absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   const std::vector<std::string> parts = absl::StrSplit(text, ' ');
-  // Checks the characters here, because HexStringToBytes() accepts any.
+  // Checks the characters first, because HexStringToBytes() accepts any
+  // characters.
   const bool is_hex =
       parts.size() == 3 && parts[1].size() == 2 * base::kTokenBytes &&
       parts[1].find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -83,8 +84,8 @@ std::vector<int> NumberHosts(const std::vector<Address>& addresses) {
   return hosts;
 }
 
-// Computes FNV-1a. A stronger hash is not needed: all ranks know the addresses,
-// and nobody gains by a collision.
+// Computes FNV-1a. A stronger hash is not needed: all ranks know all addresses,
+// and nobody would gain from a collision.
 std::string Digest(const std::vector<std::string>& texts) {
   uint64_t hash = 0xCBF29CE484222325;
   const auto add = [&hash](char c) {

@@ -15,7 +15,7 @@ struct Address {
   std::string target;  // "host:port"
   std::string token;   // of the listener
   // Equal on processes that can share memory as a HostGroup. Empty if unknown.
-  // An unknown host counts as different from every other.
+  // An unknown host counts as different from every other host.
   std::string host;
 };
 
@@ -29,14 +29,14 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text);
 absl::StatusOr<std::vector<Address>> ParseAddresses(
     const std::vector<std::string>& texts);
 
-// Returns this process's `host`: its kernel, network namespace and user.
+// Returns the `host` of this process: its kernel, network namespace and user.
 std::string HostOfProcess();
 
 // Returns the host of each rank, numbered from 0 in the order of the ranks.
 std::vector<int> NumberHosts(const std::vector<Address>& addresses);
 
-// Returns a text that is equal on all ranks if the addresses are. For different
-// addresses, the texts are equal with a probability of 2^-64.
+// Returns a digest of the addresses. Equal addresses give equal digests. The
+// digests of different addresses are equal with a probability of 2^-64.
 std::string Digest(const std::vector<std::string>& texts);
 
 }  // namespace penstock::collectives

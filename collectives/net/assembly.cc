@@ -133,7 +133,7 @@ class Hall {
     return absl::OkStatus();
   }
 
-  // Frees the seat of a rank that has died.
+  // Frees the place of a rank that has died before the group formed.
   void Free(uint32_t rank, const rpc::IncomingCall* call) {
     base::MutexLock lock(&mu_);
     if (seats_[rank].call.get() == call) seats_[rank] = Seat();
@@ -175,7 +175,7 @@ absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
   }
   hall->AnswerAll();
   // Waits until the answers are delivered, because the end of the server would
-  // drop answers that are on their way.
+  // drop answers in flight.
   while (base::SteadyNow() < deadline) {
     const uint32_t seen = hall->signal().count();
     if (hall->AllHaveLeft()) break;
@@ -238,7 +238,7 @@ absl::StatusOr<std::vector<std::string>> Come(const AssemblyOptions& options,
       return std::vector<std::string>(absl::StrSplit(answer->metadata, '\n'));
     }
     last = answer.status();
-    // Asks again if rank 0 has not come yet, or is gone.
+    // Asks again if rank 0 has not started yet, or is gone.
     if (!absl::IsUnavailable(last) && !absl::IsDeadlineExceeded(last)) {
       return absl::Status(last.code(),
                           absl::StrCat("rank 0 refuses: ", last.message()));

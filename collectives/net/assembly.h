@@ -1,4 +1,4 @@
-// Exchanges addresses through rank 0, for ranks that share no store.
+// Exchanges addresses through rank 0, for ranks without a common store.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_ASSEMBLY_H_
 #define PENSTOCK_COLLECTIVES_NET_ASSEMBLY_H_

@@ -68,7 +68,7 @@ absl::StatusOr<Buffers> Buffers::Fill(const Call& call, int rank, int ranks,
       break;
     case Operation::kScatter:
       buffers.out_ = out;
-      // The root only sends, so its buffer can be the caller's `in`.
+      // Uses the caller's `in` as the buffer of the root, which only sends.
       if (is_root) {
         buffers.data_ = const_cast<void*>(in);
       } else {

@@ -16,13 +16,13 @@ namespace penstock::collectives {
 // call.count if the buffer has a block for each rank, and call.count otherwise.
 int64_t BufferCount(const Call& call, int ranks);
 
-// The memory on which the schedule of one rank works: the caller's if possible,
-// or else a block of its own.
+// The memory on which the schedule of one rank works: the caller's memory if
+// possible, and otherwise a block of its own.
 class Buffers {
  public:
-  // Copies the rank's operand to its place in the buffer. `extent` is the
-  // number of elements from the beginning of the buffer that the schedule uses.
-  // Returns RESOURCE_EXHAUSTED if there is no memory.
+  // Copies the rank's operand to its range of the buffer. `extent` is the
+  // number of elements, from the beginning of the buffer, that the schedule
+  // uses. Returns RESOURCE_EXHAUSTED if there is no memory.
   static absl::StatusOr<Buffers> Fill(const Call& call, int rank, int ranks,
                                       int64_t extent, const void* in,
                                       void* out);
@@ -37,7 +37,7 @@ class Buffers {
 
   memory::Block block_;  // unless the caller's memory is used
   void* data_ = nullptr;
-  // The result that Deliver() copies, or null.
+  // The result that Deliver() copies to the caller, or null.
   const void* result_ = nullptr;
   void* out_ = nullptr;
   size_t result_bytes_ = 0;

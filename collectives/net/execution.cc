@@ -104,7 +104,7 @@ absl::StatusOr<bool> Execution::SendNext() {
   if (next_send_ == sends_.size()) return false;
   Transfer& transfer = sends_[next_send_];
   const int peer = transfer.action->peer;
-  // Skips the message to itself: the receive copies it.
+  // Skips the message to this rank itself, because the receive makes the copy.
   if (peer == ledger_->rank()) {
     ++next_send_;
     return true;
@@ -136,7 +136,8 @@ absl::Status Execution::SendPart(Transfer* transfer) {
   return absl::OkStatus();
 }
 
-// Sends earlier parts, too, so that the parts to one peer keep their order.
+// Sends the parts between `begin` and `end`. Earlier parts of the same peer go
+// first, so that the parts to one peer keep their order.
 absl::Status Execution::SendBefore(int64_t begin, int64_t end) {
   for (size_t i = next_send_; i < sends_.size(); ++i) {
     const Action& action = *sends_[i].action;

@@ -52,7 +52,7 @@ class Execution {
   absl::Status Run(const Schedule& schedule);
 
  private:
-  // The part of an action that is left to do.
+  // An action, and the part of it that remains.
   struct Transfer {
     const Action* action;
     int64_t done = 0;  // elements
@@ -60,7 +60,7 @@ class Execution {
   };
 
   absl::Status RunStep(absl::Span<const Action> actions);
-  // Return true if they sent or received something.
+  // Return true if they have sent or received something.
   absl::StatusOr<bool> SendNext();
   absl::StatusOr<bool> ReceiveNext();
   absl::Status SendPart(Transfer* transfer);

@@ -34,11 +34,11 @@
 namespace penstock::collectives {
 namespace {
 
-// Limits the schedules that are kept. A model's gradients have about as many
+// Limits the number of kept schedules. A model's gradients have about as many
 // different sizes.
 constexpr size_t kMaxPlans = 256;
-// Limits each of two waits of a leaving rank: until its peers have the last
-// messages, and until the peers know that this rank leaves.
+// Limits each of the two waits of a rank that leaves: until its peers have the
+// last messages, and until the peers know that this rank leaves.
 constexpr absl::Duration kFlush = absl::Seconds(2);
 
 absl::Status CheckOptions(const Listener& listener,
@@ -116,8 +116,8 @@ NetGroup::~NetGroup() {
   if (!CheckOwner().ok()) return;
   base::MutexLock lock(&mu_);
   Report();
-  // Waits until the peers have received all letters, or for kFlush. Only then
-  // tells the peers that this rank leaves.
+  // Waits until the peers have received all letters, or for kFlush. Tells the
+  // peers only afterwards that this rank leaves.
   links_->Flush(kFlush);
   Message leave;
   leave.kind = Message::Kind::kLeave;

@@ -42,8 +42,8 @@ struct NetGroupOptions {
   // The algorithms to use, in the syntax of ParseOverrides(). Must be equal on
   // all ranks, like the costs below.
   std::string algorithms;
-  // The costs of a message between two ranks of a host: those of a store into
-  // shared memory, and two wake-ups. Assumed, as choice.h says.
+  // The cost of a message between two ranks of a host: a store into shared
+  // memory, and two wake-ups. An assumption, as choice.h explains.
   LinkCosts inside_host = {10, 1 / 4e3};
   LinkCosts between_hosts = kTcp;
 };
@@ -55,9 +55,10 @@ struct NetGroupOptions {
 // its size, the hosts of the ranks, and the options above.
 class NetGroup final : public Group {
  public:
-  // Forms the group. `addresses` are those of all ranks, in their order. All
-  // ranks need the same list. Returns once all ranks have come. Returns
-  // DEADLINE_EXCEEDED, with the missing ranks, if some do not.
+  // Forms the group. `addresses` has the addresses of all ranks, in the order
+  // of the ranks. All ranks need the same list. Returns once all ranks have
+  // come. Returns DEADLINE_EXCEEDED, with the missing ranks, if some ranks do
+  // not come in time.
   static absl::StatusOr<std::unique_ptr<NetGroup>> Form(
       std::unique_ptr<Listener> listener,
       const std::vector<std::string>& addresses,
@@ -69,8 +70,8 @@ class NetGroup final : public Group {
   int rank() const override { return ledger_->rank(); }
   int ranks() const override { return ledger_->ranks(); }
   // Returns text for people. The first line lists the path to each other rank.
-  // Each planned operation adds a line: the chosen algorithm, its estimated
-  // time, and the estimated times of the other algorithms.
+  // Each planned operation adds a line with the chosen algorithm and its
+  // estimated time, and with the estimated times of the other algorithms.
   std::string Describe() const override;
   void Abort() override;
 
@@ -88,7 +89,8 @@ class NetGroup final : public Group {
   // Ends the group on all ranks with `status`, unless it has ended. Returns the
   // error that ended the group.
   absl::Status End(const absl::Status& status);
-  // Waits until the group has ended, or for `most`. Returns its error, or OK.
+  // Waits until the group has ended, but at most for `most`. Returns the
+  // group's error, or OK.
   absl::Status AwaitEnd(absl::Duration most);
   // Calls `ended` once when the group has ended, on any thread.
   void OnEnd(std::function<void()> ended) { ledger_->OnEnd(std::move(ended)); }

@@ -39,7 +39,7 @@ void Ledger::OnPart(int from, const Key& key, Part part) {
     if (peer.untaken + cost <= kMaxUntaken || peer.has_left || !status_.ok()) {
       acknowledge = std::exchange(part.acknowledge, nullptr);
     }
-    // Drops a part that comes twice, or after the group's end.
+    // Drops a part that arrives twice, or after the end of the group.
     if (status_.ok() && peer.parts.try_emplace(key, std::move(part)).second) {
       peer.untaken += cost;
     }

@@ -1,4 +1,4 @@
-// The record of a group at one rank: the parts that have come, and the ranks
+// The record of a group at one rank: the parts that have arrived, and the ranks
 // that have died, stopped or left.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_LEDGER_H_
@@ -25,26 +25,26 @@
 
 namespace penstock::collectives {
 
-// The elements of a part that has come.
+// The elements of a part that has arrived.
 struct Part {
   CallWords words = {};
   memory::Payload payload;
-  // Tells the sender that this rank has room for more parts. Null if the sender
-  // has been told.
+  // Tells the sender that this rank has room for more parts. Null once the
+  // sender has been told.
   std::function<void()> acknowledge;
 };
 
-// The events of a group at one rank. The thread of transport/rpc's callbacks
-// records them, for the threads that run operations.
+// The events of a group at one rank. The callback thread of transport/rpc
+// records events, and the threads that run operations wait for them.
 //
 //  The first fault ends the group. All later calls of status() return it.
 //
-//  Thread-safe. Calls no function of others under its lock.
+//  Thread-safe. Calls no foreign function while holding its lock.
 class Ledger {
  public:
-  // Limits the parts of a peer that no operation has taken, in bytes as
-  // CostOfPart() counts. Parts beyond the limit are acknowledged when they are
-  // taken. A peer waits for acknowledgements, see window.h.
+  // Limits the parts from a peer that no operation has taken, in bytes as
+  // CostOfPart() counts. Parts beyond the limit are acknowledged only when they
+  // are taken. The peer waits for acknowledgements; see window.h.
   static constexpr int64_t kMaxUntaken = 8 * 1024 * 1024;
 
   Ledger(int rank, int ranks, progress::PollingMode polling);
@@ -62,10 +62,10 @@ class Ledger {
   // Records that the connection to a peer has ended.
   void OnGone(int peer, Fault fault);
 
-  // Begins operation `number` of this rank: compares it with the calls of
-  // others. Returns the error that ends the group.
+  // Begins operation `number` of this rank: compares the operation with the
+  // calls of the other ranks. Returns the error that ends the group.
   absl::Status Begin(uint64_t number, const CallWords& words);
-  // Returns a part and removes it. Returns nothing if it has not come.
+  // Returns a part and removes it. Returns nothing if the part has not arrived.
   absl::optional<Part> Take(int from, const Key& key);
   // Returns true if `peer` has left before it began operation `number`. For
   // kAnyOperation, returns true if `peer` has left at all.
@@ -80,12 +80,12 @@ class Ledger {
   absl::Status status() const;
   // Ends the group, unless it has ended. Returns the error that ended it.
   absl::Status End(Fault fault, int culprit, const std::string& detail);
-  // Calls `ended` once, when an event of another rank or End() ends the group,
-  // on the thread of that event. Calls `ended` immediately if the group has
-  // ended.
+  // Calls `ended` once, when End() or an event of another rank ends the group,
+  // on the thread that causes the end. Calls `ended` immediately if the group
+  // has already ended.
   void OnEnd(std::function<void()> ended);
-  // Returns the fault to report to other ranks. Returns it only once, and only
-  // if the group has ended.
+  // Returns the fault to report to the other ranks. Returns the fault only
+  // once, and only if the group has ended.
   absl::optional<Message> TakeReport();
 
  private:
@@ -99,11 +99,11 @@ class Ledger {
     uint64_t noticed = 0;  // the number of the operation in `notice`
     CallWords notice = {};
   };
-  // The number of this rank's last operations with which a late message is
+  // The number of this rank's recent operations with which a late message is
   // compared.
   static constexpr uint64_t kRemembered = 256;
 
-  // Wakes waiting threads, and tells of the end.
+  // Wakes waiting threads, and calls the callbacks if the group has ended.
   void Notify();
   absl::Status EndLocked(Fault fault, int culprit, const std::string& detail)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

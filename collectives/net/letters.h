@@ -22,8 +22,8 @@ namespace penstock::collectives {
 // The letters between this rank and the others, numbered by tag. Thread-safe.
 class Letters {
  public:
-  // A letter of this size does not wait for its receiver, unless the limits
-  // below are reached.
+  // Limits the size of small letters, in bytes. A small letter does not wait
+  // for its receiver, unless the limits below are reached.
   static constexpr int64_t kBuffered = 64 * 1024;
   // Limit the small letters that a peer has not acknowledged, in bytes as
   // CostOfPart() counts. The first is for the letters with one tag, the second
@@ -47,8 +47,8 @@ class Letters {
   };
 
   // Returns the key of the next letter. Returns nothing if the letter is small
-  // and there is no room. Such a letter gets no number: the receiver would wait
-  // for it before it takes later letters.
+  // and there is no room. Such a letter gets no number, because the receiver
+  // would wait for that number before it takes later letters.
   absl::optional<Key> NextKey(const Letter& letter, bool is_small,
                               std::shared_ptr<Window>* window);
   absl::Status SendSmall(const Letter& letter, const void* data);

@@ -55,8 +55,8 @@ class Answers {
       : ledger_(std::move(ledger)), accepted_(ledger_->ranks(), false) {}
 
   void Take(int peer, const absl::Status& answer) {
-    // Counts as accepted by a rank that has left already. Such a rank had
-    // formed the group, and therefore had accepted this one.
+    // Counts a rank that has left as accepting. Such a rank had formed the
+    // group, and therefore had accepted this rank.
     const bool accepted =
         answer.ok() || (absl::IsUnavailable(answer) &&
                         ledger_->HasLeft(peer, Ledger::kAnyOperation));
@@ -72,7 +72,7 @@ class Answers {
   }
 
   // Returns the ranks that have not accepted this rank yet, or have not
-  // introduced themselves. Returns the error if a rank has refused this one.
+  // introduced themselves. Returns an error if a rank has refused this rank.
   absl::StatusOr<std::vector<int>> Missing() {
     base::MutexLock lock(&mu_);
     if (!refused_.ok()) return refused_;
@@ -173,8 +173,8 @@ void Links::Call(int to, const Message& message, memory::Payload payload,
               Fault::kFailed, to,
               absl::StrCat("rank ", to, ": ", answer.status().ToString()));
         }
-        // Keeps a lost part unacknowledged: whoever waits for it learns the
-        // reason.
+        // Leaves a lost part unacknowledged. A caller that waits for the
+        // acknowledgement gets the reason.
         bool awaited = calls->Remove(1);
         if (answer.ok() && window != nullptr) awaited |= window->Remove(cost);
         if (awaited) ledger->signal().Notify();

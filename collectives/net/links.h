@@ -1,4 +1,4 @@
-// The connections of a rank to all others.
+// The connections of a rank to all other ranks.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_LINKS_H_
 #define PENSTOCK_COLLECTIVES_NET_LINKS_H_
@@ -23,20 +23,20 @@
 
 namespace penstock::collectives {
 
-// Sends messages to all other ranks, and tells the ledger which of them are
-// gone. A stopped process counts as gone after kSilence.
+// Sends messages to all other ranks, and tells the ledger which of the ranks
+// are gone. A stopped process counts as gone after kSilence.
 //
 // Thread-safe.
 class Links {
  public:
-  // Less than the promised two seconds, and more than a busy machine keeps a
-  // thread waiting.
+  // The silence after which a process counts as stopped. Less than the promised
+  // two seconds, and longer than a busy machine delays a thread.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
 
-  // Connects to all ranks and introduces this rank. Returns once all have
-  // accepted this rank and have introduced themselves, so that a rank that
-  // leaves immediately leaves nobody unanswered. After `timeout`, returns an
-  // error that names the ranks that have not done so.
+  // Connects to all ranks and introduces this rank. Returns once all ranks have
+  // accepted this rank and have introduced themselves: a rank may then leave
+  // immediately, and no other rank waits for its answer. After `timeout`,
+  // returns an error that names the missing ranks.
   static absl::StatusOr<std::unique_ptr<Links>> Connect(
       const std::vector<Address>& addresses, const std::string& digest,
       const ListenerOptions& options, std::shared_ptr<Ledger> ledger,
@@ -46,17 +46,17 @@ class Links {
   // Ends the connections.
   ~Links() = default;
 
-  // Sends a copy of `bytes` at `data`. Adds the part to `window`, and removes
-  // it once the peer has acknowledged it. Returns RESOURCE_EXHAUSTED if there
-  // is no memory. A lost message ends the group.
+  // Sends a copy of the `bytes` bytes at `data`. Adds the part to `window`, and
+  // removes it once the peer has acknowledged it. Returns RESOURCE_EXHAUSTED if
+  // there is no memory. A lost message ends the group.
   absl::Status SendPart(int to, const Key& key, const CallWords& words,
                         const void* data, size_t bytes,
                         const std::shared_ptr<Window>& window);
   // Sends a message without a payload, unless the peer is gone.
   void Send(int to, const Message& message);
   void SendToAll(const Message& message);
-  // Waits until all peers that are not gone have received all messages, or for
-  // `most`.
+  // Waits until all peers, except for those that are gone, have received all
+  // messages. Waits at most for `most`.
   void Flush(absl::Duration most);
 
   // Returns "shm", "verbs" or "tcp", or "none" if the peer is gone.

@@ -23,7 +23,7 @@ namespace {
 
 using IncomingCall = std::shared_ptr<rpc::IncomingCall>;
 
-// Limits the calls of ranks that come before this rank forms its group.
+// Limits the calls of ranks that call before this rank has formed its group.
 constexpr size_t kMaxEarly = 4096;
 
 }  // namespace

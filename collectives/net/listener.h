@@ -18,8 +18,8 @@ struct ListenerOptions {
   // A numeric address of this host at which all other ranks reach it.
   std::string host = "127.0.0.1";
   // A text without spaces. Ranks with equal texts count as ranks of one host.
-  // If empty, ranks count as ranks of one host if they share a kernel, a
-  // network namespace and a user.
+  // If the text is empty, ranks that share a kernel, a network namespace and a
+  // user count as ranks of one host.
   std::string neighbourhood;
   // The settings of connections, including their paths. All ranks of a group
   // should agree.
@@ -28,7 +28,7 @@ struct ListenerOptions {
 };
 
 // A listener for one group. Other ranks need its address, which contains a
-// secret. A stranger without the secret is refused, and causes no other harm.
+// secret. Strangers without the secret are refused, and cannot harm the group.
 //
 // Thread-safe.
 class Listener {
@@ -37,7 +37,7 @@ class Listener {
       const ListenerOptions& options);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
-  // Ends all connections of others to this rank.
+  // Ends all connections that other ranks have made to this rank.
   ~Listener();
 
   // Returns the address to give to all other ranks.
@@ -45,7 +45,7 @@ class Listener {
   const ListenerOptions& options() const { return options_; }
 
   // Admits the ranks that have the same `digest` of addresses, and records
-  // their messages. Ranks that came before are answered now. Call once.
+  // their messages. Answers the ranks that have called before. Call once.
   void Admit(std::shared_ptr<Ledger> ledger, const std::string& digest);
 
  private:

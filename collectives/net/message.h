@@ -18,8 +18,8 @@ namespace penstock::collectives {
 struct Key {
   // 0 for collective operations. Otherwise ChannelOf() the tag.
   uint64_t channel = 0;
-  // The number of the operation, or of the send with this tag. Both count from
-  // 1.
+  // The number of the operation, or of the send with this tag. Both numbers
+  // count from 1.
   uint64_t number = 0;
   uint32_t part = 0;
 
@@ -43,7 +43,7 @@ struct Message {
     kPart = 2,
     // Says which operation the sender has called.
     kNotice = 3,
-    // Says why the sender's group has ended. `text` is for people.
+    // Says why the group of the sender has ended. `text` is for people.
     kFailure = 4,
     // Says that the sender leaves after operation `key.number`.
     kLeave = 5,
@@ -58,8 +58,8 @@ struct Message {
 };
 
 std::string Encode(const Message& message);
-// Returns INVALID_ARGUMENT unless `bytes` are one message, and
-// FAILED_PRECONDITION for another version.
+// Returns INVALID_ARGUMENT unless `bytes` are exactly one message, and
+// FAILED_PRECONDITION for a message of another version.
 absl::StatusOr<Message> DecodeMessage(absl::string_view bytes);
 
 }  // namespace penstock::collectives

@@ -16,8 +16,8 @@ namespace {
 
 // Limits the sleep between two looks at the clock.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
-// The wait after which the peer is told of this rank's call. A wait for a peer
-// that is merely slower is shorter.
+// The time after which a waiting rank tells the peer its call. The wait for a
+// peer that is only a little slower is shorter.
 constexpr absl::Duration kUntilNotice = absl::Milliseconds(50);
 
 }  // namespace
@@ -33,8 +33,8 @@ absl::Status Patience::AwaitAnswers(int peer, uint32_t seen) {
 }
 
 absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen) {
-  // Returns OK if there was an event: the caller may have waited for it, and
-  // the peer may have left after it.
+  // Returns OK if there was an event. The caller may have waited for this
+  // event, and the peer may have left after the event.
   absl::Status status = ledger_->status();
   if (!status.ok() || ledger_->signal().count() != seen) return status;
   if (is_absent) return ledger_->End(Fault::kLeft, peer, "");

@@ -1,4 +1,4 @@
-// One wait for a peer, and its end.
+// Waits for a peer, and ends the wait if the peer does not come.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_PATIENCE_H_
 #define PENSTOCK_COLLECTIVES_NET_PATIENCE_H_
@@ -29,16 +29,16 @@ class Patience {
         words_(words),
         timeout_(timeout) {}
 
-  // Call when something has happened.
+  // Restarts the timeout. Call this function after each event.
   void Restart() { begun_ = absl::InfiniteFuture(); }
 
-  // Waits for an event after the first `seen` ones, for a short time. Returns
-  // the error that ends the group: for example the timeout of the wait for
-  // `peer`, or the fact that `peer` has left.
+  // Waits for a short time until there are more than `seen` events. Returns the
+  // error that ends the group: for example the timeout of the wait for `peer`,
+  // or that `peer` has left.
   absl::Status Await(int peer, uint32_t seen);
-  // As Await(), but waits for the acknowledgement of parts. If the peer has
-  // left, waits until its connection ends, because the peer may have taken the
-  // parts.
+  // Like Await(), but waits for the acknowledgement of parts. If the peer has
+  // left, waits until the connection to it ends, because the peer may have
+  // taken the parts.
   absl::Status AwaitAnswers(int peer, uint32_t seen);
 
  private:

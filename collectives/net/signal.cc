@@ -17,7 +17,7 @@
 namespace penstock::collectives {
 namespace {
 
-// The number of looks between two looks at the clock: about 1 us.
+// The number of checks between two checks of the clock: about 1 us.
 constexpr int kLooksPerClock = 64;
 
 void Pause() {
@@ -29,8 +29,9 @@ void Pause() {
 }  // namespace
 
 void Signal::Notify() {
-  // Changes count_ before it reads sleepers_. A sleeper enters sleepers_ before
-  // it reads count_. Therefore one of the two sees the other.
+  // Changes count_ before it reads sleepers_. A sleeper changes sleepers_
+  // before it reads count_. Therefore at least one of the two sees the other's
+  // change.
   count_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   syscall(SYS_futex, &count_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
@@ -48,7 +49,8 @@ bool Signal::Spin(uint32_t seen, absl::Time begun, absl::Duration most) {
       std::min({policy_.Budget(begun), most,
                 absl::Nanoseconds(progress::SpinPolicy::kMaxNanos)});
   if (budget <= absl::ZeroDuration()) return false;
-  // Rests only after losses in several waits in a row.
+  // Counts lost cores. The thread sleeps only after losses in several waits in
+  // a row.
   thread_local progress::CoreLosses losses;
   while (true) {
     for (int i = 0; i < kLooksPerClock; ++i) {

@@ -16,12 +16,13 @@ class Signal {
  public:
   explicit Signal(progress::PollingMode polling) : policy_(polling) {}
 
-  // Returns the number of events. Read it before you look for an event.
+  // Returns the number of events. Read the number before you check whether your
+  // event has happened.
   uint32_t count() const { return count_.load(std::memory_order_acquire); }
   // Adds an event, and wakes all waiting threads.
   void Notify();
-  // Waits until the number of events differs from `seen`, or for `most`. Polls
-  // before it sleeps.
+  // Waits until the number of events differs from `seen`, but at most for
+  // `most`. Polls before it sleeps.
   void Await(uint32_t seen, absl::Duration most);
 
  private:

@@ -18,12 +18,13 @@ inline int64_t CostOfPart(size_t bytes) {
   return static_cast<int64_t>(bytes) + 512;
 }
 
-// The costs of the unacknowledged parts of one sender. Remembers whether
-// somebody waits for room: most acknowledgements need not wake a thread.
+// The costs of the unacknowledged parts of one sender. Records if somebody
+// waits for room, because most acknowledgements need not wake a thread.
 // Thread-safe.
 class Window {
  public:
-  // Makes an empty window. Parts also count in `outer`, unless it is null.
+  // Makes an empty window. Its parts count in `outer` too, if `outer` is not
+  // null.
   explicit Window(std::shared_ptr<Window> outer = nullptr)
       : outer_(std::move(outer)) {}
 
@@ -32,7 +33,8 @@ class Window {
   bool IsBelow(int64_t limit) {
     if (open_.load(std::memory_order_acquire) < limit) return true;
     // Stores `awaited_` before it reads `open_`. Remove() changes `open_`
-    // before it reads `awaited_`. Therefore one of the two sees the other.
+    // before it reads `awaited_`. Therefore at least one of the two sees the
+    // other's change.
     awaited_.store(true, std::memory_order_seq_cst);
     return open_.load(std::memory_order_seq_cst) < limit;
   }
@@ -40,7 +42,8 @@ class Window {
     open_.fetch_add(cost, std::memory_order_acq_rel);
     if (outer_ != nullptr) outer_->Add(cost);
   }
-  // Returns true if somebody may wait for room here or in the outer window.
+  // Removes a part. Returns true if somebody may wait for room here or in the
+  // outer window.
   bool Remove(int64_t cost) {
     open_.fetch_sub(cost, std::memory_order_seq_cst);
     bool awaited = awaited_.load(std::memory_order_seq_cst) &&

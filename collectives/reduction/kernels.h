@@ -17,8 +17,8 @@ struct Sources {
   size_t number;
 };
 
-// As Reduce(). Then divides floating-point elements by `divisor`, unless the
-// divisor is 1.
+// Reduces like Reduce(). Then divides floating-point elements by `divisor`,
+// unless the divisor is 1.
 void ReduceVectors(ReduceOp op, tensor::DType dtype, Sources sources,
                    uint8_t* into, size_t count, int divisor);
 

@@ -85,8 +85,8 @@ Schedule BinomialScatter(const Seat& seat, int root, int64_t count);
 // all-gather, which requires a power of two).
 Schedule ScatterAllGather(const Seat& seat, int root, int64_t count);
 
-// Returns an all-to-all in n - 1 steps [Thakur, 4.3]. In step i, a rank sends
-// to the rank that is i ranks further. Sends (n - 1) S. Copies the own block by
+// Returns an all-to-all in n - 1 steps [Thakur, 4.3]. In step i, each rank r
+// sends to rank r + i, modulo n. Sends (n - 1) S. Copies a rank's own block by
 // a message to itself.
 Schedule PairwiseAllToAll(const Seat& seat, int64_t count);
 

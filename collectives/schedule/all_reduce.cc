@@ -10,8 +10,8 @@
 namespace penstock::collectives {
 namespace {
 
-// A builder of recursive doubling among the largest power of two of ranks. The
-// other ranks, `folded` of them, each give their buffer to the next rank.
+// Builds recursive doubling for the largest power of two of ranks. Each of the
+// `folded` other ranks first gives its buffer to the next rank.
 class Doubling {
  public:
   Doubling(const Seat& seat, int64_t count)

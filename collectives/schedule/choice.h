@@ -20,8 +20,9 @@ struct LinkCosts {
   double byte_us;
 };
 
-// Assumptions instead of measurements: all ranks must use the same numbers, and
-// measurements would change the order of sums from run to run.
+// These costs are assumptions instead of measurements. All ranks must use the
+// same numbers, and measurements would change the order of sums from run to
+// run.
 //  - Shared memory: one store that a waiting core sees, and a copy.
 inline constexpr LinkCosts kSharedMemory = {0.5, 1 / 8e3};
 // - RDMA: a small READ, and 100 Gb/s.
@@ -33,7 +34,7 @@ inline constexpr LinkCosts kTcp = {15, 1 / 1.2e3};
 // core's caches. Assumed to be equal for all types.
 inline constexpr double kReduceByteUs = 1 / 8e3;
 
-// The algorithms that a setting forces, by operation.
+// The algorithms that a setting forces, for each operation.
 using Overrides = std::map<Operation, Algorithm>;
 
 // Reads text such as "all_reduce=ring,broadcast=binomial-tree". The names are
@@ -66,8 +67,8 @@ struct Choice {
 };
 
 // Returns the algorithm with the shortest estimate, or the forced algorithm.
-// Equal arguments give equal results, so all ranks of a group choose alike
-// without a message. Returns INVALID_ARGUMENT as CheckPlan() does.
+// Equal arguments give equal results, so all ranks of a group make the same
+// choice without a message. Returns INVALID_ARGUMENT if CheckPlan() does.
 absl::StatusOr<Choice> Choose(const Question& question,
                               const Overrides& overrides);
 

@@ -11,14 +11,14 @@ namespace penstock::collectives {
 // The cost of a plan, in elements. Exact if all blocks and segments have the
 // same size.
 struct Cost {
-  // The number of steps that follow one another.
+  // The number of consecutive steps.
   double steps = 0;
-  // The number of elements that cross a link one after another. With the time
-  // of an element as the unit, this is the duration without latency.
+  // The number of elements that pass one link one after another. With the time
+  // of one element as the unit, this is the duration without latency.
   double serial = 0;
   // The elements that all ranks send to others.
   double total = 0;
-  // The number of received elements that are reduced one after another.
+  // The number of received elements that a rank reduces one after another.
   double reduced = 0;
 };
 

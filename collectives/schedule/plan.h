@@ -23,7 +23,7 @@ enum class Operation {
   kBarrier,
 };
 
-// The algorithms. algorithms.h describes each, with its source.
+// The algorithms. algorithms.h describes each, and names its source.
 enum class Algorithm {
   kRecursiveDoubling,
   kHalvingDoubling,
@@ -49,9 +49,9 @@ struct Plan {
   // The rank that a broadcast or scatter begins at, or that a reduce or gather
   // ends at. Other operations do not use the root.
   int root = 0;
-  // The elements of a rank's whole buffer. Gather, scatter, all_gather and
-  // reduce_scatter divide the buffer into one block for each rank, see
-  // blocks.h. All_to_all requires a multiple of `ranks`.
+  // The number of elements of a rank's whole buffer. Gather, scatter,
+  // all_gather and reduce_scatter divide the buffer into one block for each
+  // rank; see blocks.h. All_to_all requires a multiple of `ranks`.
   int64_t count = 0;
   // For kChain: the number of pieces that follow one another.
   int segments = 1;

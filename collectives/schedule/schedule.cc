@@ -10,7 +10,7 @@
 namespace penstock::collectives {
 namespace {
 
-// Returns the actions in the reverse order of their steps. Within a step the
+// Returns the actions with their steps in reverse order. Within a step, the
 // order stays the same on both sides of each message.
 Schedule Reversed(const Schedule& schedule, Action::Kind received) {
   Schedule reversed(schedule.rbegin(), schedule.rend());
@@ -56,8 +56,8 @@ Schedule Reduce(const Plan& plan, const Seat& seat) {
   if (plan.algorithm != Algorithm::kScatterAllGather) {
     return ReversedToReduce(seat, Broadcast(plan, seat));
   }
-  // A rank inside the tree still has its own addends of others' blocks. The
-  // gathered sums overwrite these.
+  // Gathers the sums. A rank inside the tree still has its own addends in the
+  // blocks of other ranks. The gathered sums overwrite these addends.
   Schedule schedule = ReversedToReduce(seat, BruckAllGather(seat, plan.count));
   Append(&schedule,
          ReversedToReceive(BinomialScatter(seat, plan.root, plan.count)));

@@ -10,8 +10,8 @@ namespace penstock::collectives {
 namespace {
 
 // Calls send(peer, place, number) and receive(peer, place, number) for each
-// edge of this rank in a binomial tree over places, which are ranks counted
-// from the root. An edge leads to the tree of `number` places from `place` on.
+// edge of this rank in a binomial tree. Places are ranks counted from the root.
+// An edge leads to the subtree of `number` places that begins at `place`.
 template <typename Send, typename Receive, typename NextStep>
 void WalkTree(const Seat& seat, int root, const Send& send,
               const Receive& receive, const NextStep& next_step) {

@@ -8,8 +8,8 @@ namespace penstock {
 namespace tensorflow {
 namespace {
 
-// The size in bytes from which a copy takes longer than a thread needs to
-// start. Such a copy must not block the thread that receives all answers.
+// The minimum size in bytes of a copy that takes longer than the start of a
+// thread. Such a copy must not block the thread that receives all answers.
 constexpr size_t kLargeBytes = 1 << 20;
 
 }  // namespace

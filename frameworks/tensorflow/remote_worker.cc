@@ -43,8 +43,8 @@ void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
   done(absl::OkStatus());
 }
 
-// Adds the peer's name to an error, as stock RPCs do. By this text
-// ClusterCoordinator knows whether it has lost a parameter server or a worker.
+// Adds the peer's name to an error, as stock RPCs do. ClusterCoordinator finds
+// out from this text whether a parameter server or a worker was lost.
 absl::Status NamingPeer(const absl::Status& status, const std::string& task,
                         absl::string_view method) {
   if (!absl::IsUnavailable(status)) return status;
@@ -61,10 +61,9 @@ absl::Status NamingPeer(const absl::Status& status, const std::string& task,
   return naming;
 }
 
-// Starts a stock RPC. Afterwards cancels the RPC if the call was cancelled
-// before the RPC registered for cancellation. TensorFlow's rendezvous cannot be
-// trusted with this: it checks for a cancellation before it calls this
-// function.
+// Starts a stock RPC. Afterwards cancels the RPC if its call was cancelled
+// before the RPC registered for cancellation. TensorFlow's rendezvous does not
+// ensure this: it checks for a cancellation before it calls this function.
 void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
                 const StatusCallback& done,
                 const std::function<void(StatusCallback)>& begin) {
@@ -190,8 +189,8 @@ void RemoteWorker::CleanupGraphAsync(
   if (!route_->is_lost()) {
     return stock_->CleanupGraphAsync(request, response, std::move(done));
   }
-  // The state of the RPC, which may outlive this call if the peer has only lost
-  // the connection.
+  // The state of the RPC. The RPC may outlive this call if the peer has only
+  // lost the connection.
   struct Cleanup {
     std::shared_ptr<::tensorflow::WorkerInterface> stock;
     ::tensorflow::CleanupGraphRequest request;

@@ -41,8 +41,8 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                      ::tensorflow::MutableRunGraphResponseWrapper* response,
                      ::tensorflow::StatusCallback done) override;
   // Cleans up like the stock worker, but ends within a second if the peer is
-  // gone. The stock call waits until the peer returns, and so blocks whoever
-  // closes the session.
+  // gone. The stock call waits until the peer returns, and so would block the
+  // caller that closes the session.
   void CleanupGraphAsync(const ::tensorflow::CleanupGraphRequest* request,
                          ::tensorflow::CleanupGraphResponse* response,
                          ::tensorflow::StatusCallback done) override;

@@ -13,10 +13,11 @@ namespace penstock {
 namespace tensorflow {
 namespace {
 
-// The time after which a peer without a data plane is asked again.
+// The time after which a peer without a data plane is asked again for one.
 constexpr absl::Duration kStockTime = absl::Seconds(10);
 
-// Runs `closure` on another thread: the caller may hold locks of TensorFlow.
+// Runs `closure` on another thread, because the caller may hold locks of
+// TensorFlow.
 void Elsewhere(std::function<void()> closure) {
   ::tensorflow::Env::Default()->SchedClosure(std::move(closure));
 }
@@ -120,8 +121,8 @@ void Route::Advance() {
   }
 }
 
-// Asks with the worker of the first waiting call. The worker lives until the
-// call has ended; Cancel() leaves the call at the front.
+// Asks the peer with the worker of the first waiting call. The worker lives
+// until that call has ended; Cancel() leaves the call in first place.
 std::shared_ptr<Route::Asking> Route::BeginAsking() {
   state_ = State::kAsking;
   asking_ = std::make_shared<Asking>();

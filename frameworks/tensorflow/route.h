@@ -54,8 +54,8 @@ class Route : public std::enable_shared_from_this<Route> {
     ::tensorflow::DeviceBase* cpu = nullptr;  // of this process
   };
 
-  // A flag that is set once a call has been cancelled, before anybody looks up
-  // the call.
+  // A flag that is set once a call has been cancelled, even before the call is
+  // found in a list.
   using Cancelled = std::shared_ptr<std::atomic<bool>>;
 
   // One call. Either `stock` or `answered` is called, exactly once. `worker`

@@ -125,8 +125,8 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
     absl::optional<Tensor> lent =
         LentTensor(dtype, shape, payload.pieces().front());
     if (lent.has_value()) {
-      // Removes the dimensions. This allocates almost nothing, and keeps the
-      // other fields of the peer's message.
+      // Removes the dimensions. The removal allocates almost nothing, and keeps
+      // the other fields of the peer's message.
       meta->mutable_tensor()->mutable_tensor_shape()->clear_dim();
       result->InitPartial(*meta, ::tensorflow::AllocationAttributes());
       SetTensor(*std::move(lent), result);

@@ -52,8 +52,8 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
       std::pair<std::shared_ptr<BufRendezvous::Hook>, memory::Bytes>>(hook,
                                                                       bytes);
   response.payload = memory::Payload(std::move(bytes));
-  // Tells the peer if a step waits. Without the pool, the bytes are copied
-  // immediately, so no step waits.
+  // Tells the peer if a step waits for the release of the bytes. Without the
+  // pool, the bytes are copied immediately, so no step waits.
   if (TensorsLieInPool()) response.metadata = kWaits;
   return response;
 }

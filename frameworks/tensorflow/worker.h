@@ -49,8 +49,9 @@ class Worker final : public ::tensorflow::GrpcWorker {
 
   Hello hello_;  // no port: there is no data plane
   // True if a graph of this task has variables of TensorFlow 1
-  // (use_resource=False). These are updated in place even while shared: a peer
-  // that used such a variable in our memory would see it change within a step.
+  // (use_resource=False). Such variables are updated in place even while they
+  // are shared. A peer that used such a variable in our memory would see it
+  // change within a step.
   std::atomic<bool> has_ref_variables_{false};
 };
 
@@ -59,10 +60,10 @@ constexpr char kPing[] = "Ping";
 // A method that receives a tensor. Metadata: a RecvTensorRequest. Answer:
 // EncodeTensor().
 constexpr char kRecvTensor[] = "RecvTensor";
-// A method that receives a buffer of a collective. Metadata: a RecvBufRequest.
-// Answer: the payload. The answer's metadata is kWaits if a step of the
-// answering task waits until the payload is released: then send a ping after
-// releasing it.
+// A method that receives a buffer of a collective operation. Metadata: a
+// RecvBufRequest. Answer: the payload. The answer's metadata is kWaits if a
+// step of the answering task waits until the payload is released. The receiver
+// then sends a ping after releasing the payload.
 constexpr char kRecvBuf[] = "RecvBuf";
 constexpr char kWaits[] = "waits";
 // A method that runs a graph. Request: a RunGraphRequest, by SetProto().

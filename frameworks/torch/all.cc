@@ -1,5 +1,5 @@
-// All sources that include PyTorch's headers, compiled at once: the headers
-// take longer than the sources.
+// Includes all sources that need PyTorch's headers, to compile them at once.
+// The headers take longer to compile than the sources.
 
 // IWYU pragma: begin_keep
 #include "frameworks/torch/backend.cc"    // NOLINT(bugprone-suspicious-include)

@@ -25,12 +25,12 @@
 namespace penstock {
 namespace pytorch {
 
-// A process group for tensors of the CPU. Functions have the names and the
-// meaning that c10d gives them.
+// A process group for tensors of the CPU. The functions have the names and
+// meanings that c10d gives them.
 //
-// Throws for a wrong argument immediately. The Work's wait() throws the errors
-// of an operation, as c10.DistBackendError. An operation runs in the caller's
-// thread if the caller says that it waits for it.
+// Throws immediately for an invalid argument. Errors of an operation are thrown
+// by the wait() of its Work, as c10.DistBackendError. An operation runs in the
+// caller's thread if the caller says that it will wait.
 //
 // Thread-safe.
 class Backend final : public c10d::Backend {
@@ -39,9 +39,9 @@ class Backend final : public c10d::Backend {
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<Tensors>;
 
-  // Meets the other ranks through the store. Throws if they cannot form a
-  // group.
-  // If the options say so, leaves that to reconfigure().
+  // Meets the other ranks through the store. Throws if the ranks cannot form a
+  // group. If the options say that the group is formed later, reconfigure()
+  // does this instead.
   Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
           const c10::intrusive_ptr<Options>& options);
   ~Backend() override;
@@ -49,17 +49,18 @@ class Backend final : public c10d::Backend {
   const std::string getBackendName() const override { return "penstock"; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
-  // PyTorch 2.6 has none of these.
+  // PyTorch 2.6 has none of these functions.
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
   void abort() override;
   void shutdown() override;
 
   bool supportsReconfigure() const override { return true; }
-  // Returns the address of this rank, with a secret, for one reconfigure().
+  // Returns this rank's address, with a secret, for the next reconfigure().
   c10d::ReconfigureHandle get_reconfigure_handle() const override;
-  // Aborts the present group, and forms one of the ranks with these handles,
-  // which all call this. Blocks. The Work has ended, perhaps with an error.
+  // Aborts the current group. Forms a new group of the ranks with these
+  // handles, all of which call this function. Blocks. Returns a Work that has
+  // ended, perhaps with an error.
   Work reconfigure(const c10d::ReconfigureOptions& options) override;
 
   bool supportsSplitting() const override { return true; }
@@ -72,7 +73,8 @@ class Backend final : public c10d::Backend {
   // PyTorch 2.6 has no windows.
 #ifdef C10D_BACKEND_HAS_WINDOW
   bool supportsWindow() const override { return true; }
-  // All ranks call this in the same order. Waits for them if there is a tensor.
+  // Makes a window. All ranks call this function in the same order. If there is
+  // a tensor, waits for the other ranks.
   c10::intrusive_ptr<c10d::Window> new_window(
       const std::optional<at::Tensor>& tensor) override;
 #endif
@@ -132,8 +134,8 @@ class Backend final : public c10d::Backend {
  private:
   using Run = std::function<absl::Status(collectives::Group* group)>;
 
-  // Runs `run` after all earlier operations: in this thread, or on another one
-  // if `async`.
+  // Runs `run` after all earlier operations: in this thread, or on another
+  // thread if `async`.
   Work Start(c10d::OpType type, const char* title, bool async,
              const Tensors& inputs, Tensors outputs, Run run);
 
@@ -151,7 +153,7 @@ class Backend final : public c10d::Backend {
   std::shared_ptr<Engine> CheckEngine(const char* title) const;
   std::shared_ptr<Engine> engine() const;
 
-  // Ends the present group, and forms that of reconfigure().
+  // Ends the current group, and forms the group of reconfigure().
   absl::Status FormAnew(const std::vector<std::string>& handles,
                         absl::Duration timeout);
 
@@ -159,10 +161,11 @@ class Backend final : public c10d::Backend {
   const std::string store_host_;
   std::atomic<uint64_t> sequence_{0};
   mutable base::Mutex mu_;
-  // Null before reconfigure(), and after it has failed. Tasks of an engine use
-  // it without owning it, because its destructor waits for them.
+  // The engine of the current group. Null before reconfigure(), and after a
+  // failed one. The engine's tasks use it without owning it, because its
+  // destructor waits for them.
   std::shared_ptr<Engine> engine_ ABSL_GUARDED_BY(mu_);
-  // The port for the next reconfigure().
+  // The listener for the next reconfigure().
   mutable std::unique_ptr<collectives::Listener> listener_ ABSL_GUARDED_BY(mu_);
   mutable std::string listener_host_ ABSL_GUARDED_BY(mu_);
 };

@@ -36,7 +36,7 @@ class Sizes {
                             2 * ranks_);
   }
 
-  // All ranks come to the same conclusion.
+  // Checks the sizes. All ranks get the same result.
   absl::Status Check() const {
     for (int from = 0; from < ranks_; ++from) {
       for (int to = 0; to < ranks_; ++to) {

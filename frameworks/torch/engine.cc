@@ -33,8 +33,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(FormedGroup formed) {
 
 Engine::~Engine() {
   if (forked()) {
-    // Leaks all members in a forked child: their threads do not exist there,
-    // and their locks may be held for ever.
+    // Leaks all members in a forked child, where their threads do not exist and
+    // their locks may be held for ever.
     (void)workers_.release();
     (void)new std::shared_ptr<TaskQueue>(std::move(collectives_));
     (void)new std::shared_ptr<collectives::Group>(std::move(group_));
@@ -43,8 +43,8 @@ Engine::~Engine() {
   }
   if (!collectives_->idle()) {
     Abort();
-    // Waits for the last task's turn to end: until then, the task uses the
-    // Backend and the Workers.
+    // Waits until the last task has ended, because the task uses the Backend
+    // and the Workers.
     collectives_->RunHere([] {});
   }
   mailbox_.reset();

@@ -38,7 +38,7 @@ class Engine {
   Mailbox* mailbox() { return mailbox_.get(); }
   Workers* workers() { return workers_.get(); }
 
-  // Collective operations run in this queue.
+  // Returns the queue in which collective operations run.
   const std::shared_ptr<TaskQueue>& collectives() const { return collectives_; }
 
   // Returns 0, 1, ...: the number of the next window of this group.
@@ -51,7 +51,7 @@ class Engine {
   // Ends all operations, on all ranks, with CANCELLED. Does not wait.
   void Abort();
 
-  // Waits for the collective operations that were called so far, ends pending
+  // Waits for the collective operations that have been called, ends pending
   // messages, and leaves the group.
   void Close();
 

@@ -78,8 +78,8 @@ struct Mailbox::State : std::enable_shared_from_this<State> {
   absl::Status CheckSender(int from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OnLost(int peer, const absl::Status& why);
   void OnCall(const std::shared_ptr<rpc::IncomingCall>& call);
-  // Keeps a message until its turn, and finds the receives of all messages
-  // whose turn it is.
+  // Keeps a message until its turn. Appends the messages whose turn has come,
+  // with their receives, to the list.
   absl::Status Arrive(uint64_t number, Letter letter, std::list<Match>* matches)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Take(Letter letter, std::list<Match>* matches)
@@ -113,8 +113,8 @@ absl::Status Mailbox::State::Connect(int peer) {
   options.target = absl::StrCat(address.host, ":", address.port);
   options.token = std::string(address.token, sizeof address.token);
   options.settings = settings;
-  // The longest time that a silent connection is kept. A rank may be stopped
-  // for that long.
+  // Limits the time for which a silent connection is kept. A rank may be
+  // stopped for that long.
   options.connect_timeout = absl::Seconds(90);
   // Runs no callback, and does not block.
   auto client = rpc::Client::Connect(
@@ -251,7 +251,8 @@ absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
           state->OnCall(std::move(call));
         });
   }
-  // Tells the others even if this rank has no port, because they wait for it.
+  // Tells the other ranks even if this rank has no port, because they wait for
+  // the address.
   Address own = {};
   if (server.ok() && address.size() < sizeof own.host) {
     address.copy(own.host, address.size());
@@ -302,7 +303,7 @@ void Mailbox::Send(int to, uint32_t tag, memory::Payload message, Done done) {
                            peer = std::weak_ptr<rpc::Client>(client)](
                               const absl::StatusOr<rpc::Response>& answer) {
         // If the call failed, sends a void letter in place of the message,
-        // because the receiver may not have seen the message.
+        // because the receiver may not have got the message.
         const auto kept = answer.ok() ? nullptr : peer.lock();
         if (kept != nullptr) {
           kept->Call(head(true), [](const absl::StatusOr<rpc::Response>&) {});
@@ -369,7 +370,7 @@ void Mailbox::End(const absl::Status& why) {
       peers.back().client = std::move(peer.client);
     }
   }
-  // Ends the peers' connections, and so their receives from this rank.
+  // Ends the peers' connections, and thereby their receives from this rank.
   server.reset();
   for (const Slot& slot : slots) state_->Finish(slot.done, why, slot.from);
 }

@@ -43,9 +43,9 @@ class Mailbox {
   using Take =
       std::function<absl::Status(int source, const memory::Payload& message)>;
 
-  // Tells all ranks of the group this rank's port, and learns theirs. All ranks
-  // call this. `address` is the numeric address at which they reach this rank.
-  // `workers` outlives the mailbox.
+  // Tells all ranks of the group this rank's port, and learns their ports. All
+  // ranks call this function. `address` is the numeric address at which the
+  // other ranks reach this rank. `workers` must outlive the mailbox.
   static absl::StatusOr<std::unique_ptr<Mailbox>> Open(
       collectives::Group* group, const std::string& address, Workers* workers);
   Mailbox(const Mailbox&) = delete;
@@ -85,8 +85,9 @@ class Mailbox {
   struct Letter {
     int from;
     uint32_t tag;
-    // A send that has failed without reaching the receiver. Takes the place of
-    // the message, so that later ones need not wait for it.
+    // True for a send that has failed without reaching the receiver. Such a
+    // letter takes the place of the message, so that later messages need not
+    // wait for it.
     bool is_void;
     std::shared_ptr<rpc::IncomingCall> call;
   };

@@ -1,4 +1,4 @@
-// The host of a rank, and the addresses at which other hosts reach the rank.
+// The host of a rank, and the address at which other ranks reach it.
 
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_PLACE_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_PLACE_H_
@@ -15,7 +15,7 @@ namespace pytorch {
 // The place of a rank. Addresses are numeric, with brackets around IPv6.
 struct Place {
   // Equal on processes that can share memory. Empty if unknown. An unknown host
-  // counts as different from every other.
+  // counts as different from every other host.
   std::string host;
   std::string name;  // the host's, for people
   // The address of this host from which packets go to the store. A loopback
@@ -41,11 +41,12 @@ absl::StatusOr<Place> ParsePlace(absl::string_view text);
 // Returns true if all ranks can share memory.
 bool AreOnOneHost(const std::vector<Place>& places);
 
-// Returns, for each rank, the address at which the others reach it: the address
-// from which its packets to the store come. Ranks on the store's own host may
-// know only a loopback address. They get the address by which other hosts know
-// the store, or the loopback address if nobody knows another one. Returns
-// FAILED_PRECONDITION, with the rank, if a rank has no address.
+// Returns for each rank the address at which the other ranks reach it. This is
+// the address from which its packets to the store come. Ranks on the store's
+// own host may know only a loopback address. Such ranks get the address by
+// which other hosts know the store, or the loopback address if nobody knows
+// another one. Returns FAILED_PRECONDITION, with the rank, if a rank has no
+// address.
 absl::StatusOr<std::vector<std::string>> AddressesOf(
     const std::vector<Place>& places);
 

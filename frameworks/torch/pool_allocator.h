@@ -1,4 +1,4 @@
-// Takes tensors from memory that other ranks read in place.
+// Allocates tensors in memory that other ranks read in place.
 
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_POOL_ALLOCATOR_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_POOL_ALLOCATOR_H_
@@ -20,7 +20,8 @@ namespace pytorch {
 // of a fork allocates all tensors as before. Thread-safe.
 class PoolAllocator final : public c10::Allocator {
  public:
-  // Smaller tensors gain nothing: operations on them copy through slots anyway.
+  // The minimum size of tensors in the pool, in bytes. Smaller tensors would
+  // gain nothing, because operations copy them through slots anyway.
   static constexpr size_t kLeastBytes = 64 * 1024;
 
   // Makes PyTorch use this allocator. The next group that is formed on one host
@@ -28,7 +29,7 @@ class PoolAllocator final : public c10::Allocator {
   static void Request(uint64_t bytes);
   // Returns the requested bytes once, and then 0.
   static uint64_t TakeRequest();
-  // Allocates tensors from `pool` from now on. Tensors of earlier pools keep
+  // Allocates tensors from `pool` from now on. Tensors in earlier pools keep
   // their memory.
   static void Use(std::shared_ptr<collectives::Pool> pool);
 

@@ -1,4 +1,4 @@
-// Forms a group anew, for example of those that remain after a fault.
+// Forms a group again, for example of the ranks that remain after a fault.
 
 #include <algorithm>
 #include <cstddef>
@@ -47,8 +47,8 @@ std::vector<std::string> InOrder(const c10d::ReconfigureOptions& options) {
   return handles;
 }
 
-// Opens a listener at the address at which other ranks reach this one. Returns
-// that address, too.
+// Opens a listener at the address at which other ranks reach this rank. Returns
+// the listener and that address.
 absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& store_host,
                                                  std::string* host) {
   const absl::StatusOr<Place> place = PlaceOfProcess(store_host);

@@ -1,5 +1,5 @@
-// Replacements for parts of 2.15 that PyTorch 2.6 lacks. Compiled against the
-// headers of 2.6, and never run there.
+// Replacements for parts of PyTorch 2.15 that PyTorch 2.6 lacks. They were
+// compiled with the headers of 2.6, and never run with it.
 
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_RELEASES_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_RELEASES_H_
@@ -9,8 +9,8 @@
 namespace penstock {
 namespace pytorch {
 
-// Returns true if the caller does not wait for the operation immediately.
-// Returns true if the release does not tell.
+// Returns true if the caller does not wait for the operation immediately, or if
+// this release of PyTorch has no such option.
 template <typename Options>
 bool IsAsync(const Options& options) {
   if constexpr (requires { options.asyncOp; }) {

@@ -130,8 +130,7 @@ void RemoteMemory::Send(int to, const Header& header, memory::Bytes bytes,
 
 void RemoteMemory::ReceiveNext(int from) {
   Origin& origin = origins_[from];
-  // A receive may end at once, in this thread. Then it leaves the next turn to
-  // the loop.
+  // Leaves the next turn to the loop if a receive ends at once, in this thread.
   if (origin.turns.fetch_add(1) > 0) return;
   do {
     mailbox_->Receive(

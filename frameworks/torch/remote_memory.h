@@ -35,8 +35,8 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   // Identifies a wait for a signal. Never reused.
   using Ticket = uint64_t;
 
-  // All ranks give the same number. Each window of a group needs a number of
-  // its own, below 2^30.
+  // Makes this rank's end of window `number`. All ranks pass the same number.
+  // Each window of a group needs its own number, below 2^30.
   RemoteMemory(Mailbox* mailbox, int rank, int ranks, uint32_t number);
 
   // Begins to take operations of other ranks. Call once.
@@ -44,13 +44,14 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   // Lets other ranks write into this memory until Detach(). `memory.owner` may
   // be null.
   void Attach(const memory::Bytes& memory);
-  // Refuses later writes. Waits for nobody: a write that has begun may go on.
+  // Refuses later writes. Does not wait: a write that has begun may continue.
   void Detach();
   // Tells all ranks that no operation of this rank follows.
   void Close();
 
   // Writes `bytes` at `offset` of the memory of rank `to`. Calls `done` once
-  // that rank has them, or with INVALID_ARGUMENT if it has no such range.
+  // rank `to` has the bytes, or with INVALID_ARGUMENT if its memory has no such
+  // range.
   void Put(int to, int64_t offset, memory::Bytes bytes, Done done);
   // Adds a signal at rank `to`.
   void Signal(int to, Done done);
@@ -82,7 +83,7 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
 
   void Send(int to, const Header& header, memory::Bytes bytes, Done done);
   // Receives the next operation. Does not recurse, even if many operations have
-  // come.
+  // arrived.
   void ReceiveNext(int from);
   // Runs an operation of rank `from`.
   absl::Status Take(int from, const memory::Payload& message);

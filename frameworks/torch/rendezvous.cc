@@ -37,7 +37,7 @@ using collectives::Listener;
 using collectives::Meeting;
 
 // The key under which rank 0 writes how the group is formed, or the reason why
-// there is none. The first word tells which of these.
+// there is no group. The first word says which of the two follows.
 constexpr char kVerdict[] = "verdict";
 // The first word of a verdict for ranks of one host. The bytes of each rank's
 // pool, a space and the invitation to a HostGroup follow.
@@ -45,14 +45,14 @@ constexpr char kInvitation[] = "invitation ";
 // The first word of a verdict for several hosts. The ranks' addresses follow,
 // one per line. Each rank then opens a listener at its address.
 constexpr char kAddresses[] = "addresses ";
-// The key under which rank 0 writes the listeners of all ranks, one per line,
-// after this word. If there is no group, rank 0 writes the reason.
+// The key under which rank 0 writes the addresses of all ranks' listeners, one
+// per line. If there is no group, rank 0 writes the reason.
 constexpr char kListeners[] = "listeners";
 constexpr char kAll[] = "all ";
 
 constexpr char kLoopback[] = "127.0.0.1";
 
-// A part of another board, for the keys of one group.
+// The part of another board that holds the keys of one group.
 class Round final : public Board {
  public:
   Round(Board* board, int64_t number) : board_(board), number_(number) {}
@@ -124,7 +124,7 @@ class Forming {
   absl::StatusOr<FormedGroup> Meet(std::unique_ptr<Listener> listener,
                                    const std::string& address,
                                    const std::string& listeners);
-  // Tells all other ranks the reason why there is no group.
+  // Tells all other ranks why there is no group.
   absl::Status Refuse(const char* key, const absl::Status& reason);
 
   Board* const board_;
@@ -295,7 +295,7 @@ absl::StatusOr<FormedGroup> FormGroup(Board* board, const Place& place,
     return absl::InvalidArgumentError(
         absl::StrCat("rank is ", rank, ", expected 0 to ", options.ranks - 1));
   }
-  // Numbers the group, because another group may have left its keys on the
+  // Numbers the groups, because an earlier group may have left its keys on the
   // board.
   const auto number = board->Count(absl::StrCat("groups of rank ", rank));
   if (!number.ok()) return number.status();

@@ -33,9 +33,9 @@ class Board {
 
 struct FormedGroup {
   std::unique_ptr<collectives::Group> group;
-  // The numeric address at which the other ranks reach this one.
+  // The numeric address at which the other ranks reach this rank.
   std::string address;
-  // The memory of this rank that all others read in place. Null unless the
+  // The memory of this rank that all other ranks read in place. Null unless the
   // group is on one host, and options.pool_bytes is not 0.
   std::shared_ptr<collectives::Pool> pool;
 };

@@ -42,7 +42,8 @@ bool TaskQueue::RunNext() {
   EndTurn();
   mu_.Unlock();
   if (sequel != nullptr) sequel();
-  // Destroys the tasks without the lock: what they hold may run Python.
+  // Destroys the tasks without the lock, because the objects that they hold may
+  // run Python code.
   sequel = nullptr;
   task = nullptr;
   mu_.Lock();

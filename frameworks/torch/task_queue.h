@@ -18,16 +18,16 @@ namespace penstock {
 namespace pytorch {
 
 // Runs tasks in the order of Add() and RunHere(). A thread that waits runs the
-// tasks that are due. A caller that adds a task and waits for it therefore
-// needs no other thread. A task must not wait for a later one.
+// tasks whose turn has come. A caller that adds a task and waits for it
+// therefore needs no other thread. A task must not wait for a later task.
 //
 // Thread-safe. Owned by shared_ptr, because a thread of Workers may be the last
-// that uses it.
+// user.
 class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
  public:
   using Task = std::function<void()>;
-  // Returns a sequel, or null. The same thread runs the sequel after the turn
-  // has ended. A sequel may wait for later tasks.
+  // A task that returns a sequel, or null. The same thread runs the sequel
+  // after the task's turn has ended. A sequel may wait for later tasks.
   using TaskWithSequel = std::function<Task()>;
 
   // `workers` must outlive all tasks.
@@ -42,7 +42,7 @@ class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
   // Runs `run` in this thread, after all earlier tasks, and waits for its end.
   void RunHere(absl::FunctionRef<void()> run);
 
-  // Waits until `done` returns true, and meanwhile runs tasks. `done` must
+  // Waits until `done` returns true, and runs tasks meanwhile. `done` must
   // become true by a task of this queue. Calls `done` without a lock.
   void WaitUntil(absl::FunctionRef<bool()> done);
 
@@ -55,7 +55,7 @@ class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
     TaskWithSequel task;
   };
 
-  // Runs the first task, if it is due.
+  // Runs the first task, if its turn has come.
   bool RunNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Drain();

@@ -107,10 +107,11 @@ bool OverlapsAny(const std::vector<at::Tensor>& tensors,
       [&](const at::Tensor& tensor) { return Overlap(tensor, other); });
 }
 
-// Copies the elements. Works on a thread without the modes of the caller's
-// thread, too.
+// Copies the elements. Also works on a thread that lacks the modes of the
+// caller's thread.
 void CopyTo(const at::Tensor& to, const at::Tensor& from) {
-  // A tensor of inference mode can be written only in this mode.
+  // Enters inference mode if needed: a tensor of that mode can be written only
+  // in it.
   const c10::InferenceMode inference(to.is_inference());
   const at::NoGradGuard no_grad;  // after the other, which sets the same
   to.copy_(from);

@@ -29,8 +29,9 @@ struct Reduction {
   int64_t width;
 };
 
-// Returns the reduction for such tensors. Throws if there is none. Complex
-// numbers are pairs. The sum of bools is "or", their product is "and".
+// Returns the reduction for tensors of this type. Throws if there is none.
+// Complex numbers count as pairs. The sum of bools is "or", their product is
+// "and".
 Reduction ReductionOf(const char* operation, const c10d::ReduceOp& op,
                       const at::Tensor& tensor);
 
