@@ -20,9 +20,10 @@ namespace penstock {
 //   grpc::Slice slice = buffer.ToSlice();
 //   grpc::ByteBuffer message(&slice, 1);
 //
-// Over shm, such a slice is not copied: the receiver's slice is this memory.
-// The same holds for a part of such a slice, of 4 KiB or more. A message may
-// mix such slices with others. Other paths send such a slice like any other.
+// Over shm, such a slice is not copied: the receiver gets a slice of the same
+// memory. The same holds for a part of such a slice, of 4 KiB or more. A
+// message may contain such slices and others. Other paths send such a slice
+// like any other.
 //
 // Allocating and freeing take a lock briefly. When the pool has to grow,
 // Allocate() takes about 50 ms per 256 MiB.

@@ -24,24 +24,24 @@ class Destinations;
 //   call->StartCall();
 //
 // Over verbs, the device reads a part of the answer straight into a range of
-// the same size: the answer's slice then is the range itself, and has its
-// address. A part is a slice of 64 KiB or more of the sender's message. Of
-// ranges of one size, the first is used first. Everything else arrives as
+// the same size. The answer's slice then is the range itself, with the range's
+// address. A part is a slice of 64 KiB or more in the sender's message. Among
+// ranges of one size, the first one is used first. All other data arrives as
 // without this object, and the program copies what it needs.
 //
-// Check the address of each slice. Three things decide whether a range is used:
-// the path, the slices that the peer sends, and the memory that can be
+// Check the address of each slice. A range is used or not, depending on the
+// path, on the slices that the peer sends, and on the memory that can be
 // registered.
 //
 // Over shm, the answer stays in the sender's memory if the processes share
-// memory. If they do not, ranges are used for slices of 4 KiB or more. Over tcp
-// and HTTP/2, ranges are not used.
+// memory. Otherwise ranges are used for slices of 4 KiB or more. Over tcp and
+// HTTP/2, ranges are not used.
 //
 // The first large message that a call receives uses the ranges. Other calls
 // cannot use them until that message is freed, and until reads for earlier
 // calls or attempts have ended.
 //
-// Thread-safe, but for AttachTo().
+// Thread-safe, except for AttachTo().
 class Destinations {
  public:
   // The kind of memory of a range: the host's memory, or memory of a device of
@@ -60,22 +60,22 @@ class Destinations {
   // declared.
   enum class Use {
     kOnce,
-    // As long as this object lives. Make the object once, and attach it to one
+    // As long as this object exists. Make the object once, and attach it to one
     // call after another. The ranges count as declared by RegisterMemory().
     kOften,
   };
 
   // The memory in which slices of the answer may lie. With kAnywhere and a
-  // range of a device, some slices may lie in memory of this process's or the
-  // peer's devices. Only a device can read those. Otherwise all slices lie on
-  // the host.
+  // range of a device, slices may lie in memory of devices, of this process or
+  // of the peer. Only a device can read such slices. Otherwise all slices lie
+  // on the host.
   enum class Slices { kHost, kAnywhere };
 
   // Makes destinations in these ranges. `owner` keeps the ranges valid. This
-  // object, its calls and their messages hold a reference to `owner`; the last
-  // of them releases the reference, on any thread. `owner` may be null if the
-  // program waits for in_use() to be false before freeing a range. Ranges that
-  // overlap an earlier range are never used.
+  // object, its calls and their messages hold references to `owner`, and the
+  // last one is released on any thread. `owner` may be null if the program
+  // waits until in_use() is false before it frees a range. Ranges that overlap
+  // an earlier range are never used.
   static std::shared_ptr<Destinations> Make(const std::vector<Range>& ranges,
                                             std::shared_ptr<const void> owner,
                                             Use use = Use::kOnce);
@@ -94,8 +94,8 @@ class Destinations {
 
   // Returns true while a call may still write to the ranges, or while slices of
   // a message in the ranges exist. A call that failed may still write until its
-  // reads end, or until its connection does. This takes seconds at most if some
-  // thread waits in gRPC meanwhile.
+  // reads end, or until its connection ends. Either takes a few seconds at most
+  // if a thread waits in gRPC meanwhile.
   bool in_use() const;
 
  private:

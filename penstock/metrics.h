@@ -1,5 +1,4 @@
-// Metrics of this process, for Prometheus and for programs that read its
-// format.
+// Metrics of this process, in Prometheus' format.
 //
 // Penstock always counts: what the connections carried and over which path, why
 // not over a better path, how long messages and RPCs took, and the state of
@@ -33,10 +32,11 @@ namespace penstock {
 //
 // Anybody who reaches the port can read the metrics: there is no password. A
 // client has 5 s for its request, and 5 s more to take the answer. If there are
-// too many clients, the server drops the oldest client of the host that has the
-// most. An answer takes the lock of each connection for some microseconds, one
-// after another. Clients that ask meanwhile share that answer. The child of a
-// fork does not serve its parent's port, and may call this for itself.
+// too many clients, the server drops the oldest client of the host with the
+// most clients. To make an answer, the server takes the lock of each connection
+// for some microseconds, one after another. Clients that ask meanwhile share
+// this answer. The child of a fork does not serve its parent's port, and may
+// call this function for its own.
 absl::StatusOr<int> ServeMetrics(const std::string& address);
 
 // Returns the current metrics in Prometheus' text format (version 0.0.4), for
@@ -58,16 +58,16 @@ struct MetricFamily {
 };
 
 // Adds the result of `collect` to each answer, after Penstock's own metrics,
-// until the last copy of the returned handle is gone. The handle's destructor
-// waits for a call of `collect` that is running. Anything that `collect` uses
-// may be destroyed after the handle.
+// until the last copy of the returned handle is destroyed. The handle's
+// destructor waits until a running call of `collect` returns. After the handle,
+// the objects that `collect` uses may be destroyed.
 //
-// `collect` is called on the threads that answer, one call at a time. The
-// callback must not block for long, throw, call a function of this file or
-// release the handle. Names and values are UTF-8 text. A family is left out if
-// Prometheus does not allow its name or the name of a label. Family names must
-// be unique in the process. `collect` must bound the number of series. The
-// child of a fork shows none of its parent's series.
+// `collect` is called on the threads that answer, one call at a time. It must
+// not block for long, throw, call a function of this file or release the
+// handle. Names and values are UTF-8 text. A family is left out if Prometheus
+// does not allow its name or the name of a label. Family names must be unique
+// in the process. `collect` must bound the number of series. The child of a
+// fork shows none of its parent's series.
 [[nodiscard]] std::shared_ptr<void> AddMetrics(
     std::function<std::vector<MetricFamily>()> collect);
 

@@ -26,9 +26,9 @@ enum class Policy {
 
 // The way in which large messages are received through shared memory.
 enum class ShmSharing {
-  // Read a message where the sender has put it, without a copy, if the sender
-  // is a process of the same user. Such a process could change the message
-  // while it is parsed. Messages of other users' processes are copied.
+  // Read a message in the sender's memory, without a copy, if the sender is a
+  // process of the same user. The sender could change the message while it is
+  // parsed. Messages of other users' processes are copied.
   kSameUid,
   kCopy,  // copy every message to private memory before delivering it
   kOff,   // use no shared memory
@@ -80,8 +80,8 @@ struct Options {
   absl::optional<int> verbs_cache_mib;
   // PENSTOCK_DATA_PROTECTION: allows RDMA for connections that TLS protects.
   absl::optional<DataProtection> data_protection;
-  // PENSTOCK_HEARTBEAT_MS: the limit, in milliseconds, of silence on the TCP
-  // connection while shared memory or RDMA carries its calls, 10 to 3600000.
+  // PENSTOCK_HEARTBEAT_MS: the longest silence on the TCP connection, in
+  // milliseconds, while shared memory or RDMA carries its calls, 10 to 3600000.
   // Load balancers, proxies and NATs drop a connection that is silent for too
   // long. 0: no limit.
   absl::optional<int> heartbeat_ms;

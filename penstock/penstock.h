@@ -11,8 +11,8 @@
 //                                      penstock::Credentials(credentials));
 //
 // Each connection then chooses the best fabric that both sides have, and logs
-// one line that names it. A peer without Penstock is served over HTTP/2 on the
-// same port.
+// one line that names the fabric. A peer without Penstock is served over HTTP/2
+// on the same port.
 //
 // All functions in this file are thread-safe.
 
@@ -85,10 +85,10 @@ struct PathReport {
   std::string path;    // "shm", "verbs", "tcp" or "http2"
   std::string detail;  // the parts of the path, such as "ring 256 KiB"
   std::string reason;  // why no better path is used; empty for the best one
-  // The present sizes, as set or as measured; 0 for http2. This side sends
+  // The current sizes, as set or as measured; 0 for http2. This side sends
   // messages of up to eager_max_bytes eagerly. The receiver reads larger
-  // messages in pieces of chunk_bytes, unless the path allows using them in
-  // place.
+  // messages in pieces of chunk_bytes, unless the path allows the receiver to
+  // use them in place.
   uint64_t eager_max_bytes = 0;
   uint64_t chunk_bytes = 0;
   // Counters since the start of the connection; 0 for http2.

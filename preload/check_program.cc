@@ -26,7 +26,7 @@ namespace {
 
 // Caps the chain of scripts that name scripts, like the kernel.
 constexpr int kMaxScripts = 5;
-// The number of bytes of the first line that the kernel reads.
+// Limits the bytes of the first line, as the kernel does.
 constexpr size_t kMaxFirstLine = 256;
 
 // The libraries of Penstock's gRPC, and the prefixes of all releases.
@@ -103,8 +103,8 @@ absl::Status CheckElf(const std::string& file, const ElfFacts& facts) {
   return absl::OkStatus();
 }
 
-// Returns true if the program gets more rights than its caller, so that the
-// loader ignores LD_PRELOAD.
+// Returns true if the program gets more rights than its caller. The loader then
+// ignores LD_PRELOAD.
 bool GetsRights(const std::string& file, const struct stat& status) {
   if (geteuid() != getuid() || getegid() != getgid()) return true;
   if ((status.st_mode & S_ISUID) != 0 && status.st_uid != getuid()) return true;
@@ -153,7 +153,8 @@ absl::Status Check(const std::string& file, const std::string& path,
                   "capabilities), so that nothing is preloaded");
   }
   const absl::optional<ElfFacts> facts = ReadElf(bytes);
-  // Accepts a file in no known format, because a shell runs it, see execvp().
+  // Accepts a file in an unknown format, because a shell runs such a file; see
+  // execvp().
   return facts.has_value() ? CheckElf(file, *facts) : absl::OkStatus();
 }
 

@@ -14,14 +14,14 @@ typedef char* (*Dlerror)(void);
 #define PENSTOCK_OF_THREAD \
   static __thread __attribute__((tls_model("initial-exec")))
 
-// The refusal of this thread's last dlopen(), until dlerror() is called.
+// True if this thread's last dlopen() was refused, until dlerror() is called.
 PENSTOCK_OF_THREAD int was_refused;
 PENSTOCK_OF_THREAD char refusal[1024];
 
 static Dlerror real_dlerror;
 
-// Looks up the next dlerror() early. A later lookup would discard the error of
-// the preceding call.
+// Looks up the next dlerror() early. A later lookup would discard the pending
+// error.
 __attribute__((constructor)) static void FindDlerror(void) {
   real_dlerror = (Dlerror)dlsym(RTLD_NEXT, "dlerror");
 }

@@ -42,8 +42,8 @@ PENSTOCK_EXPORT void grpc_init(void) {
   }
   const struct Caller* caller = PENSTOCK_CALLER;
   if (caller->place == kApplication) {
-    // Opens the library before gRPC is configured, so that Penstock can
-    // register.
+    // Opens Penstock's library before gRPC is configured, so that Penstock can
+    // register itself.
     OpenLibrary();
     if (caller->sees_common && Library() != NULL) {
       atomic_store(&common, &caller->grpc);
@@ -92,7 +92,8 @@ PENSTOCK_EXPORT int grpc_server_add_http2_port(
   return caller->grpc.server_add_http2_port(server, address, credentials);
 }
 
-// Copies a slice. Bindings of other languages call this before they send.
+// Copies a slice. The bindings of other languages call this function before
+// they send.
 PENSTOCK_EXPORT grpc_slice grpc_slice_from_copied_buffer(const char* source,
                                                          size_t length) {
   const struct Grpc* known = atomic_load(&common);

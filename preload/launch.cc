@@ -77,10 +77,10 @@ Environment OwnEnvironment() {
 absl::StatusOr<Libraries> FindLibraries(const std::string& self) {
   const std::string folder = self.substr(0, self.rfind('/'));
   const Libraries places[] = {
-      // The place next to /usr/bin/penstock. The loader finds the library
-      // itself.
+      // The stub of an installation, next to /usr/bin/penstock. The stub finds
+      // the library itself.
       {absl::StrCat(folder, "/../lib/", kMultiarch, "/penstock/", kStub), ""},
-      // The place next to bazel-bin/cli/penstock.
+      // The files of a build, next to bazel-bin/cli/penstock.
       {absl::StrCat(folder, "/../preload/", kStub),
        absl::StrCat(folder, "/../penstock/libpenstock.so.0")},
   };
@@ -137,8 +137,8 @@ absl::Status Exec(const Launch& launch) {
   execve(launch.file.c_str(), arguments.data(), environment.data());
   int error = errno;
   if (error == ENOEXEC && !IsElf(launch.file)) {
-    // Runs a file without "#!" by a shell. The file has a slash, so PATH is not
-    // searched again.
+    // Runs a file without "#!" by a shell. The file's name has a slash, so PATH
+    // is not searched again.
     execvpe(launch.file.c_str(), arguments.data(), environment.data());
     error = errno;
   }

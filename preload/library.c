@@ -75,10 +75,11 @@ static void Decide(void) {
   atomic_compare_exchange_strong(&state, &undecided, decided);
 }
 
-// Opens the library, if it is not open. Several threads may run this at once,
-// with the same result: the only lock is the loader's. With a lock in this
-// file, two threads could deadlock: this function would take it before the
-// loader's lock, and a library whose constructor uses gRPC would take it after.
+// Opens the library, unless it is open. Several threads may run this function
+// at once, with the same result, because the only lock is the loader's. A lock
+// in this file could cause a deadlock: this function would take that lock
+// before the loader's, and a library whose constructor uses gRPC would take the
+// two in the opposite order.
 const struct PenstockPreload* OpenLibrary(void) {
   if (atomic_load(&state) == kUnopened) Decide();
   if (atomic_load(&state) == kOpening) {

@@ -6,8 +6,8 @@
 #include "transport/preload.h"
 
 // Opens the library on the first call, which must precede the first use of
-// gRPC. Returns null, and logs the reason, if Penstock cannot be used or must
-// not be used in this process. Thread-safe.
+// gRPC. Returns null, and logs the reason, if this process cannot or must not
+// use Penstock. Thread-safe.
 const struct PenstockPreload* OpenLibrary(void);
 
 // Returns the library, or null if it is not open.

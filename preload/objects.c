@@ -41,11 +41,12 @@ static void* Reopen(const char* name) {
   return RealDlopen()(name[0] == '\0' ? NULL : name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-// Returns the symbol of the object or of the libraries that it is linked to.
+// Returns the symbol as the object, or a library to which the object is linked,
+// defines it.
 static void* FindIn(const char* object, const char* name) {
   void* handle = Reopen(object);
   void* found = handle == NULL ? NULL : dlsym(handle, name);
-  // Ignores the stub itself, which is also loaded.
+  // Ignores a function of the stub itself, which is also loaded.
   return ObjectOf(found) == ObjectOf((const void*)&FindIn) ? NULL : found;
 }
 
@@ -69,9 +70,9 @@ static int AddName(struct dl_phdr_info* info, size_t size, void* all) {
   return 0;
 }
 
-// Searches all objects in load order. First collects the names, and searches
-// after the walk. During the walk, a lock is held which the loader takes after
-// another lock.
+// Searches all objects in load order. Collects the names first, and searches
+// after the walk over the objects. The walk holds a lock, which the loader
+// takes after another lock.
 static void* FindAnywhere(const char* name) {
   struct Names names = {NULL, 0};
   dl_iterate_phdr(AddName, &names);
@@ -116,15 +117,15 @@ static int HaveOurs(const char* notes, size_t size) {
   return 0;
 }
 
-// Returns 1, which ends the walk, for an object that contains Penstock. If
+// Ends the walk, by returning 1, at an object that contains Penstock. If
 // `wanted` is not null, considers only the object of this link map.
 static int HasNote(struct dl_phdr_info* info, size_t size, void* wanted) {
   const struct link_map* object = wanted;
   if (object != NULL && info->dlpi_addr != object->l_addr) return 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)* part = &info->dlpi_phdr[i];
-    // Skips notes with another alignment. They have another format, and are not
-    // Penstock's.
+    // Skips notes with another alignment. Such notes have another format, and
+    // are not Penstock's.
     if (part->p_type == PT_NOTE && part->p_align <= 4 &&
         HaveOurs((const char*)(info->dlpi_addr + part->p_vaddr),
                  part->p_memsz)) {

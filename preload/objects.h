@@ -5,8 +5,8 @@
 
 #include <link.h>
 
-// The type of glibc's dlopen(). A function here returns that dlopen(), because
-// dlopen.c defines another one.
+// The type of glibc's dlopen(). A function below returns glibc's dlopen(),
+// because dlopen.c defines another one.
 typedef void* (*Dlopen)(const char* file, int mode);
 Dlopen RealDlopen(void);
 

@@ -16,8 +16,8 @@
 static const char kFile[] = "python/penstock/grpc/_run.py";
 
 // Sets `reason` to a text, or to nothing. If a signal handler raises an
-// exception, such as Ctrl-C's, sets `kind` and `raised` to it. Runs with the
-// variables `run`, the path of _run.py, and `cygrpc`.
+// exception, for example at Ctrl-C, sets `kind` and `raised` to the exception.
+// Runs with the variables `run` (the path of _run.py) and `cygrpc`.
 static const char kCode[] =
     "try:\n"
     "    import importlib.util as util\n"
@@ -119,8 +119,9 @@ static int RaiseNow(void* argument) {
   return -1;
 }
 
-// Releases the variables of the code. If the code has caught the exception of a
-// signal handler, makes Python raise it once this library has returned.
+// Releases the variables of the code. If the code has caught an exception of a
+// signal handler, makes Python raise that exception again after this library
+// has returned.
 static void Finish(const struct Python* python, Object* variables) {
   struct Raised* raised = NULL;
   if (python->GetItem(variables, "raised") != NULL) {

@@ -21,7 +21,7 @@ uint64_t WholeOf(pybind11::handle value, const std::string& name,
                  uint64_t most);
 // Accepts a float or an object that converts to one, but no str and no bool.
 double NumberOf(pybind11::handle value, const std::string& name);
-// Converts seconds. None means no limit.
+// Converts a number of seconds. None means no limit.
 absl::Duration SecondsOf(pybind11::handle value, const std::string& name);
 bool FlagOf(pybind11::handle value, const std::string& name);
 std::string StrOf(pybind11::handle value, const std::string& name);

@@ -66,8 +66,8 @@ absl::StatusOr<Tensor> ShareOrCopy(const py::array& array, DType dtype,
   return copy || !IsPlain(array) ? Copy(array, dtype, as) : Share(array, dtype);
 }
 
-// Returns an array of a tensor without elements. NumPy limits the product of
-// the nonzero dimensions.
+// Returns an array for a tensor without elements. NumPy limits the product of
+// the dimensions that are not 0.
 py::array EmptyArray(const py::dtype& dtype, const Tensor& tensor) {
   try {
     return py::array(dtype, tensor.shape());

@@ -15,7 +15,7 @@
 namespace penstock::python {
 
 // Returns INVALID_ARGUMENT, with the remedy, for a masked array with masked
-// elements: a tensor would show the values under the mask.
+// elements. A tensor would show the values under the mask.
 absl::Status CheckNotMasked(const pybind11::object& array);
 
 // Returns a tensor of the elements of `array`. Shares the array's memory if the

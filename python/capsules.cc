@@ -97,7 +97,8 @@ absl::StatusOr<Tensor> Consume(const py::object& capsule) {
   auto* const lent =
       static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
   // Renames the capsule before other threads can run, as they do during device
-  // queries and copies. If two threads use the capsule, one of them is refused.
+  // queries and copies. If two threads use one capsule, the second one is then
+  // refused.
   PyCapsule_SetName(capsule.ptr(), kUsedName);
   absl::StatusOr<Tensor> tensor = Borrow(lent);
   if (!tensor.ok()) PyCapsule_SetName(capsule.ptr(), kName);
@@ -141,8 +142,8 @@ absl::StatusOr<DLDevice> ReadDevice(const py::object& pair) {
       ", which is no pair of a device's type and its number, such as (1, 0)"));
 }
 
-// Queries the device before the array is requested, because that request may
-// wait for the device, or fail.
+// Queries the device before the program requests the array, because that
+// request may wait for the device, or fail.
 absl::StatusOr<Device> DeviceOf(const py::object& source) {
   if (!py::hasattr(source, "__dlpack_device__")) return Device();
   const auto function = FunctionOf(source, "__dlpack_device__");

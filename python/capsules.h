@@ -17,9 +17,9 @@ namespace penstock::python {
 absl::StatusOr<pybind11::capsule> ToCapsule(const tensor::Tensor& tensor);
 
 // Returns a tensor that borrows the memory of `source`: a capsule, or an object
-// that has __dlpack__. For memory on a device, requests CUDA's legacy default
-// stream, the meaning of a capsule without a stream. The memory is ready once
-// work in that stream has run.
+// that has __dlpack__. For memory on a device, asks for a tensor that is ready
+// in CUDA's legacy default stream: a capsule without a stream means that
+// stream.
 //
 // Renames the capsule to "used_dltensor". On an error, leaves the capsule to
 // its producer. Copies elements that are not in row-major order into the pool.

@@ -166,8 +166,8 @@ class Client {
     client.reset();
   }
 
-  // Returns the result of `call`, or throws. Other threads run in the meantime,
-  // and may close this client.
+  // Returns the result of `call`, or throws. Other threads run meanwhile, and
+  // may close this client.
   template <typename Call>
   auto Run(const Call& call) {
     if (maker_.IsParent()) Throw(maker_.Refuse(target_));

@@ -98,8 +98,8 @@ class Fields {
   absl::StatusOr<Stream> ReadStream() const {
     const py::object stream = Get("stream");
     if (stream.is_none()) {
-      // Returns 0 if the interface says that all work has run. Before version 3
-      // there is no stream field, which means the default stream.
+      // Returns 0 if the interface says that all work has ended. Interfaces
+      // before version 3 have no stream field, which means the default stream.
       const bool says_none = Get("version").cast<int>() >= kVersion;
       return says_none ? Stream() : Stream::Legacy();
     }
@@ -182,8 +182,8 @@ absl::StatusOr<Tensor> FromCudaArray(const py::object& source) {
     return Borrow(source, *memory);
   } catch (const py::cast_error&) {
   } catch (const py::error_already_set& error) {
-    // Converts exceptions that NumPy and Python also raise for a wrong text, or
-    // for a number out of range.
+    // Converts these exceptions to errors. NumPy and Python also raise them for
+    // an invalid text, or for a number out of range.
     if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError) &&
         !error.matches(PyExc_OverflowError)) {
       throw;

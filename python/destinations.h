@@ -40,7 +40,7 @@ class Destinations {
   void Finish();
 
  private:
-  // A Tensor that gets new memory, because others hold its present memory.
+  // A Tensor that gets new memory, because others hold its current memory.
   struct Moved {
     size_t destination;
     pybind11::object tensor;

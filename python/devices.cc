@@ -22,8 +22,8 @@ using tensor::Tensor;
 
 absl::StatusOr<DeviceMemory*> NeedDevices(const std::string& where) {
   if (DeviceMemory* const memory = tensor::GetDeviceMemory()) return memory;
-  // Loads CUDA on first use, not at import: programs without arrays on a GPU
-  // need no driver.
+  // Loads CUDA on first use instead of at import, because programs without
+  // arrays on a GPU need no driver.
   absl::StatusOr<DeviceMemory*> cuda = tensor::CudaMemory::OfProcess();
   if (cuda.ok()) {
     tensor::SetDeviceMemory(*cuda);

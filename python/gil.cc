@@ -16,9 +16,9 @@ namespace {
 
 namespace py = pybind11;
 
-// Functions that wait for the GIL. Lives as long as the process, because gRPC's
-// threads may add functions at any time. Not absl's mutex, which breaks in a
-// forked child if another thread was waiting for it.
+// Functions that wait for the GIL. Never destroyed, because gRPC's threads may
+// add functions at any time. The lock is not one of absl's mutexes, which break
+// in a forked child if another thread was waiting for them.
 struct Pending {
   base::Mutex mu;
   std::vector<std::function<void()>> functions ABSL_GUARDED_BY(mu);
@@ -32,8 +32,8 @@ Pending& ThePending() {
 }
 
 // Holds the lock during a fork. Otherwise a thread of gRPC might hold the lock,
-// and that thread does not exist in the child. The fork waits only briefly:
-// holders of the lock never wait for the GIL.
+// and that thread does not exist in the child. The fork waits only briefly,
+// because holders of the lock never wait for the GIL.
 void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Lock(); }
 
 void InParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Unlock(); }
@@ -74,8 +74,8 @@ void RunLater(std::function<void()> function) {
   }
   pending.functions.push_back(std::move(function));
   // Schedules the call under the lock, and so before the interpreter's end.
-  // Py_AddPendingCall() briefly takes only a lock of its own. If its queue is
-  // full, it fails and the next caller tries again.
+  // Py_AddPendingCall() only takes a lock of its own, briefly. If its queue is
+  // full, the function fails, and the next caller tries again.
   if (!pending.is_scheduled) {
     pending.is_scheduled = Py_AddPendingCall(RunFromInterpreter, nullptr) == 0;
   }

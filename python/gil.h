@@ -31,9 +31,9 @@ class Unlocked {
 };
 
 // Runs `function` soon, with the GIL, but not within this call. Any thread may
-// call RunLater(), with or without the GIL, and under any lock, because
-// RunLater() never waits for the GIL. gRPC's threads use it to release Python
-// objects. Once the interpreter is about to exit, leaks `function` instead of
+// call RunLater(), with or without the GIL and under any lock, because
+// RunLater() never waits for the GIL. gRPC's threads release Python objects in
+// this way. Once the interpreter is about to exit, leaks `function` instead of
 // running or destroying it.
 void RunLater(std::function<void()> function);
 
@@ -53,9 +53,9 @@ bool IsInterrupted();
 // Throws the exception that IsInterrupted() found. Call it with the GIL.
 void ThrowIfRaised();
 
-// Makes `function` run at the interpreter's exit, with the GIL, while
-// everything else still works. Other threads stop before `function` runs, at
-// the end of their Unlocked. RunLater() stops working afterwards. Call it once,
+// Makes `function` run at the interpreter's exit, with the GIL, while the
+// interpreter still works. Other threads stop before `function` runs, at the
+// end of their Unlocked. RunLater() stops working afterwards. Call it once,
 // from the module.
 void PrepareForExit(const std::function<void()>& function);
 

@@ -17,7 +17,7 @@ void WatchForks();
 //
 // Such a child has none of gRPC's threads, so its calls would hang. The child
 // and its parent share gRPC's epoll set. An event of the child's socket would
-// hand the parent a pointer of the child's, which kills the parent.
+// give the parent a pointer of the child, which would crash the parent.
 void CheckGrpc(const std::string& name);
 
 }  // namespace penstock::python

@@ -1,4 +1,4 @@
-// The extension module penstock._penstock.
+// The extension module penstock._penstock, which holds the classes in C++.
 
 #include <pybind11/pybind11.h>
 

@@ -1,4 +1,4 @@
-// A client that several Python threads share and one of them may close.
+// A client that several Python threads share, and that one of them may close.
 
 #ifndef PENSTOCK_PYTHON_OWNED_H_
 #define PENSTOCK_PYTHON_OWNED_H_
@@ -48,8 +48,8 @@ class Owned {
     return absl::OkStatus();
   }
 
-  // Closes this object and returns the client. Returns null if it was already
-  // closed or belongs to a parent process.
+  // Closes this object and returns the client. Returns null if the object was
+  // already closed or belongs to a parent process.
   std::unique_ptr<Client> Take() ABSL_LOCKS_EXCLUDED(mu_) {
     if (maker_.IsParent()) return nullptr;
     absl::MutexLock lock(&mu_);

@@ -16,7 +16,7 @@ namespace {
 
 namespace py = pybind11;
 
-// The channels of this process. A forked child begins with none.
+// The channels of this process. The list of a forked child is empty at first.
 struct Channels {
   absl::Mutex mu;
   std::vector<std::weak_ptr<grpc::Channel>> channels ABSL_GUARDED_BY(mu);

@@ -15,7 +15,7 @@ namespace penstock::python {
 void Remember(const std::shared_ptr<grpc::Channel>& channel);
 
 // Returns a report for each live connection of the remembered channels. Takes
-// locks of gRPC's, so call it Unlocked. Thread-safe.
+// locks of gRPC, so call it Unlocked. Thread-safe.
 std::vector<PathReport> AllPaths();
 
 }  // namespace penstock::python

@@ -24,9 +24,10 @@ namespace penstock::python {
 // the work that notifies `came` continues. Call with the GIL.
 void Await(const absl::Notification& came);
 
-// Runs `function`, which may block, on a new thread, and returns its result.
-// After Ctrl-C, that thread destroys the result. `function` must neither need
-// the GIL nor refer to objects of the caller. Call it with the GIL.
+// Runs `function`, which may block, on a new thread. Returns the function's
+// result. After Ctrl-C, that thread destroys the result. `function` must
+// neither need the GIL nor refer to objects of the caller. Call it with the
+// GIL.
 template <typename Function>
 auto RunInterruptibly(Function function) {
   struct Run {

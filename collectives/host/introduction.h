@@ -53,7 +53,7 @@ struct Received {
   progress::ForeignFd life;
 };
 
-// Sends a message. Sends `memory` and `life` with the message unless they are
+// Sends a message. Sends the descriptors with the message unless they are
 // negative. Waits until `deadline` for room.
 absl::Status Send(int socket, const Introduction& introduction, int memory_fd,
                   int life_fd, absl::Time deadline);

@@ -143,7 +143,7 @@ bool AreOnOneHost(const std::vector<Place>& places) {
 
 absl::StatusOr<std::vector<std::string>> AddressesOf(
     const std::vector<Place>& places) {
-  // The store's address, as this process would tell it to other hosts.
+  // The store's address, as ranks on other hosts know it.
   std::string store;
   for (const Place& place : places) {
     if (!store.empty() || IsLoopback(place.store_address)) continue;

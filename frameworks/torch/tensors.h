@@ -70,8 +70,8 @@ class Packed {
 // One tensor for the elements of several equal tensors, concatenated.
 class Flat {
  public:
-  // Uses the tensors in place if they are adjacent, and none overlaps `other`,
-  // which is the other side of the operation.
+  // Uses the tensors in place if they are adjacent and none of them overlaps
+  // `other`, the other side of the operation.
   Flat(const std::vector<at::Tensor>& tensors, const at::Tensor& other);
 
   void* data() const { return flat_.data_ptr(); }

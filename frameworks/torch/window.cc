@@ -26,7 +26,7 @@ namespace penstock {
 namespace pytorch {
 namespace {
 
-// Returns the bytes of a contiguous tensor. They keep it alive.
+// Returns the bytes of a contiguous tensor. The bytes keep the tensor alive.
 memory::Bytes BytesOf(const at::Tensor& tensor) {
   const auto owner = std::make_shared<at::Tensor>(tensor);
   memory::Bytes bytes;
@@ -88,7 +88,8 @@ void Window::tensor_register(const at::Tensor& tensor, bool /*owning*/) {
               ": the window has a tensor, call tensor_deregister() first");
   const Shape own = {tensor.numel(),
                      static_cast<int64_t>(tensor.scalar_type())};
-  // Before the other ranks learn the shape, and may write.
+  // Attaches the memory before the other ranks learn the shape, because they
+  // may write from then on.
   memory_->Attach(BytesOf(tensor));
   std::vector<Shape> shapes(ranks_);
   try {
@@ -114,7 +115,8 @@ void Window::tensor_deregister() {
   static constexpr char kTitle[] = "penstock:tensor_deregister";
   CheckNotForked();
   TORCH_CHECK(tensor_.defined(), kTitle, ": the window has no tensor");
-  // Whatever the barrier says: a rank that has failed never comes again.
+  // Detaches the memory whatever the barrier returns: a rank that has failed
+  // never arrives.
   const auto detach = [this] {
     memory_->Detach();
     tensor_ = at::Tensor();
@@ -153,7 +155,8 @@ c10::intrusive_ptr<Operation> Window::Make(
 RemoteMemory::Done Window::EndOf(const std::shared_ptr<Engine>& engine,
                                  const c10::intrusive_ptr<Operation>& operation,
                                  const char* title) {
-  // Does not own the engine, whose destructor waits for this function.
+  // Does not own the engine, because the engine's destructor waits for this
+  // function.
   return [workers = engine->workers(), operation,
           title](const absl::Status& status) {
     operation->Finish(status.ok() ? nullptr : ErrorOf(title, status));

@@ -22,8 +22,8 @@
 namespace penstock {
 namespace pytorch {
 
-// A tensor of each rank, into which the other ranks write. Functions have the
-// names and the meaning that c10d gives them.
+// A tensor of each rank, into which the other ranks write. The functions have
+// the names and meanings that c10d gives them.
 //
 // The Work of put() ends when the other rank has the elements. A rank that has
 // received a signal sees all earlier puts of the same rank. An error of a
@@ -37,23 +37,24 @@ class Window final : public c10d::Window {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
 
-  // All ranks of the engine's group make the same windows, in the same order.
+  // Makes this rank's part of a window. All ranks of the engine's group must
+  // make the same windows, in the same order.
   Window(std::shared_ptr<Engine> engine, int rank, int ranks,
          std::chrono::milliseconds timeout);
   ~Window() override;
 
-  // Gives other ranks write access to a contiguous tensor of the CPU. Sizes may
-  // differ by rank, types may not. The window keeps the tensor, whatever
-  // `owning` says, because a put may be late.
+  // Gives the other ranks write access to a contiguous tensor of the CPU. Ranks
+  // may have different sizes, but must have the same type. The window keeps the
+  // tensor alive, whatever `owning` says, because a put may be late.
   void tensor_register(const at::Tensor& tensor, bool owning) override;
-  // Waits for all ranks. Later puts are refused. A put of another rank that is
-  // not awaited may still come, so wait for puts first. The tensor is released
-  // also if this throws.
+  // Waits for all ranks. Later puts are refused. A put that another rank has
+  // begun may still arrive, so wait for the Works of puts first. Releases the
+  // tensor even if this function throws.
   void tensor_deregister() override;
   Work put(const at::Tensor& tensor, int64_t to, int64_t offset, bool async,
            const c10d::PutOptions& options) override;
-  // Returns the own tensor. Throws for other ranks, whose memory is read-only
-  // here if it is mapped at all.
+  // Returns this rank's own tensor. Throws for another rank, whose memory is
+  // not writable here.
   at::Tensor map_remote_tensor(int64_t rank) override;
   Work signal(int64_t to, bool async,
               const c10d::SignalOptions& options) override;
@@ -62,7 +63,7 @@ class Window final : public c10d::Window {
   c10d::WindowAttr get_attr(int64_t rank) override;
 
  private:
-  // The tensor of a rank, as the ranks exchange it.
+  // The shape of a rank's tensor, as the ranks exchange it.
   struct Shape {
     int64_t elements;
     int64_t type;
@@ -77,7 +78,7 @@ class Window final : public c10d::Window {
   static RemoteMemory::Done EndOf(
       const std::shared_ptr<Engine>& engine,
       const c10::intrusive_ptr<Operation>& operation, const char* title);
-  // Runs a collective operation of the group. Throws its error.
+  // Runs a collective operation of the group. Throws the operation's error.
   void RunOnAll(
       const char* title,
       const std::function<absl::Status(collectives::Group* group)>& run);

@@ -51,7 +51,8 @@ class Operation final : public c10d::Work {
   // Sets the sender. Call before Finish().
   void set_source(int source) { description_.source = source; }
 
-  // Runs operations that are due meanwhile, unless a timeout is given.
+  // Waits for the operation. Without a timeout, also runs operations whose turn
+  // comes meanwhile.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   int sourceRank() const override { return description_.source; }
   std::vector<at::Tensor> result() override { return outputs_; }
@@ -71,7 +72,7 @@ class Operation final : public c10d::Work {
   const std::shared_ptr<TaskQueue> queue_;
   // Guarded by mutex_ of Work. Null until somebody asks for the future.
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  // True once a thread has taken on completing the future.
+  // True once a thread has undertaken to complete the future.
   bool marked_ = false;
 };
 

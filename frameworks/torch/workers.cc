@@ -51,8 +51,8 @@ void Workers::State::Work() {
     tasks.pop_front();
     mu.Unlock();
     task();
-    // Destroys the task without the lock: what it holds may run Python, which
-    // may call Run().
+    // Destroys the task without the lock, because the task's objects may run
+    // Python code that calls Run().
     task = nullptr;
     mu.Lock();
   }

@@ -1,4 +1,4 @@
-// Threads that run tasks at once.
+// Threads that run tasks immediately.
 
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_WORKERS_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_WORKERS_H_
@@ -18,8 +18,8 @@ class Workers {
   Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  // Waits for all tasks. A task may destroy its Workers: this task's own end is
-  // then not waited for.
+  // Waits for all tasks. If a task destroys its Workers, the destructor does
+  // not wait for that task.
   ~Workers();
 
   // Runs the task on another thread. Runs the task here if the system starts no
@@ -29,7 +29,8 @@ class Workers {
   bool TryRun(const std::function<void()>& task);
 
  private:
-  // Threads share it, because the last task may outlive the Workers.
+  // The state that the threads share, because the last task may outlive the
+  // Workers.
   struct State;
 
   const std::shared_ptr<State> state_;

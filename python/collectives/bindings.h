@@ -1,4 +1,5 @@
-// Declares the functions that add the parts of penstock._collectives.
+// Declares the functions that add the parts of the module
+// penstock._collectives.
 
 #ifndef PENSTOCK_PYTHON_COLLECTIVES_BINDINGS_H_
 #define PENSTOCK_PYTHON_COLLECTIVES_BINDINGS_H_

@@ -1,4 +1,5 @@
-// How ranks find each other: a listener of each rank, and all addresses.
+// Lets ranks find each other: opens the listener of each rank, and forms a
+// group from all addresses.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -32,7 +33,7 @@ using collectives::Listener;
 using collectives::NetGroupOptions;
 using Addresses = std::vector<std::string>;
 
-// A listener until a group takes it.
+// A listener, until a group takes ownership.
 struct ListenerObject {
   std::unique_ptr<Listener> listener;
 };

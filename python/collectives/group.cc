@@ -28,7 +28,8 @@ unsigned long main_thread = 0;  // NOLINT: Python's type
 
 bool IsMainThread() { return PyThread_get_thread_ident() == main_thread; }
 
-// The blocks of one operation on this rank. A rank without a buffer has 0.
+// The numbers of blocks of one operation on this rank. A rank without a buffer
+// has 0.
 struct Blocks {
   size_t in;
   size_t out;
@@ -176,7 +177,8 @@ void GroupObject::Run(const std::string& operation, const std::string& op,
   arguments.type = ValueOf(ParseType(type));
   arguments.root = root;
   const bool is_root = root == rank_;
-  // The root of a broadcast may have read-only memory.
+  // Requires writable memory, except for the root of a broadcast, which only
+  // reads.
   const bool writes =
       arguments.operation != collectives::Operation::kBroadcast || !is_root;
   const View from(in, /*writable=*/false);

@@ -66,8 +66,8 @@ class GroupObject {
 };
 
 // Lets RunUnlocked() recognise Python's main thread, on which it checks for
-// signals. Call from the module, and in the child of a fork: there, the main
-// thread is the one that forked.
+// signals. Call this function from the module, and in the child of a fork:
+// there, the thread that forked is the main thread.
 void NoteMainThread();
 
 }  // namespace penstock::python

@@ -16,7 +16,7 @@ namespace py = pybind11;
 
 constexpr char kName[] = "dltensor";
 constexpr char kUsedName[] = "used_dltensor";
-// Debian's header of DLPack is older than this type.
+// Defines the type code of bools, because Debian's header of DLPack lacks it.
 constexpr int kBoolCode = 6;
 
 // Python's format for elements of a type of DLPack.
@@ -43,7 +43,8 @@ const Row* RowOf(const DLDataType& type) {
   return nullptr;
 }
 
-// Returns true for memory of the CPU, also if it is pinned for a GPU.
+// Returns true for memory of the CPU, including memory that is pinned for a
+// GPU.
 bool IsOfCpu(const DLDevice& device) {
   return device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
          device.device_type == kDLROCMHost;

@@ -8,17 +8,17 @@
 
 namespace penstock::python {
 
-// An array on the CPU that a DLPack capsule lends, until this object is
-// destroyed. Has Python's buffer protocol, which shows bfloat16 as uint16. Lets
-// others write to the array, because capsules without a version cannot forbid
+// An array on the CPU that a DLPack capsule lends until this object is
+// destroyed. Has Python's buffer protocol, which shows bfloat16 as uint16. The
+// buffer is writable, because a capsule without a version cannot forbid
 // writing.
 //
 // Call all functions with the GIL.
 class LentMemory {
  public:
   // Takes ownership of the capsule's array. Throws InvalidArgument if `capsule`
-  // is no DLPack capsule or was used before. Also throws it if the array is on
-  // a device, or has elements that NumPy lacks.
+  // is not a DLPack capsule or was used before, if the array is on a device, or
+  // if NumPy has no such element type.
   explicit LentMemory(const pybind11::object& capsule);
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;

@@ -1,6 +1,6 @@
 // The extension module penstock._collectives: groups of ranks. Only the package
-// penstock.collectives calls this module, and checks arguments and arrays
-// before.
+// penstock.collectives calls this module. The package checks arguments and
+// arrays first.
 
 #include <pybind11/pybind11.h>
 

@@ -10,13 +10,13 @@
 namespace penstock::python {
 
 // The contiguous bytes of an object with Python's buffer protocol. The object
-// keeps its memory while a view exists. None has no bytes.
+// cannot free the bytes while a view exists. None has no bytes.
 //
 // Construct and destroy a view with the GIL.
 class View {
  public:
-  // Throws the exception of the object, for example if it is not contiguous, or
-  // if it is read-only and `writable` is true.
+  // Throws the exception of the object: for example if its bytes are not
+  // contiguous, or if they are read-only and `writable` is true.
   View(pybind11::handle object, bool writable);
   View(const View&) = delete;
   View& operator=(const View&) = delete;
@@ -24,7 +24,7 @@ class View {
 
   // False for None.
   bool exists() const { return buffer_.obj != nullptr; }
-  // Points to memory that must not be written unless the view is writable.
+  // Returns the bytes. They must not be written unless the view is writable.
   void* data() const { return buffer_.buf; }
   size_t size() const { return static_cast<size_t>(buffer_.len); }
 

@@ -12,7 +12,7 @@ using collectives::Operation;
 using collectives::ReduceOp;
 using tensor::DType;
 
-// Finds a word among those of the enumerators `first` to `last`.
+// Finds a word among the words of the enumerators `first` to `last`.
 template <typename Enum>
 absl::StatusOr<Enum> Find(absl::string_view title, absl::string_view word,
                           Enum first, Enum last) {

@@ -40,10 +40,10 @@ class TrainingLost(Error):
     code = "DATA_LOSS"
 
 
-# The codes of calls that met a restarted server. The extension module decides
-# whether the cause was a restart.
+# The codes of calls that may fail because a server was restarted. The
+# extension module finds out if that was the cause.
 _LOST = ("DATA_LOSS", "ABORTED")
-# The codes of calls of a worker that was replaced meanwhile.
+# The codes of calls that may fail because the worker was replaced.
 _REPLACED = (*_LOST, "CANCELLED", "FAILED_PRECONDITION")
 
 
@@ -98,7 +98,8 @@ class Attachment:
             return Restarted(self.worker.clock(), str(error))
 
     def steps(self, end: int) -> Iterator[int]:
-        """Yields the steps to `end`, exclusive. Goes back after a restart."""
+        """Yields the steps up to `end`, exclusive. Continues with an earlier
+        step after a restart."""
         restarts, step = self.restarts, self.worker.clock()
         while step < end:
             yield step
@@ -107,7 +108,7 @@ class Attachment:
                 restarts, step = self.restarts, self.worker.clock()
 
     def close(self) -> None:
-        """Leaves the training. Does not wait for a worker that attaches
+        """Leaves the training. Does not wait for a worker that is attaching
         again."""
         self._is_closed = True
         self.worker.close()

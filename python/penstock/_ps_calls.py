@@ -89,11 +89,12 @@ class _Futures:
     def forget(self) -> None:
         """Resets the object in a forked child, which lacks the thread. The old
         lock may be held by a thread that does not exist in the child."""
-        # Reentrant: a destructor that runs under the lock may start a call.
+        # The lock is reentrant, because a destructor that runs under the lock
+        # may start a call.
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        # The calls in progress by number. The result of `begin` keeps a call's
-        # worker or reader alive.
+        # The calls in progress, by number. Each entry keeps the call's worker
+        # or reader alive, by the result of `begin`.
         self._calls: dict[int, tuple[Future[Any], Any, Any, Any, Any]] = {}
         self._thread: threading.Thread | None = None
 

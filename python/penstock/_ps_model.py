@@ -79,7 +79,7 @@ class Momentum(Optimizer):
 
 @dataclass(frozen=True)
 class Nesterov(Optimizer):
-    """Momentum that looks one step ahead."""
+    """Momentum whose gradient is taken one step ahead."""
 
     momentum: float = field(default=0.9, kw_only=True)
     rule: ClassVar[str] = "nesterov"
@@ -231,8 +231,8 @@ class Half(Compression):
 
 @dataclass(frozen=True)
 class TopK(Compression):
-    """Sends the largest elements, a fraction `ratio` of all. The other elements
-    are sent later."""
+    """Sends the largest elements: a fraction `ratio` of all elements. The
+    other elements are sent later."""
 
     ratio: float = 0.01
     dtype: object = "bf16"

@@ -11,7 +11,7 @@ except ImportError as error:
 
 if not _penstock._knows_numpy_2 and (
         _numpy.lib.NumpyVersion(_numpy.__version__) >= "2.0.0b1"):
-    # Before release 2.12, pybind11 supports only NumPy 1.
+    # Supports only NumPy 1 with a pybind11 before release 2.12.
     raise ImportError(f"penstock needs numpy 1, and {_numpy.__version__} is at "
                       f"{_numpy.__path__[0]}: pip install 'numpy<2'")
 

@@ -1,4 +1,4 @@
-"""Collective operations among processes, on NumPy's arrays and others.
+"""Collective operations among processes, on NumPy arrays and others.
 
     from penstock import collectives
 
@@ -33,7 +33,7 @@ __all__ = [
     "Handle", "InvalidArgument", "Unavailable", "init",
 ]
 
-# The longest wait that C++ and Python both accept: about a year.
+# The longest wait that both C++ and Python accept: about a year.
 _MOST_SECONDS = 3e7
 
 
@@ -42,7 +42,8 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, *,
          secret: Any = None, host: Optional[str] = None,
          timeout: float = 1800.0, init_timeout: float = 60.0,
          algorithms: str = "") -> Group:
-    """Forms a group with the processes that call init() alike.
+    """Forms a group with the processes that call init() with the same
+    arguments.
 
     rank, size    This process, and their number. By default, as torchrun, srun
                   (Slurm), mpirun (Open MPI) or mpiexec (MPICH) say in the
@@ -90,7 +91,7 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, *,
             f"rank {rank} does not know how to find the others: give "
             "address=\"HOST:PORT\" of rank 0 or folder=, or set MASTER_ADDR and "
             "MASTER_PORT")
-    # On another thread, so that Ctrl-C ends the wait.
+    # Waits on another thread, so that Ctrl-C ends the wait.
     handle = Turns().start(meet)
     try:
         group: Group = handle.wait()
@@ -154,7 +155,7 @@ class _Meeting:
         self._folder: Optional[_rendezvous.Folder] = None
 
     def give_up(self) -> None:
-        """Leaves the folder to another attempt."""
+        """Leaves the folder empty for another attempt."""
         if self._folder is not None:
             self._folder.leave()
 
@@ -172,7 +173,8 @@ class _Meeting:
             group = self._form(host, listener, addresses, self._rank)
         finally:
             folder.leave()
-        # The folder is empty before another init() of any rank.
+        # Waits until the folder is empty, so that any rank may call init()
+        # again.
         group.barrier()
         return group
 

@@ -1,4 +1,4 @@
-"""Arrays as the bytes that the module in C++ reads and writes."""
+"""Converts arrays to the bytes that the module in C++ reads and writes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 from .. import _collectives  # type: ignore[attr-defined]
 from .._errors import InvalidArgument
 
-# The name of each element type of NumPy's that has reductions of its own.
+# The element types of NumPy that have reductions of their own, with their
+# names.
 _TYPES = {
     ("f", 4): "f32", ("f", 8): "f64", ("f", 2): "f16",
     ("i", 1): "int8", ("i", 2): "int16", ("i", 4): "int32", ("i", 8): "int64",
     ("u", 1): "uint8", ("b", 1): "bool",
 }
-# NumPy's other types whose reductions are those of another type.
+# NumPy's complex types, which are reduced as pairs of floats.
 _COMPLEX = {8: ("f4", "f32"), 16: ("f8", "f64")}
 # DLPack's numbers of devices whose memory the CPU can use: the CPU, memory
 # pinned for CUDA, and memory pinned for ROCm.
@@ -39,8 +40,8 @@ class Elements(NamedTuple):
 
 
 def _array_of(value: Any, title: str) -> Tuple[Any, bool]:
-    """Returns NumPy's view of `value`, and whether its elements are the bits of
-    bfloat16."""
+    """Returns `value` as a NumPy array. Also returns whether the array's
+    elements are the bits of bfloat16."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
             raise InvalidArgument(
@@ -51,7 +52,7 @@ def _array_of(value: Any, title: str) -> Tuple[Any, bool]:
             return value.view(np.uint16), True
         return value, False
     if type(value).__module__ == "penstock":  # a penstock.Tensor
-        # Read-only, which DLPack cannot say.
+        # Makes the array read-only, because DLPack cannot say that it is.
         is_bfloat16 = value.dtype == "bf16"
         return value.bits() if is_bfloat16 else value.numpy(), is_bfloat16
     if hasattr(value, "__dlpack__"):
@@ -61,7 +62,8 @@ def _array_of(value: Any, title: str) -> Tuple[Any, bool]:
 
 
 def _lend(value: Any, title: str) -> Any:
-    # CUDA's arrays need a stream, and a device is refused before that.
+    # Checks the device first. CUDA's __dlpack__ needs a stream, and arrays on
+    # a device are refused anyway.
     device = getattr(value, "__dlpack_device__", lambda: (1, 0))()
     if int(device[0]) not in _DEVICES:
         raise InvalidArgument(
@@ -79,8 +81,8 @@ def _flat(array: Any, type_and_view: Tuple[str, Optional[str]]) -> Any:
 
 def _type_of(dtype: Any, op: Optional[str], is_bfloat16: bool,
              title: str) -> Tuple[str, Optional[str]]:
-    """Returns the name of the element type, and the NumPy type as which its
-    memory is viewed, or None."""
+    """Returns the name of the element type. Also returns the NumPy type as
+    which the memory is viewed, or None."""
     if is_bfloat16:
         return "bf16", None
     name = _TYPES.get((dtype.kind, dtype.itemsize))
@@ -131,7 +133,7 @@ def reads(value: Any, op: Optional[str] = None,
 def writes(value: Any, op: Optional[str] = None, title: str = "out",
            has_values: bool = False) -> Elements:
     """Returns the elements of an array that an operation overwrites. If
-    `has_values`, it reads them first."""
+    `has_values`, the operation reads them first."""
     array, is_bfloat16 = _array_of(value, title)
     if array is None:
         raise TypeError(f"{title} is of type {type(value).__name__}: give a "
@@ -147,8 +149,9 @@ def writes(value: Any, op: Optional[str] = None, title: str = "out",
 
 def result(out: Any, like: Elements, shape: List[int],
            op: Optional[str] = None) -> Tuple[Elements, Any]:
-    """Returns the elements of an operation's result, and what it returns: `out`,
-    or a new array if `out` is None. Checks the shape and the type of `out`."""
+    """Returns the elements for an operation's result, and the array that the
+    operation returns: `out`, or a new array if `out` is None. Checks the shape
+    and the type of `out`."""
     if out is None:
         if like.is_bfloat16:
             raise InvalidArgument(

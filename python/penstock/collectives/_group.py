@@ -14,7 +14,7 @@ from .._errors import FailedPrecondition
 
 # The groups of this process.
 _groups: "weakref.WeakSet[Group]" = weakref.WeakSet()
-# In the child of a fork: what belongs to the parent, which is never destroyed.
+# The groups of the parent, in the child of a fork. They are never destroyed.
 _of_parent: List[Any] = []
 
 
@@ -45,7 +45,7 @@ class Group(Prepared):
         self._form = form
         self._turns = Turns()
         self._lock = threading.RLock()  # signal handlers take it again
-        # Messages of one channel run in order.
+        # The order of the messages of each channel.
         self._messages: "weakref.WeakValueDictionary[Channel, Turns]" = (
             weakref.WeakValueDictionary())
         _groups.add(self)
@@ -79,7 +79,8 @@ class Group(Prepared):
         return self._hosts.count(self._hosts[self._rank])
 
     def describe(self) -> str:
-        """Returns how this rank reaches the others, for people."""
+        """Returns a text for people: the paths by which this rank reaches the
+        others."""
         return str(self._open().describe())
 
     # Operations.
@@ -100,8 +101,8 @@ class Group(Prepared):
 
     def reduce(self, array: Any, op: str = "sum", root: int = 0, *,
                out: Any = None) -> Any:
-        """As allreduce(), but only the root gets the result. Returns None on
-        the other ranks."""
+        """Reduces like allreduce(), but only the root gets the result. Returns
+        None on the other ranks."""
         return self._run(self._reduce(array, op, root, out))
 
     def reduce_async(self, array: Any, op: str = "sum", root: int = 0, *,
@@ -130,8 +131,8 @@ class Group(Prepared):
         return self._turns.start(self._allgather(array, out))
 
     def gather(self, array: Any, root: int = 0, *, out: Any = None) -> Any:
-        """As allgather(), but only the root gets the result. Returns None on
-        the other ranks."""
+        """Gathers like allgather(), but only the root gets the result. Returns
+        None on the other ranks."""
         return self._run(self._gather(array, root, out))
 
     def gather_async(self, array: Any, root: int = 0, *,
@@ -159,8 +160,9 @@ class Group(Prepared):
         return self._turns.start(self._broadcast(array, root))
 
     def alltoall(self, array: Any, *, out: Any = None) -> Any:
-        """Sends block r of the array to rank r, and returns the blocks from all
-        ranks, in their order. Blocks are equal parts of the first dimension."""
+        """Sends block r of the array to rank r. Returns the blocks from all
+        ranks, in the order of the ranks. Blocks are equal parts of the first
+        dimension."""
         return self._run(self._alltoall(array, out))
 
     def alltoall_async(self, array: Any, *, out: Any = None) -> Handle:
@@ -184,7 +186,8 @@ class Group(Prepared):
         self._turns_of(channel).run(function, self._end)
 
     def send_async(self, array: Any, to: int, tag: int = 0) -> Handle:
-        """Starts send(). Messages of one rank and tag keep their order."""
+        """Starts send(). Messages of one sender and one tag keep their
+        order."""
         channel, function = self._send(array, to, tag)
         return self._turns_of(channel).start(function)
 
@@ -202,11 +205,13 @@ class Group(Prepared):
     # The life of a group.
 
     def split(self, color: Optional[int]) -> Optional["Group"]:
-        """Forms a group of the ranks that give the same color, in their order.
-        All ranks call this, None for no group. Returns None for None."""
+        """Forms a group of the ranks that give the same color, in the order of
+        their ranks. All ranks call this function. A rank that gives None joins
+        no group, and gets None."""
         if color is not None and not isinstance(color, int):
             raise TypeError(f"color is {color!r}: give an int or None")
-        # A rank whose listener fails still meets the others.
+        # Meets the other ranks even if this rank's listener fails, because
+        # they wait.
         listener, error = None, None
         if color is not None:
             try:
@@ -226,20 +231,20 @@ class Group(Prepared):
                 raise FailedPrecondition(
                     f"rank {rank} cannot listen for its new group")
         addresses = [lines[rank][1] for rank in members]
-        # On another thread, so that Ctrl-C ends the wait.
+        # Waits on another thread, so that Ctrl-C ends the wait.
         group: Group = Turns().start(lambda: self._form(
             listener, addresses, members.index(self._rank))).wait()
         return group
 
     def abort(self) -> None:
-        """Ends all operations on all ranks. They raise Cancelled, which names
-        this rank. Does not wait."""
+        """Ends all operations on all ranks. The operations raise Cancelled,
+        which names this rank. Does not wait."""
         self._open().abort()
 
     def close(self) -> None:
-        """Waits for the operations that were called so far, and leaves the
-        group. Messages that are still under way end with Cancelled, and end the
-        group on all ranks. Idempotent.
+        """Waits for the operations that have been called, and leaves the
+        group. Messages that are still in progress end with Cancelled, and end
+        the group on all ranks. Idempotent.
 
         In a signal handler that runs during a wait for this group, does not
         wait, and ends the group on all ranks."""
@@ -296,19 +301,19 @@ class Group(Prepared):
         _of_parent.append(self._native)
         self._native = None
         self._why_closed = "the group belongs to the parent of this process"
-        # Another thread may have held the lock.
+        # Makes a new lock, because another thread may have held the old one.
         self._lock = threading.RLock()
         for turns in self._all_turns():
             turns.end_in_child(FailedPrecondition(self._why_closed))
         self._turns = Turns()
 
     def _all_turns(self) -> List[Turns]:
-        """Returns the turns of operations, and those of messages."""
+        """Returns the queues of operations and of messages."""
         with self._lock:
             return [self._turns, *self._messages.values()]
 
     def _turns_of(self, channel: Channel) -> Turns:
-        """Returns the turns of the messages of a channel."""
+        """Returns the queue of the messages of a channel."""
         with self._lock:
             turns = self._messages.get(channel)
             if turns is None:
@@ -319,7 +324,7 @@ class Group(Prepared):
         """Returns the lines of each rank's text."""
         longest = int(self.allreduce(len(text), "max"))
         padded = text.ljust(longest, b"\0")
-        # An array of bytes of that length, one element for each rank.
+        # Sends each text as one element, whose size is the padded length.
         texts = bytes(self.allgather(memoryview(padded)))
         return [texts[at:at + longest].rstrip(b"\0").decode().split("\n")
                 for at in range(0, len(texts), longest)]

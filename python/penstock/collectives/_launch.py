@@ -1,4 +1,5 @@
-"""Reads what launchers tell a process about its rank."""
+"""Reads from the environment which rank a launcher has given to this
+process."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Mapping, NamedTuple, Optional
 
 from .._errors import InvalidArgument
 
-# Ports for Slurm's jobs: below those that Linux gives to clients.
+# The ports for Slurm's jobs. They are below the ports that Linux gives to
+# clients.
 _FIRST_PORT, _PORTS = 20000, 10000
 
 
@@ -24,7 +26,8 @@ class Launch(NamedTuple):
 
 
 def find(environ: Mapping[str, str]) -> Optional[Launch]:
-    """Returns what the environment says, or None without a launcher."""
+    """Returns the place that the environment describes. Returns None without a
+    launcher."""
     for name, launcher in _LAUNCHERS.items():
         if name in environ:
             return launcher(environ)
@@ -41,8 +44,8 @@ def _number(environ: Mapping[str, str], name: str) -> int:
 
 
 def _address(environ: Mapping[str, str]) -> Optional[str]:
-    """Returns the address of rank 0: PyTorch's variables, or the first node of
-    Slurm's job, with a port that follows from the job."""
+    """Returns the address of rank 0: from PyTorch's variables, or the first
+    node of Slurm's job with a port that is computed from the job's number."""
     host, port = environ.get("MASTER_ADDR"), environ.get("MASTER_PORT")
     if host and port:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -87,16 +90,16 @@ def _slurm(environ: Mapping[str, str]) -> Launch:
 
 
 def first_node(nodes: str) -> str:
-    """Returns the first node of a list of Slurm's, such as "n[01-03,07],m1",
-    where rank 0 runs."""
+    """Returns the first node of Slurm's list of nodes, such as
+    "n[01-03,07],m1". Rank 0 runs there."""
     match = re.match(r"([^,\[]*)(?:\[([^,\-\]]*)[^\]]*\]([^,\[]*))?", nodes)
     assert match is not None  # because the expression matches any text
     return "".join(part or "" for part in match.groups())
 
 
-# Launchers by their variable, in the order in which they are checked. Slurm
-# comes last, because its variables are also set for torchrun or mpirun within
-# a job of Slurm.
+# The launchers by their variable, in the order of the checks. Slurm comes
+# last, because its variables are also set for torchrun or mpirun within a job
+# of Slurm.
 _LAUNCHERS = {
     "RANK": _torchrun,
     "OMPI_COMM_WORLD_RANK": _open_mpi,

@@ -7,7 +7,7 @@ from typing import Any, Callable, Tuple
 from . import _arrays
 from .._errors import FailedPrecondition, InvalidArgument
 
-# A direction, the other rank, and a tag.
+# A channel of messages: a direction, the other rank, and a tag.
 Channel = Tuple[str, int, int]
 
 _MOST_TAG = 2**32 - 1

@@ -12,12 +12,12 @@ from .. import _collectives  # type: ignore[attr-defined]
 from .._errors import (
     Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument)
 
-# The pause between two looks at a folder, in seconds.
+# The pause between two checks of a folder, in seconds.
 _PAUSE = 0.02
 # The time, in seconds, for which a rank keeps its file after it has refused
 # another rank. The other rank can then read the refusal.
 _FAREWELL = 0.5
-# For documentation (RFC 5737): no packet is ever sent there.
+# An address for documentation (RFC 5737), to which no packet is ever sent.
 _ELSEWHERE = "192.0.2.1"
 
 
@@ -56,9 +56,9 @@ def in_brackets(address: str) -> str:
 
 
 def own_address(towards: Optional[str]) -> str:
-    """Returns the address of this host from which packets go to another one, or
-    to anywhere. Returns the loopback address if no packet leaves this host.
-    Sends nothing."""
+    """Returns the address of this host from which packets go to `towards`, or
+    to any other host. Returns the loopback address if no packet leaves this
+    host. Sends nothing."""
     target = towards or _ELSEWHERE
     family = socket.AF_INET6 if ":" in target else socket.AF_INET
     try:
@@ -121,8 +121,8 @@ class Folder:
         self._has_file = False
 
     def exchange(self, size: int, timeout: float, own: str) -> List[str]:
-        """Writes this rank's address, and waits for those of all ranks. Raises
-        Cancelled after leave()."""
+        """Writes this rank's address, and waits for the addresses of all
+        ranks. Raises Cancelled after leave()."""
         self._write(f"{size}\n{own}\n")
         until = time.monotonic() + timeout
         found: List[str] = []
@@ -169,7 +169,8 @@ class Folder:
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self._path / f".rank-{self._rank}.{os.getpid()}"
         try:
-            # The address has a secret.
+            # Makes the file readable only for this user, because the address
+            # contains a secret.
             opened = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             try:
                 with open(opened, "w", encoding="ascii") as file:

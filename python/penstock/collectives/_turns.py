@@ -1,4 +1,4 @@
-"""Operations that run one after another, and handles of those in the
+"""Runs operations one after another, and returns handles of operations in the
 background."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Turns:
         self._is_busy = False
         self._has_thread = False
         self._callers: Set[int] = set()  # the threads in run()
-        # The caller that runs its function itself.
+        # The thread that runs its function itself.
         self._holder: Optional[int] = None
         self._running: Optional[Handle] = None
         self._waiting: Deque[Tuple[Handle, Callable[[], Any]]] = (
@@ -81,19 +81,21 @@ class Turns:
             return not self._is_busy and not self._waiting
 
     def is_called_here(self) -> bool:
-        """Returns True if the calling thread is in run(). The caller then is a
-        signal handler, for which run() waits."""
+        """Returns True if the calling thread is in run(). The caller is then a
+        signal handler that has interrupted run(), so run() waits for the
+        handler."""
         return threading.get_ident() in self._callers
 
     def is_held_here(self) -> bool:
         """Returns True if no function can run until the caller returns. The
-        caller then is a signal handler within a function of its thread."""
+        caller is then a signal handler that has interrupted a function on its
+        thread."""
         return self._holder == threading.get_ident()
 
     def run(self, function: Callable[[], Any],
             on_interrupt: Callable[[], None]) -> Any:
-        """Runs `function` after all earlier ones, and returns its result. Runs
-        it on the calling thread, unless others wait or run.
+        """Runs `function` after all earlier functions. Returns its result.
+        Runs it on the calling thread, unless other functions wait or run.
 
         If a signal handler raises while `function` waits or runs on another
         thread, calls `on_interrupt`, which ends `function`.
@@ -129,11 +131,12 @@ class Turns:
         finally:
             if not handle.done():
                 on_interrupt()
-                # `function` writes to the caller's arrays until its end.
+                # Waits in any case, because `function` writes to the caller's
+                # arrays until its end.
                 handle._ended.wait()  # pylint: disable=protected-access
 
     def start(self, function: Callable[[], Any]) -> Handle:
-        """Runs `function` after all earlier ones, on another thread."""
+        """Runs `function` after all earlier functions, on another thread."""
         handle = Handle(self)
         with self._changed:
             if not self._has_thread:
@@ -145,13 +148,14 @@ class Turns:
         return handle
 
     def end_in_child(self, error: Exception) -> None:
-        """Ends all handles with an error, in the child of a fork, where no
-        thread runs their functions. Call nothing else afterwards."""
+        """Ends all handles with an error, in the child of a fork, which lacks
+        the threads for their functions. Call nothing else afterwards."""
         handles = [handle for handle, _ in self._waiting]
         if self._running is not None:
             handles.append(self._running)
         for handle in handles:
-            # Another thread may have held the lock of the event.
+            # Makes a new event, because another thread may have held the old
+            # event's lock.
             handle._ended = threading.Event()  # pylint: disable=protected-access
             handle._end(None, error)  # pylint: disable=protected-access
 
@@ -166,7 +170,8 @@ class Turns:
                 result = function()
             except BaseException as raised:  # pylint: disable=broad-except
                 error = raised
-            # The next run() finds its turn free once the handle has ended.
+            # Frees the turn before the handle ends, so that the next run() can
+            # use it.
             self._end_turn()
             handle._end(result, error)  # pylint: disable=protected-access
             self._running = None

@@ -65,7 +65,7 @@ def server(thread_pool, handlers=None, interceptors=None, options=None,
     reason = "xDS chooses the server's settings" if xds else None
 
     def make_real(all_interceptors):
-        # Packages that wrap grpc.server look for these names.
+        # Sets the names that packages that wrap grpc.server look for.
         real = _real_server(thread_pool, handlers=handlers,
                             interceptors=all_interceptors, options=options,
                             maximum_concurrent_rpcs=maximum_concurrent_rpcs,
@@ -77,11 +77,11 @@ def server(thread_pool, handlers=None, interceptors=None, options=None,
 
 
 def install():
-    """Replaces grpc.insecure_channel, grpc.secure_channel and grpc.server in this
-    process by the functions of this module, and those of grpc.aio by its. Code
-    that has taken the functions before, as `from grpc import server` does, keeps
-    grpcio's. To run an unmodified program: penstock run PROGRAM, or
-    python3 -m penstock.grpc PROGRAM [ARGUMENTS...]"""
+    """Replaces the functions of grpcio in this process by those of penstock:
+    grpc.insecure_channel, grpc.secure_channel, grpc.server, and the functions
+    of grpc.aio. Code that has taken a function before, as `from grpc import
+    server` does, keeps grpcio's. To run an unmodified program: penstock run
+    PROGRAM, or python3 -m penstock.grpc PROGRAM [ARGUMENTS...]"""
     _grpc.insecure_channel = insecure_channel
     _grpc.secure_channel = secure_channel
     _grpc.server = server
@@ -90,7 +90,7 @@ def install():
 
 def describe_paths():
     """Returns one line for each channel of the process, and for each client of
-    its servers: the path of its calls, or why they go over grpcio."""
+    its servers: the path of its calls, or why its calls go over grpcio."""
     channels = [channel.describe() for channel in list(_fast_channel.live)]
     clients = [one for server in list(_two_ways.live)
                for one in server.describe()]

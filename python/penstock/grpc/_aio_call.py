@@ -12,7 +12,8 @@ from grpc._cython import cygrpc
 
 from . import _calls, _loops, _wire
 
-# Limits the bytes of requests that a stream keeps to begin again.
+# Limits the requests that a stream keeps in case it must begin again, in
+# bytes.
 _MAX_KEPT_BYTES = 4 * 1024 * 1024
 _PLAIN = _wire.Outcome(0, "", (), ())
 _CANCELLED = 1
@@ -34,12 +35,13 @@ class Call:
     """
 
     def __init__(self, channel, client, arguments):
-        # grpcio's classes read the first two.
+        # The status and the callbacks, which grpcio's classes read.
         self._status = None
         self._initial_metadata = None
         self._channel = channel
         self._client = client
-        # Of cygrpc.AioChannel.call(): the method and the deadline, and others.
+        # The arguments of cygrpc.AioChannel.call(): the method, the deadline
+        # and others.
         self._arguments = arguments
         self._handle = None  # the call of _rpc
         self._is_locally_cancelled = False
@@ -60,8 +62,9 @@ class Call:
         self._kept.drop()
         self._set_initial_metadata(())
         self._wake()
-        # Breaks the cycle with grpcio's object of the call. Otherwise a closed
-        # channel lives until the next collection, and grpcio's threads with it.
+        # Breaks the reference cycle with grpcio's object of the call.
+        # Otherwise a closed channel would live until the next garbage
+        # collection, and with it grpcio's threads.
         callbacks, self._done_callbacks = self._done_callbacks, []
         for callback in callbacks:
             callback()
@@ -137,8 +140,10 @@ class Call:
                 waiter.set_result(None)
 
     async def _change(self):
-        """Waits until something has changed. The caller looks again."""
-        # The function that makes a unary call wakes the others at its end.
+        """Waits until something has changed. The caller then checks its
+        condition again."""
+        # Does not wait for unary calls: the function that makes such a call
+        # wakes the other waiters at its end.
         if (self._handle is not None and not self._is_unary and
                 not self._is_watched and self._status is None):
             self._is_watched = True
@@ -156,8 +161,8 @@ class Call:
     # The beginning.
 
     def _head(self, metadata):
-        """Returns the head of the call. Returns None if only grpcio can make
-        the call."""
+        """Returns the head of the call, which is sent first. Returns None if
+        only grpcio can make the call."""
         if not metadata:
             return self._channel.plain_head + self._client.ticket
         if any(key == "grpc-internal-encoding-request" for key, _ in metadata):
@@ -166,8 +171,8 @@ class Call:
                                     self._client.ticket)
 
     def _begin(self, metadata, request=b""):
-        """Returns the arguments for a call of _rpc, or None if only grpcio can
-        make the call."""
+        """Returns the arguments for a call of the module _rpc, or None if only
+        grpcio can make the call."""
         method, deadline = self._arguments[:2]
         timeout = -1.0 if deadline is None else deadline - time.time()
         if deadline is not None and timeout <= 0:
@@ -182,7 +187,7 @@ class Call:
         return False
 
     def _go_real(self):
-        """Makes this object one of grpcio's call, and returns that call."""
+        """Turns this object into a call over grpcio. Returns grpcio's call."""
         channel = self._channel
         real = channel.real.call(*self._arguments)
         for callback in self._done_callbacks:
@@ -270,7 +275,8 @@ class Call:
         self._set_status(_status_of(outcome))
 
     def _take_metadata(self):
-        """Takes the server's metadata. Returns false if it has not come."""
+        """Takes the server's initial metadata. Returns false if the metadata
+        has not come."""
         if self._handle is None or self._is_unary:
             return False
         head = self._handle.try_metadata()
@@ -286,7 +292,8 @@ class Call:
         return True
 
     async def _is_answered(self):
-        """Waits for the first answer. Returns false if the server declines."""
+        """Waits for the first answer. Returns false if the server declines the
+        call."""
         while (self._status is None and not self._is_declined and
                not self._take_metadata()):
             await self._change()
@@ -375,7 +382,7 @@ class Call:
 
 
 class _Kept:
-    """The requests of a stream before its first answer."""
+    """The requests that a stream has sent before its first answer."""
 
     def __init__(self):
         self.messages = []  # None: too many, or not needed
@@ -394,8 +401,8 @@ class _Kept:
 
 
 def over_real(channel, real):
-    """Returns a cygrpc._AioCall as a call of a CoreChannel, by which grpcio
-    finds the calls of a channel that closes."""
+    """Wraps a cygrpc._AioCall as a call of a CoreChannel. A channel that
+    closes finds its calls in this form."""
     call = _OverReal.__new__(_OverReal)
     call._wrap(channel, real)
     return call
@@ -422,8 +429,9 @@ class _OverReal:
         return True
 
     def _resend(self, kept, observer):
-        """Returns the observer of sent metadata for the call of grpcio's. Kept
-        requests follow the metadata, before the program's next ones."""
+        """Returns the callback that grpcio's call runs after it has sent its
+        metadata. The callback sends the kept requests, before the program's
+        next ones."""
         if not kept.messages and not kept.is_half_closed:
             return observer
 
@@ -443,7 +451,8 @@ class _OverReal:
         return on_sent
 
     def _leave_again(self):
-        """Ends the wait of writers if the call has ended before it began."""
+        """Ends the wait of writers if the call has ended before it began over
+        grpcio."""
         if not self._again.done():
             self._again.set_result(None)
 

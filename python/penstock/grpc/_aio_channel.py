@@ -1,4 +1,4 @@
-"""Channels of grpc.aio with a fast way.
+"""Channels of grpc.aio that can use the fast way, Penstock's own transport.
 
 A channel is grpcio's own object. A CoreChannel replaces the channel's
 cygrpc.AioChannel, and begins each call.
@@ -20,8 +20,8 @@ live = weakref.WeakSet()  # the CoreChannels of the process
 
 
 class CoreChannel:
-    """A cygrpc.AioChannel, and the fast way next to it. Call all functions on
-    the loop's thread."""
+    """A cygrpc.AioChannel, and a fast way for the calls that can use it. Call
+    all functions on the loop's thread."""
 
     def __init__(self, channel, target, options, reason, is_secure):
         self.real = channel._channel
@@ -46,7 +46,7 @@ class CoreChannel:
         return getattr(self.real, name)
 
     def describe(self):
-        """Returns (target, path, detail, reason)."""
+        """Returns a tuple for describe(): (target, path, detail, reason)."""
         return (self._target, *self.way.describe())
 
     def queue(self):
@@ -83,8 +83,8 @@ class CoreChannel:
 
 
 def _asking(reference):
-    """Returns a function that asks for the data plane, for _fast_channel.Way.
-    `reference` is a weak one to the channel."""
+    """Returns a function that asks the server for its data plane, for
+    _fast_channel.Way. `reference` is a weak reference to the channel."""
 
     def ask(question, on_answer):
         channel = reference()
@@ -113,8 +113,8 @@ def attach(channel, target, options, reason, is_secure=False):
 
 
 def _is_known(channel):
-    """Returns true for a channel of grpcio's own, whose parts are those that
-    this file replaces."""
+    """Returns true for a channel of grpcio's own class, whose parts this file
+    can replace."""
     return (type(channel).__module__ == "grpc.aio._channel" and
             type(getattr(channel, "_channel", None)) is cygrpc.AioChannel and
             hasattr(channel, "_loop"))

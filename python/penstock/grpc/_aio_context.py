@@ -19,7 +19,8 @@ _FINISHED = "RPC already finished."
 
 
 def _code_of(code):
-    """Returns the number of a status code. UNKNOWN replaces others."""
+    """Returns the number of a status code. Returns that of UNKNOWN for
+    anything else."""
     number = code if isinstance(code, int) else code.value[0]
     return number if number in _calls.CODES else 2
 
@@ -48,7 +49,7 @@ def serialized(response, serializer):
 
 
 class Context(grpc.aio.ServicerContext):
-    """The context of a handler, and the answer of its call. Call all functions
+    """The context of a handler, and the answer to its call. Call all functions
     on the loop's thread."""
 
     def __init__(self, received, metadata, queue, loop, max_send_bytes,
@@ -85,7 +86,7 @@ class Context(grpc.aio.ServicerContext):
             raise cygrpc.UsageError(_FINISHED)
 
     def finish(self, code, details, message=None):
-        """Answers the call, once."""
+        """Answers the call, unless it has been answered."""
         if self.is_over:
             return
         self.is_over = True
@@ -120,7 +121,8 @@ class Context(grpc.aio.ServicerContext):
         if not self.is_stream:
             return self._received.respond(head, message or b"")
         if message is not None:
-            # There is room, because this is the stream's one response.
+            # Writes without waiting. There is room, because this is the
+            # stream's only response.
             self._received.write(message)
         self._received.finish(head)
 
@@ -244,7 +246,7 @@ class Context(grpc.aio.ServicerContext):
         return self._details
 
     def set_compression(self, compression):
-        """Does nothing else, because the fast way does not compress."""
+        """Does nothing to messages, because the fast way does not compress."""
         if self._has_sent_initial:
             raise RuntimeError("Compression setting must be specified before "
                                "sending initial metadata")
@@ -278,7 +280,7 @@ class Context(grpc.aio.ServicerContext):
 
 
 class SyncContext:
-    """The context of a handler that is no coroutine. The handler runs on a
+    """The context of a handler that is not a coroutine. The handler runs on a
     thread of the server's pool."""
 
     def __init__(self, context, loop):

@@ -16,7 +16,8 @@ from . import (_aio_context, _context, _fast_server, _identity, _limits, _loops,
 
 _LOGGER = logging.getLogger(__name__)
 
-# Limits the calls that begin in one turn of the loop. One takes some 50 us.
+# Limits the calls that begin in one turn of the loop. One call takes some 50
+# us.
 _MAX_ACCEPTED = 32
 _END = object()
 
@@ -26,13 +27,13 @@ async def _refuse(requests, context):
     await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, _limits.TEXT)
 
 
-# Refuses a call of any kind, because it reads no request.
+# A handler that refuses calls of any kind, because it reads no request.
 _REFUSES = grpc.stream_unary_rpc_method_handler(_refuse)
 
 
 class Offers(grpc.aio.ServerInterceptor):
-    """Answers the clients that ask for the data plane, as _fast_server.Offers
-    does. Refuses calls over grpcio that are too many."""
+    """Answers the clients that ask for the data plane, like
+    _fast_server.Offers. Refuses calls over grpcio above the limit."""
 
     def __init__(self, limit):
         self.door = _identity.Door()
@@ -55,8 +56,8 @@ class Offers(grpc.aio.ServerInterceptor):
 
 
 class _Handlers(_fast_server.Handlers):
-    """The handlers of the program, behind its interceptors, which are
-    coroutines."""
+    """The handlers of the program, as its interceptors return them. The
+    interceptors are coroutines."""
 
     async def find_soon(self, details):
         """Returns the handler of a call, or None."""
@@ -94,7 +95,7 @@ def _is_async(function):
 
 
 def _close(responses):
-    """Ends a handler's generator, unless a thread still runs it."""
+    """Ends the generator of a handler, unless a thread is still running it."""
     close = getattr(responses, "close", None)
     try:
         if close is not None:
@@ -131,7 +132,8 @@ class _Call:
                               type(error).__name__, method)
             context.finish(context.status_code or 2,
                            f"Unexpected {type(error)}: {error}")
-        # The client has gone, unless the call has its answer.
+        # Answers the call in case it has no answer yet. The client has gone in
+        # that case.
         context.finish(1, "")
 
     async def _serve(self):
@@ -187,10 +189,12 @@ class _Call:
 
     async def _from_threads(self, behavior, request):
         """Yields the responses of a handler that is not asynchronous. Takes a
-        thread of the pool for each, and none between two."""
+        thread of the pool for each response, and holds none between two
+        responses."""
         loop, pool = self._plane.loop, self._plane.pool
         sync = _aio_context.SyncContext(self._context, loop)
-        # A function that returns a list may take long.
+        # Calls the function on a thread too: a function that returns a list
+        # may take long.
         responses = iter(await loop.run_in_executor(pool, behavior, request,
                                                     sync))
         try:
@@ -248,13 +252,14 @@ class _DataPlane:
         port.report(self._number)
 
     def _accept_some(self):
-        """Begins the calls that wait. Begins no more than some in one turn of
-        the loop, so that a crowd of clients does not stop its other tasks."""
+        """Begins the calls that wait, up to a limit for one turn of the loop,
+        so that a crowd of clients does not stop the loop's other tasks."""
         for received in self._port.take_some(_MAX_ACCEPTED):
             try:
                 self._accept(received)
             except Exception:  # pylint: disable=broad-except
-                # One call may not end those behind it.
+                # Logs any exception, so that one call does not end the calls
+                # behind it.
                 _LOGGER.exception("Exception servicing a call!")
                 self._context_of(received, ()).finish(
                     13, "Error in service handler!")
@@ -279,7 +284,8 @@ class _DataPlane:
             return self._context_of(received, ()).decline(_wire.UNKNOWN_TICKET)
         context = self._context_of(received, metadata, identity)
         call = _Call(_fast_server.Details(method, metadata), context, self)
-        # The task has the variables of the one that started the server.
+        # Gives the task the context variables of the task that started the
+        # server.
         task = self._variables.run(self.loop.create_task, call.run())
         self._tasks[task] = context
 
@@ -306,16 +312,16 @@ class _DataPlane:
         self._is_draining = True
 
     async def ending(self, grace):
-        """Waits for end(), which goes on if the caller is cancelled: the caller
-        may be a handler of one of the calls."""
+        """Waits for end(). If the caller is cancelled, end() continues: the
+        caller may be a handler of one of the calls."""
         task = self.loop.create_task(self.end(grace))
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
         await asyncio.shield(task)
 
     async def end(self, grace):
-        """Waits up to `grace` seconds for the open calls, cancels the rest, and
-        closes the port."""
+        """Waits up to `grace` seconds for the open calls, cancels the
+        remaining ones, and closes the port."""
         if self._tasks and grace:
             await asyncio.wait(list(self._tasks), timeout=grace)
         tasks = dict(self._tasks)

@@ -1,4 +1,4 @@
-"""Calls over the fast way, as the program sees them."""
+"""Calls over the fast way, in the form in which the program sees them."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class _AnyError(grpc.RpcError, grpc.Call, grpc.Future):
-    """The base of errors for a grpcio that has renamed its own classes."""
+    """The base class of errors if grpcio has renamed its own classes."""
 
 
 # The classes of grpcio's errors. Programs catch them by name, because they
@@ -31,7 +31,7 @@ MultiThreadedRendezvous = getattr(_channel, "_MultiThreadedRendezvous",
 
 
 class _Outcome:
-    """A call that has ended. Mixed into classes of grpc.Call."""
+    """A call that has ended. A mixin for classes of grpc.Call."""
 
     _deadline = None
 
@@ -135,8 +135,8 @@ def traceback_of(error):
 
 
 def outcome_of(code, details, head):
-    """Returns the Outcome of a call that _rpc has ended, or None if the server
-    declined the call."""
+    """Returns the Outcome of a call that the module _rpc has ended. Returns
+    None if the server declined the call."""
     if code == 0:
         try:
             return _wire.decode_response(head)

@@ -11,9 +11,9 @@ from . import _identity, _reports, _wire
 
 _LOGGER = logging.getLogger(__name__)
 
-# The deadline of a call without one, as grpcio gives it to handlers.
+# The time that grpcio shows to handlers of calls without a deadline.
 _NO_DEADLINE = float(2**63 - 1)
-# gRPC's properties of a connection without an identity.
+# The identity that gRPC shows for a connection without one.
 NOBODY = _identity.Identity(
     {"security_level": [b"TSI_SECURITY_NONE"],
      "transport_security_type": [b"insecure"]}, None, None)
@@ -31,7 +31,7 @@ def encoded(text):
 
 
 class Context(grpc.ServicerContext):
-    """The context of a handler, and the answer of its unary call.
+    """The context of a handler, and the answer to its unary call.
     Thread-safe."""
 
     def __init__(self, received, metadata, queue, identity=NOBODY):
@@ -55,8 +55,8 @@ class Context(grpc.ServicerContext):
     # For the server.
 
     def finish(self, outcome_code, details, message=None):
-        """Answers the call, once. The code and the details that the handler has
-        set replace these."""
+        """Answers the call, unless it has been answered. A code and details
+        that the handler has set replace the arguments."""
         with self._lock:
             if self._is_over:
                 return
@@ -235,7 +235,8 @@ class StreamContext(Context):
         self.finish(12, b"Method not found!")
 
     def write(self, message):
-        """Sends a response. Returns false if nobody takes responses."""
+        """Sends a response. Returns false if the call takes no more
+        responses."""
         if self._is_over or not self._received.write(message):
             return False
         with self._lock:

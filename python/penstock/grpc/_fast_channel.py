@@ -1,4 +1,5 @@
-"""Channels that make calls over the fast way if possible, else by grpcio."""
+"""Channels that make calls over the fast way if possible, and otherwise by
+grpcio."""
 
 import asyncio
 import logging
@@ -15,9 +16,10 @@ from . import (_calls, _identity, _open_call, _reports, _rules, _stream_calls,
 
 _LOGGER = logging.getLogger(__name__)
 
-# The default of grpc.max_receive_message_length.
+# The default limit of a received message (grpc.max_receive_message_length).
 _MAX_RECEIVE_BYTES = 4 * 1024 * 1024
-# The pause before a channel asks again, in seconds. Doubles up to the second.
+# The pause before a channel asks again, in seconds. The pause doubles up to
+# the second number.
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 # The time limit of the question, in seconds.
 OFFER_LIMIT = 20.0
@@ -28,7 +30,7 @@ _ways = weakref.WeakSet()
 
 class _Connection(_rpc.Client):
     """A client of the server that an offer names, with the channel's ticket
-    there."""
+    for that server."""
 
     def __init__(self, address, offer, max_receive_bytes):
         super().__init__(address, offer.token, max_receive_bytes)
@@ -42,12 +44,13 @@ class _Connection(_rpc.Client):
         self.ticket = offer.ticket and _identity.entry_of(offer.ticket)
 
     def is_of(self, offer):
-        """Returns true if the offer is of the same server, by its token."""
+        """Returns true if the offer comes from the same server: if the token
+        is the same."""
         return self._origin == (offer.port, offer.token)
 
     def is_proved(self):
-        """Returns true if the server needs no proof or has given it. Raises as
-        Proof.is_given() does."""
+        """Returns true if the server needs no proof of its identity, or has
+        given the proof. Raises the exceptions of Proof.is_given()."""
         if self._proof and self._proof.is_given(self):
             self._proof = None
         return not self._proof
@@ -62,9 +65,9 @@ class Way:
     """
 
     def __init__(self, ask, host, options, reason, is_secure=False):
-        """`ask` takes the question and a function, and begins to ask the server.
-        The outcome calls that function once, with a function that returns the
-        offer or raises the error."""
+        """Makes a fast way. `ask` takes the question and a callback, and
+        begins to ask the server. At the end, it calls the callback once, with
+        a function that returns the offer or raises the error."""
         self.client = None  # the _Connection in use
         self.reason = reason or "not asked yet"
         self._is_secure = is_secure
@@ -84,8 +87,8 @@ class Way:
         _ways.add(self)
 
     def look(self):
-        """Returns the client to use now, or None. Asks the server if it is
-        time to."""
+        """Returns the client to use now, or None. Asks the server again if the
+        time for it has come."""
         if self._is_for_ever:
             return None
         with self._lock:
@@ -114,8 +117,9 @@ class Way:
         return None
 
     def _is_proved(self, candidate):
-        """Returns true if the candidate's server needs no proof or has given
-        it. Stays with grpcio after a wrong one. Call it with the lock."""
+        """Returns true if the candidate's server needs no proof of its
+        identity, or has given the proof. After a wrong proof, the channel
+        stays with grpcio. Call it with the lock."""
         try:
             return candidate.is_proved()
         except ConnectionError as error:
@@ -180,9 +184,9 @@ class Way:
             candidate.close()
 
     def _renewed(self, offer):
-        """Returns the client that needed a ticket, with a new one, or None if
-        there is none or the server is another one. The server need not prove
-        itself again: it is the one that knows the same token."""
+        """Returns the same client with a new ticket. Returns None if there is
+        no ticket, or if another server answers. The server need not prove its
+        identity again, because it knows the same token."""
         with self._lock:
             client, self._ticketless = self._ticketless, None
             if client is None:
@@ -194,14 +198,14 @@ class Way:
             return client
 
     def _retire(self, client):
-        """Keeps a client for its open calls only. Call it with the lock."""
+        """Keeps a client only for its open calls. Call it with the lock."""
         self._retired = [one for one in self._retired if not one.is_over()]
         self._retired.append(client)
 
     def on_decline(self, client, head):
-        """Uses `client` for no more calls if its server is stopping, and for
-        none until there is a new ticket if the server does not know the ticket.
-        `head` is the server's answer. Keeps the client for its open calls."""
+        """Stops using `client` for new calls if its server is stopping. Stops
+        until there is a new ticket if the server does not know the ticket.
+        `head` is the server's answer. The client stays for its open calls."""
         if head not in (_wire.STOPPING, _wire.UNKNOWN_TICKET):
             return
         with self._lock:
@@ -242,7 +246,7 @@ class Way:
                 client.close()
 
     def describe(self):
-        """Returns (path, detail, reason)."""
+        """Returns a tuple for describe(): (path, detail, reason)."""
         self.look()
         client = self.client
         path = client.describe() if client is not None else None
@@ -258,7 +262,7 @@ os.register_at_fork(after_in_child=_leave_parent)
 
 
 class _Method:
-    """A method of a channel. The part that all kinds of calls share."""
+    """A method of a channel: the part that all kinds of calls share."""
 
     def __init__(self, channel, real, method, serializer, deserializer):
         self._way = channel._way
@@ -272,8 +276,8 @@ class _Method:
         self._queue = channel._queue
 
     def _head(self, client, timeout, metadata, credentials, compression):
-        """Returns the head of a call, or None if only the real channel can make
-        the call."""
+        """Returns the head of a call, which is sent first. Returns None if
+        only the real channel can make the call."""
         if credentials is not None or _rules.changes_messages(compression):
             return None
         if timeout is not None and not (isinstance(timeout, (int, float)) and
@@ -297,8 +301,8 @@ class _Method:
         return None if head is None else (client, head)
 
     def _again(self, client, real):
-        """Returns a function that begins a declined call over the real channel,
-        by `real`. Takes the head of the answer."""
+        """Returns a function that makes a declined call over the real channel,
+        by `real`. The function takes the head of the server's answer."""
 
         def begin(head):
             self._way.on_decline(client, head)
@@ -307,8 +311,9 @@ class _Method:
         return begin
 
     def _serialized(self, request):
-        """Returns the message. Returns None for a type that only the real
-        channel can judge. Raises as grpcio does, if the serializer fails."""
+        """Returns the serialized message. Returns None for a type that only
+        the real channel can judge. Raises like grpcio if the serializer
+        fails."""
         if self._serializer is None:
             message = request
         else:
@@ -497,7 +502,7 @@ def _deadline(timeout):
 
 
 def _asking(real):
-    """Returns a function that asks for the data plane, for Way."""
+    """Returns a function that asks the server for its data plane, for Way."""
     method = real.unary_unary(_wire.OFFER_METHOD)
 
     def ask(question, on_answer):
@@ -508,8 +513,7 @@ def _asking(real):
 
 
 class Channel(grpc.Channel):
-    """A channel of grpcio's, with a fast way for the calls that it can
-    carry."""
+    """A channel of grpcio, and a fast way for the calls that can use it."""
 
     def __init__(self, target, real, options, reason, is_secure=False):
         options = tuple(options or ())
@@ -529,7 +533,7 @@ class Channel(grpc.Channel):
         live.add(self)
 
     def describe(self):
-        """Returns (target, path, detail, reason)."""
+        """Returns a tuple for describe(): (target, path, detail, reason)."""
         return (self._target, *self._way.describe())
 
     def subscribe(self, callback, try_to_connect=False):
@@ -554,8 +558,8 @@ class Channel(grpc.Channel):
         return self._method(_StreamStream, self._real.stream_stream, *args,
                             **kwargs)
 
-    # Later releases of grpcio pass _registered_method, which only the real
-    # channel needs.
+    # Accepts _registered_method, which later releases of grpcio pass, and
+    # which only the real channel needs.
     def _method(self, kind, make_real, method, request_serializer=None,
                 response_deserializer=None, *args, **kwargs):
         real = make_real(method, request_serializer, response_deserializer,

@@ -26,8 +26,9 @@ class Details(
 
 
 class Offers(grpc.ServerInterceptor):
-    """Answers the clients that ask for the data plane. The first interceptor of
-    the real server, so that the program's do not see the question."""
+    """Answers the clients that ask for the data plane. Is the first
+    interceptor of the real server, so that the program's own interceptors do
+    not see the question."""
 
     def __init__(self, is_for_ever):
         self._is_for_ever = is_for_ever  # no data plane
@@ -38,7 +39,8 @@ class Offers(grpc.ServerInterceptor):
         def answer(request, context):
             return self._answer(request, context)
 
-        # Such a call takes no place among the server's concurrent calls.
+        # Runs on a pool that does not count, so that the question takes no
+        # place among the server's concurrent calls.
         answer.experimental_thread_pool = _limits.UncountedPool(1)
         return answer
 
@@ -55,7 +57,7 @@ class Offers(grpc.ServerInterceptor):
 
 
 class Handlers:
-    """The handlers of the program, behind its interceptors."""
+    """The handlers of the program, as its interceptors return them."""
 
     def __init__(self, generic, interceptors):
         self._generic = list(generic or ())
@@ -109,8 +111,8 @@ class _Requests:
     def __next__(self):
         message = self._context.read()
         if message is None:
-            # Requests also end when the server ends the call. If the client
-            # has not half-closed, there may be more requests.
+            # Ends the requests. They also end when the server ends the call,
+            # although the client might have sent more.
             if (self._context.is_over or
                     self._context.is_cancelled_by_client()):
                 error = grpc.RpcError()
@@ -127,7 +129,8 @@ class _Requests:
 
 
 def name_of(handler):
-    """Returns the name of the one attribute that a handler must have."""
+    """Returns the name of the attribute of a handler that has the function for
+    this kind of call."""
     return "_".join(
         "stream" if is_stream else "unary"
         for is_stream in (handler.request_streaming, handler.response_streaming))
@@ -186,7 +189,8 @@ class _Work:
                                         "experimental_non_blocking", False)
 
     def pool(self, default):
-        """Returns the pool of the handler's own, or else `default`."""
+        """Returns the handler's own thread pool, or `default` if the handler
+        has none."""
         own = getattr(self._behavior, "experimental_thread_pool", None)
         return default if own is None else own
 
@@ -197,7 +201,8 @@ class _Work:
         """Runs the handler on this thread, and answers the call."""
         self.variables.run(self._run)
         if not self._is_non_blocking:
-            # The client has gone, unless the call has its answer.
+            # Answers the call in case it has no answer yet. The client has
+            # gone in that case.
             self.context.finish(1, b"")
 
     def _run(self):
@@ -211,7 +216,8 @@ class _Work:
             if request is None:
                 return
             if self._is_non_blocking:
-                # Responses come later, on any thread.
+                # Calls a handler that gives its responses later, on any
+                # thread.
                 self._call(lambda context: self._behavior(
                     request, context, self._respond_with_next))
                 return
@@ -245,8 +251,8 @@ class _Work:
         return request
 
     def _call(self, function, *arguments, action="calling application"):
-        """Returns the result of the program's function and true. If it fails,
-        answers the call, and returns None and false."""
+        """Calls a function of the program. Returns the result and true. If the
+        function fails, answers the call, and returns None and false."""
         context = self.context
         try:
             return function(*arguments, context), True
@@ -263,8 +269,8 @@ class _Work:
         return None, False
 
     def _serialized(self, response):
-        """Returns the message. If it cannot be made, answers the call, and
-        returns None."""
+        """Returns the serialized response. If that fails, answers the call,
+        and returns None."""
         message = _transformed(response, self.handler.response_serializer)
         if message is None:
             self.context.finish(13, b"Failed to serialize response!")
@@ -340,7 +346,8 @@ class _DataPlane:
             work = _Work(received, self._door, self._handlers,
                          self._max_send_bytes, self._queue)
         except Exception:  # pylint: disable=broad-except
-            # One call may not end the thread that serves all.
+            # Logs any exception, so that one call does not end the thread that
+            # serves all calls.
             _LOGGER.exception("Exception servicing a call!")
             _context_of(received, (), self._queue).finish(
                 13, b"Error in service handler!")
@@ -364,8 +371,8 @@ class _DataPlane:
             work.context.finish(14, _context.encoded(str(error)))
 
     def _run_and_linger(self, work, pool):
-        """Runs the work, and then the work of calls that come soon. Saves these
-        calls a change of threads."""
+        """Runs the work, and then the work of calls that arrive soon. These
+        calls then need no other thread."""
         while work is not None:
             try:
                 work.run()
@@ -405,8 +412,8 @@ class _DataPlane:
         self._is_draining = True
 
     def end(self, grace):
-        """Waits up to `grace` seconds for the open calls, cancels the rest, and
-        closes the port."""
+        """Waits up to `grace` seconds for the open calls, cancels the
+        remaining ones, and closes the port."""
         deadline = time.monotonic() + grace
         with self._lock:
             while self._contexts and time.monotonic() < deadline:

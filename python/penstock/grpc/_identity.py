@@ -31,7 +31,8 @@ PROVE_METHOD = "/penstock.Rpc/Prove"
 _WHO_BYTES = 16  # of a name: the number of the identity
 _NAME_BYTES, _SECRET_BYTES, _NUMBER_BYTES = 24, 16, 32
 TICKET_BYTES = _NAME_BYTES + _SECRET_BYTES
-# Limits the identities of a server. The least recently asked one goes first.
+# Limits the identities of a server. The identity that has not asked for
+# longest is dropped first.
 _MAX_IDENTITIES = 4096
 
 # The client of a call, as a handler's context describes it.
@@ -49,12 +50,12 @@ def _proof(secret, number):
     return hmac.digest(secret, b"penstock server" + number, hashlib.sha256)
 
 
-# The entries that a client can vary at will, with one certificate.
+# The entries that a client with one certificate can change at will.
 _VARIES = ("x509_pem_cert_chain", "ssl_session_reused")
 
 
 def _bytes_of(identity):
-    """Returns bytes that are equal for equal identities."""
+    """Returns a byte string that is equal for equal identities only."""
     auth_context = sorted((key, list(values)) for key, values in
                           identity.auth_context.items() if key not in _VARIES)
     return repr((auth_context, identity.identities,
@@ -90,8 +91,8 @@ class Tickets:
         return name + self._secret(name)
 
     def identity_of(self, ticket):
-        """Returns the identity of a ticket. Returns None for a wrong ticket, and
-        for an identity that is not known any more."""
+        """Returns the identity of a ticket. Returns None for a wrong ticket,
+        and for an identity that has been dropped."""
         name, secret = ticket[:_NAME_BYTES], ticket[_NAME_BYTES:]
         if not hmac.compare_digest(secret, self._secret(name)):
             return None
@@ -106,7 +107,8 @@ class Tickets:
 
 
 class Door:
-    """Decides who may call over the fast way of a server, and as whom."""
+    """Decides which clients may call over the fast way of a server, and with
+    which identity."""
 
     def __init__(self):
         self.tickets = Tickets()
@@ -129,9 +131,10 @@ class Door:
         self._offer, self.reason = None, reason
 
     def answer(self, question, context):
-        """Returns the answer to the question for the data plane, or None and the
-        code and the reason of a refusal. `question` names the client's host.
-        Other hosts get no ticket, because they cannot use one."""
+        """Returns the answer to a request for the data plane. If the request
+        is refused, returns None, the code and the reason. `question` names the
+        client's host. Clients on other hosts get no ticket, because they
+        cannot use one."""
         is_secure = _rules.is_tls(context)
         if not is_secure and not _rules.is_insecure(context):
             return None, (grpc.StatusCode.FAILED_PRECONDITION,
@@ -145,8 +148,9 @@ class Door:
 
     def enter(self, metadata, nobody):
         """Returns the metadata without the ticket, and the identity of a call.
-        The identity is `nobody` without a ticket, and None for a ticket that is
-        not known any more. Raises PermissionError if a ticket is missing."""
+        The identity is `nobody` without a ticket, and None for a ticket whose
+        identity has been dropped. Raises PermissionError if a ticket is
+        missing."""
         if metadata and metadata[-1].key == _wire.TICKET_KEY:
             return metadata[:-1], self.tickets.identity_of(metadata[-1].value)
         if not self.has_insecure_port:
@@ -163,9 +167,9 @@ class Proof:
         self._call = None
 
     def is_given(self, client):
-        """Returns true once the server has proved itself, and false before.
-        Raises ValueError after a wrong proof, and ConnectionError if the server
-        gives none. Call it again and again, after the client is ready."""
+        """Returns true once the server has proved its identity, and false
+        before. Raises ValueError after a wrong proof, and ConnectionError if
+        the server gives none. Call it repeatedly once the client is ready."""
         if self._call is None:
             name = self._ticket[:_NAME_BYTES]
             self._call = client.start(PROVE_METHOD, _wire.encode_request(()),

@@ -12,14 +12,15 @@ RESOURCE_EXHAUSTED = 8
 
 
 class SyncLimit:
-    """The limit of a server of grpcio's. grpcio's own counter, which is private,
-    counts the calls over the fast way, too. Thread-safe."""
+    """The limit of a grpcio server. Calls over the fast way count in grpcio's
+    own, private counter, too. Thread-safe."""
 
     def __init__(self, state):
         self._state = state
 
     def take(self):
-        """Counts a call. Returns false if there are too many."""
+        """Counts a call. Returns false if there are already as many calls as
+        allowed."""
         state = self._state
         with state.lock:
             if state.active_rpc_count >= state.maximum_concurrent_rpcs:
@@ -43,8 +44,8 @@ class NoLimit:
 
 
 def sync_limit_of(real):
-    """Returns the limit of a server of grpcio's, or None if its release has no
-    such counter."""
+    """Returns the limit of a grpcio server, or None if this release of grpcio
+    has no such counter."""
     state = getattr(real, "_state", None)
     if not all(hasattr(state, name) for name in
                ("lock", "active_rpc_count", "maximum_concurrent_rpcs")):
@@ -65,8 +66,8 @@ class UncountedPool(concurrent.futures.ThreadPoolExecutor):
 
 
 def _lets_calls_wait():
-    """Returns true if the installed grpc.aio lets calls above the limit wait, as
-    it did before 1.62. Later releases refuse them."""
+    """Returns true if the installed grpc.aio makes calls above the limit wait,
+    as it did before 1.62. Later releases refuse such calls."""
     major, minor = grpc.__version__.split(".")[:2]
     return (int(major), int(minor)) < (1, 62)
 
@@ -82,8 +83,8 @@ class AioLimit:
         self._waiters = collections.deque()  # futures of calls, oldest first
 
     async def take(self):
-        """Counts a call, until the task that runs now has ended. If there are
-        too many, waits or returns false, as the installed grpcio does."""
+        """Counts a call until the running task has ended. At the limit, waits
+        or returns false, as the installed grpcio does."""
         if self._maximum is None:
             return True
         if self._count < self._maximum:
@@ -96,7 +97,7 @@ class AioLimit:
         return True
 
     async def _turn(self):
-        """Waits for the place of a call that has ended."""
+        """Waits until a call has ended and leaves its place."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:

@@ -12,7 +12,7 @@ from . import _reports
 # Limits the callbacks that run in one turn of a loop.
 _MAX_RUN = 64
 
-# The bits of a number below those of its queue.
+# The number of bits of a call's number that are below the number of its queue.
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
 
@@ -35,7 +35,8 @@ class Queue:
         self._loop = weakref.ref(loop)
         self._finalize = weakref.finalize(self, _rpc.close_reports, self._queue)
         self._finalize.atexit = False
-        # The loop keeps this object, and must not keep itself by it.
+        # Gives the loop a reference to this object. The object itself must not
+        # keep the loop alive.
         loop.add_reader(self._descriptor, self._run)
 
     def add(self, callback):
@@ -58,7 +59,7 @@ class Queue:
                 return number
 
     def drop(self, number):
-        """Forgets the callback of a number."""
+        """Forgets the callback that has this number."""
         self._callbacks.pop(number & _MASK, None)
         self._lasting.pop(number & _MASK, None)
 
@@ -69,7 +70,8 @@ class Queue:
             self._run_some()
 
     def _run_some(self):
-        """Runs callbacks, and leaves the rest to the loop's next turn."""
+        """Runs callbacks, up to a limit, and leaves the others to the loop's
+        next turn."""
         try:
             for _ in range(min(_MAX_RUN, len(self._reported))):
                 self._run_one(self._reported.popleft() & _MASK)
@@ -90,13 +92,13 @@ class Queue:
         self._finalize()
 
     def leave_parent(self):
-        """Keeps the parent's queue out of a forked child, whose own queues have
-        the same numbers."""
+        """Keeps the parent's queue out of a forked child, whose own queues
+        have the same numbers."""
         self._finalize.detach()
 
 
 class Turns:
-    """Gives the other tasks of a loop a turn, although messages can be read or
+    """Lets the other tasks of a loop run, although messages can be read or
     written without waiting."""
 
     _SPAN = 16
@@ -113,8 +115,9 @@ class Turns:
 
 
 def queue_of(loop):
-    """Returns the queue of an event loop. Raises NotImplementedError for a loop
-    that cannot watch descriptors, and RuntimeError if none are left."""
+    """Returns the queue of an event loop. Raises NotImplementedError for a
+    loop that cannot watch descriptors, and RuntimeError if there are no more
+    queues."""
     queue = _queues.get(loop)
     if queue is None:
         _close_unused()

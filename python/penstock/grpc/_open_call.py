@@ -1,4 +1,4 @@
-"""A call that goes on while the program does other things."""
+"""A call that continues while the program does other things."""
 
 import time
 import weakref
@@ -10,7 +10,8 @@ from . import _calls, _reports, _wire
 
 
 def _settle_of(reference):
-    """Returns a function that settles a call, unless the program drops it."""
+    """Returns a callback that settles a call, unless the program has dropped
+    the call."""
 
     def settle():
         call = reference()
