@@ -33,8 +33,8 @@ PsServers PsServersOf(const pybind11::dict& arguments);
 absl::StatusOr<ps::TrainingConnection::Channels> Connect(
     const PsServers& servers);
 
-// Returns a function that makes such a channel to any server later, with the
-// present TLS files and secret.
+// Returns a function that later makes such a channel to any server, with the
+// TLS files and the secret that are read now.
 absl::StatusOr<ps::Router::Connect> Connector(const PsServers& servers);
 
 // Makes a connection's servers write a checkpoint. Returns (step,

@@ -236,7 +236,8 @@ CompressionSpec CompressionOf(const Fields& fields, uint32_t rank) {
   return spec;
 }
 
-// Checks a compression. Reports errors now, not at the first push.
+// Checks a compression, so that errors are reported now, and not at the first
+// push.
 void Check(const std::string& table, const CompressionSpec& spec) {
   const optim::Workers workers;
   const absl::Status status =

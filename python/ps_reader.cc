@@ -27,7 +27,7 @@ namespace {
 
 namespace py = pybind11;
 
-// A connection and its reader. Destroy it Unlocked.
+// A connection to the servers, and its reader. Destroy this object Unlocked.
 struct Viewer {
   explicit Viewer(std::shared_ptr<const ps::TrainingConnection> to)
       : connection(std::move(to)), reader(connection) {}

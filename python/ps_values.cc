@@ -23,8 +23,8 @@ namespace {
 namespace py = pybind11;
 using tensor::Tensor;
 
-// Calls a function that may throw an exception of NumPy or another package, and
-// adds the name, which such exceptions lack.
+// Calls a function that may throw an exception of NumPy or another package.
+// Adds `name` to such an exception.
 template <typename Function>
 auto Named(const std::string& name, const Function& function) {
   try {

@@ -44,9 +44,9 @@ struct Start {
   ps::Worker::Options options;  // without a connection
 };
 
-// A worker that has joined. The destructor leaves the training, so that others
-// do not wait for the worker, even if Ctrl-C came while it joined. Destroy it
-// Unlocked.
+// A worker that has joined a training. The destructor leaves the training, so
+// that other workers do not wait for this one, even if Ctrl-C came while it
+// joined. Destroy this object Unlocked.
 struct Member {
   ~Member() {
     if (worker != nullptr) worker->Leave();
@@ -136,7 +136,7 @@ uint64_t RestoredStep(const ps::TrainingConnection& connection) {
   return cut.has_value() ? cut->step() : 0;
 }
 
-// Returns the status that was thrown as an exception of this text.
+// Returns the status that was thrown as an exception with this code and text.
 absl::Status ThrownStatus(const std::string& code, const std::string& text) {
   for (const absl::StatusCode each :
        {absl::StatusCode::kAborted, absl::StatusCode::kDataLoss}) {
@@ -177,7 +177,7 @@ class PsWorker final : public Closable {
     const uint64_t clock = WholeOf(step, "step", kMostStep);
     const ps::StepGradients all = GradientsOf(gradients, rows);
     auto pending = std::make_shared<Pending>(number);
-    // Pushes alone, because only one thread at a time may push.
+    // Pushes through Alone(), because only one thread at a time may push.
     Check([&] {
       return member_.Alone([&](Member& member) {
         member.worker->StartPush(clock, all, EndPush(pending));

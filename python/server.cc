@@ -98,8 +98,8 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Start(
   grpc::ServerBuilder builder;
   Enable(&builder);
   tensor::AllowUnlimitedMessages(&builder);
-  // Keeps the port to this server. Otherwise two servers could share a port,
-  // and clients would find their tensors only sometimes.
+  // Refuses to share the port. Otherwise two servers could have the same port,
+  // and clients would only sometimes find their tensors.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(address, std::move(credentials), &server->port_);
   builder.RegisterService(server->service_.get());

@@ -40,8 +40,8 @@ std::vector<absl::string_view> SplitParameters(absl::string_view text) {
   return parts;
 }
 
-// Returns "name=default" for "name: type = default". Python refuses types here;
-// _penstock.pyi has them.
+// Returns "name=default" for "name: type = default". Python accepts no types
+// here; _penstock.pyi has the types.
 std::string WithoutType(absl::string_view parameter) {
   parameter = absl::StripAsciiWhitespace(parameter);
   const size_t name_end = parameter.find(": ");

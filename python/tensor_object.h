@@ -15,8 +15,8 @@ namespace penstock::python {
 // without a copy.
 tensor::Allocator* Pool();
 
-// A tensor and the NumPy arrays that show its memory. A copy is another tensor,
-// which shares the memory until one of the two is written to. Guarded by the
+// A tensor and the NumPy arrays that show its memory. A copy is another tensor
+// that shares the memory until one of the two is written to. Guarded by the
 // GIL.
 class TensorObject {
  public:
@@ -33,9 +33,9 @@ class TensorObject {
   // memory.
   std::shared_ptr<const tensor::Tensor> Share() const { return shared_; }
 
-  // Returns true if the memory may be written to: it lies on the host, and only
-  // this object and its arrays use it. False in a forked child for memory of
-  // the parent.
+  // Returns true if the memory may be written to: if it lies on the host, and
+  // only this object and its arrays use it. Returns false in a forked child for
+  // memory of the parent.
   bool IsWritable() const;
 
   // Makes the tensor writable. If not IsWritable(), moves the object to a copy

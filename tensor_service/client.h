@@ -85,7 +85,7 @@ class TensorClient {
   absl::StatusOr<Bundle> Get(const std::vector<std::string>& names,
                              PreparedDestinations* destinations);
 
-  // Stores the tensors, and returns the tensors that were replaced. A replaced
+  // Stores the tensors. Returns the tensors that were replaced. A replaced
   // tensor with a destination is received into the destination; others are
   // returned like those of Get(). Sends one message each way.
   absl::StatusOr<Bundle> Exchange(

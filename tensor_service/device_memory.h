@@ -86,7 +86,7 @@ class DeviceMemory {
   virtual absl::Status Order(const DeviceEvent& event, const Device& device,
                              Stream stream) = 0;
 
-  // Blocks until `event` has come.
+  // Blocks until `event` has completed.
   virtual absl::Status Await(const DeviceEvent& event) = 0;
 
   // Returns true if `event` has come. Does not block.

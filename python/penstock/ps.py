@@ -222,8 +222,8 @@ class Worker:
 
 
 class Reader:
-    """Reads values without taking part in the training: nobody waits for a
-    reader.
+    """Reads values without taking part in the training: workers do not wait
+    for a reader.
 
     The arguments are those of Worker. Without `wait_for_values`, the
     constructor does not wait for a chief.

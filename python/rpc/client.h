@@ -37,7 +37,7 @@ class CallState {
   // Report() was called.
   void ReportDecline(uint64_t number);
   Event& ended() { return ended_; }
-  // Takes the result, once. Call after the end.
+  // Takes the result, once. Call this function after the end of the call.
   absl::StatusOr<rpc::Response> TakeResult();
 
  private:
@@ -61,7 +61,7 @@ class RpcClient : public std::enable_shared_from_this<RpcClient> {
                                             const pybind11::bytes& token,
                                             int64_t max_receive_bytes);
 
-  // Returns true once the server has answered a first call of this object.
+  // Returns true once the server has answered this object's first call.
   bool is_ready() const { return ready_->load(std::memory_order_acquire); }
   bool is_over() const;
   // Closes the connection. Calls end with CANCELLED.
@@ -97,7 +97,7 @@ class RpcClient : public std::enable_shared_from_this<RpcClient> {
   Started Send(const std::string& method, absl::string_view metadata,
                absl::string_view message, absl::Duration timeout);
   // Ends a call with `why` on this side, and cancels the call at the server.
-  // Returns false if the call has ended before.
+  // Returns false if the call had already ended.
   bool End(const Started& started, const absl::Status& why);
   void SayHello();
 
@@ -109,7 +109,7 @@ class RpcClient : public std::enable_shared_from_this<RpcClient> {
       std::make_shared<std::atomic<bool>>(false);
 };
 
-// A call that the program does not wait for at once.
+// A call that continues while the program does other things.
 class RpcClient::Call {
  public:
   Call(std::shared_ptr<RpcClient> client, Started started)
@@ -123,8 +123,8 @@ class RpcClient::Call {
   bool End(int code, const std::string& message);
   void Report(uint64_t number) { started_.state->Report(number); }
   void ReportDecline(uint64_t number) { started_.state->ReportDecline(number); }
-  // Returns (code, message, metadata, payload). Call once, after the end. Then
-  // the call keeps no memory of the message.
+  // Returns (code, message, metadata, payload). Call this function once, after
+  // the end. Afterwards, the call keeps no memory of the message.
   pybind11::tuple Outcome() const;
 
  private:

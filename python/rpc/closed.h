@@ -1,4 +1,4 @@
-// The end of the calls of a channel that the program closes.
+// The end of calls whose channel the program closes.
 
 #ifndef PENSTOCK_PYTHON_RPC_CLOSED_H_
 #define PENSTOCK_PYTHON_RPC_CLOSED_H_

@@ -25,8 +25,8 @@ void Deadlines::Drop(const Key& key) {
   entries_.erase(found);
 }
 
-// Makes the timer early enough for the first entry. Keeps a timer that is too
-// early, because the next call would need an early timer again.
+// Sets the timer to the time of the first entry, or earlier. Keeps a timer that
+// is too early, because the next call would need an early timer again.
 void Deadlines::SetTimerLocked() {
   if (entries_.empty()) return;
   const absl::Time when = entries_.begin()->first.first;
@@ -46,7 +46,7 @@ void Deadlines::OnTimer(absl::Time when) {
   std::vector<std::function<void()>> expired;  // called outside the lock
   {
     base::MutexLock lock(&mu_);
-    // Another timer may have replaced this one too late to cancel it.
+    // Ignores a timer that was replaced too late to be cancelled.
     if (when == timer_time_) timer_time_ = absl::InfiniteFuture();
     const absl::Time now = base::SteadyNow();
     while (!entries_.empty() && entries_.begin()->first.first <= now) {

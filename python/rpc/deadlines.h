@@ -16,16 +16,16 @@
 namespace penstock::python {
 
 // Calls functions at their deadlines. Most calls end long before their
-// deadline. Therefore a deadline costs only an entry here, and one timer of the
-// loop serves many deadlines. Thread-safe. Needs no GIL.
+// deadline. Therefore each deadline is only an entry here, and one timer of the
+// loop serves all entries. Thread-safe. Needs no GIL.
 class Deadlines : public std::enable_shared_from_this<Deadlines> {
  public:
   class Entry;
 
   // Calls `expire` once, on the loop's thread, soon after base::SteadyNow() has
-  // reached `when`, unless the entry is destroyed or dropped before. `expire`
-  // may still be running after that. Never calls `expire` if `when` is
-  // infinite.
+  // reached `when`, unless the entry is destroyed or dropped before. A call of
+  // `expire` may still be running after the entry's end. Never calls `expire`
+  // if `when` is infinite.
   Entry Add(absl::Time when, std::function<void()> expire);
 
  private:
@@ -38,12 +38,12 @@ class Deadlines : public std::enable_shared_from_this<Deadlines> {
   base::Mutex mu_;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<Key, std::function<void()>> entries_ ABSL_GUARDED_BY(mu_);
-  // The loop's timer, and its time: infinite without a timer.
+  // The loop's timer, and its time. The time is infinite if there is no timer.
   progress::EventLoop::Id timer_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time timer_time_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
 };
 
-// Keeps a deadline. Thread-safe.
+// Keeps a deadline alive until this object is destroyed. Thread-safe.
 class Deadlines::Entry {
  public:
   Entry(std::shared_ptr<Deadlines> owner, const Key& key)

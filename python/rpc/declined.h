@@ -1,4 +1,4 @@
-// Answers that say that a server has not run a call.
+// Recognises answers that say that a server has not run a call.
 
 #ifndef PENSTOCK_PYTHON_RPC_DECLINED_H_
 #define PENSTOCK_PYTHON_RPC_DECLINED_H_
@@ -8,7 +8,7 @@
 namespace penstock::python {
 
 // Returns true if the head of an answer says that the server declines the call.
-// The second byte says so; penstock/grpc/_wire.py defines heads.
+// The second byte of a head decides this; penstock/grpc/_wire.py defines heads.
 inline bool IsDeclined(absl::string_view head) {
   return head.size() >= 2 && head[1] != 0;
 }

@@ -5,8 +5,8 @@
 
 namespace penstock::python {
 
-// The method that the server itself answers. Methods of gRPC differ, because
-// they begin with a slash.
+// The method of the first call, which the server itself answers. Methods of
+// gRPC begin with a slash, and so differ.
 constexpr char kHello[] = "hello";
 
 }  // namespace penstock::python

@@ -1,4 +1,5 @@
-// The extension module penstock._rpc: transport/rpc for Python. Knows no gRPC.
+// The extension module penstock._rpc: transport/rpc for Python. Does not use
+// gRPC.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -52,7 +52,7 @@ py::bytes ToBytes(const memory::Payload& payload) {
   auto bytes = py::reinterpret_steal<py::bytes>(object);
   std::optional<Unlocked> unlocked;
   if (payload.size() >= kLeastUnlockedBytes) unlocked.emplace();
-  // Nobody else has the object yet.
+  // Writes into the new object, which no other code has yet.
   payload.CopyTo(reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(object)));
   return bytes;
 }

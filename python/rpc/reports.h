@@ -1,4 +1,4 @@
-// Numbers of things that have happened, for threads of Python's.
+// Reports events to Python threads, by numbers.
 
 #ifndef PENSTOCK_PYTHON_RPC_REPORTS_H_
 #define PENSTOCK_PYTHON_RPC_REPORTS_H_
@@ -14,27 +14,27 @@
 namespace penstock::python {
 
 // Queues of the numbers of ended calls. The program chooses a number for each
-// call, and a Python thread takes the number when the call has ended. The upper
-// half of a number is the number of its queue. A busy thread therefore delays
-// only its own queue. Thread-safe. Needs no GIL.
+// call. A Python thread takes the number once the call has ended. The upper
+// half of a number is the number of its queue, so a busy thread delays only its
+// own queue. Thread-safe. Needs no GIL.
 class Reports {
  public:
-  // The bits of a number below those of its queue.
+  // The number of bits of a number that are below the number of its queue.
   static constexpr int kQueueShift = 32;
 
   // Makes a queue. Returns its number, which is not 0.
   uint64_t Open();
   // Makes a queue for an event loop, with a descriptor that is readable while
   // the queue has numbers. The descriptor stays open until Close(). Returns 0
-  // if there are no descriptors left.
+  // if no descriptor is available.
   uint64_t OpenReadable();
   // Returns the descriptor of an open queue that OpenReadable() made.
   int DescriptorOf(uint64_t queue);
   // Adds a number to its queue. Drops the number if the queue is closed.
   void Add(uint64_t number);
   // Waits until the queue has a number, and takes all its numbers. Returns no
-  // numbers once the queue is closed. Call Unlocked, on one thread for each
-  // queue.
+  // numbers once the queue is closed. Call this function Unlocked, on one
+  // thread for each queue.
   std::vector<uint64_t> Take(uint64_t queue);
   // Takes all numbers of a queue that OpenReadable() made. Does not wait.
   std::vector<uint64_t> TakeReady(uint64_t queue);
@@ -53,7 +53,8 @@ class Reports {
 
   base::Mutex mu_;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
-  // By their numbers. Take() removes a closed queue without a descriptor.
+  // The queues by their numbers. Take() removes a closed queue without a
+  // descriptor.
   std::map<uint64_t, Queue> queues_ ABSL_GUARDED_BY(mu_);
 };
 

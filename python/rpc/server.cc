@@ -18,8 +18,8 @@ namespace {
 
 namespace py = pybind11;
 
-// The time for which a thread that has handled a call waits for the next one.
-// Clients that immediately call again do so within this time.
+// The time for which a thread that has handled a call waits for another one. A
+// client that calls again immediately does so within this time.
 constexpr absl::Duration kLinger =
     absl::Nanoseconds(progress::SpinPolicy::kMaxNanos);
 
@@ -35,7 +35,7 @@ ReceivedCall::ReceivedCall(std::shared_ptr<rpc::IncomingCall> call,
           })) {}
 
 void ReceivedCall::Expire(rpc::IncomingCall* call, Watching* watch) {
-  // Nobody hears of a cancellation after a response.
+  // Responds first, because nobody is told of a cancellation after a response.
   call->Respond(absl::DeadlineExceededError("Deadline Exceeded"));
   watch->Cancel();
 }
@@ -89,7 +89,7 @@ void CallQueue::Add(Incoming call) {
   calls_.push_back(std::move(call));
   count_.store(calls_.size(), std::memory_order_release);
   if (number_ != 0) {
-    // The first call is reported for all.
+    // Reports only the first call of a queue that was empty.
     if (calls_.size() == 1) Reports::Get()->Add(number_);
   } else if (lingering_ >= calls_.size()) {
     lingering_changed_.notify_one();
@@ -108,7 +108,8 @@ CallQueue::Incoming CallQueue::TakeLocked() {
 
 CallQueue::Incoming CallQueue::Serve() {
   base::MutexLock lock(&mu_);
-  // Leaves calls to the threads that linger.
+  // Leaves calls to the threads that linger, as long as there are enough of
+  // them.
   while (!closed_ && calls_.size() <= lingering_) serving_changed_.wait(mu_);
   return TakeLocked();
 }
@@ -134,7 +135,8 @@ CallQueue::Incoming CallQueue::Linger() {
   base::MutexLock lock(&mu_);
   --lingering_;
   Incoming call = TakeLocked();
-  // A call may have come for this thread and a call before it.
+  // Wakes the next serving thread, because more calls may wait than threads
+  // linger.
   if (calls_.size() > lingering_) serving_changed_.notify_one();
   return call;
 }

@@ -30,18 +30,19 @@ class ReceivedCall {
   const std::string& method() const { return call_->request().method; }
   const std::string& peer() const { return call_->peer(); }
   pybind11::bytes metadata() const;
-  // Returns the message, once. Then the call keeps no memory of it.
+  // Returns the message, once. Afterwards the call keeps no memory of the
+  // message.
   pybind11::bytes Message();
   // Returns the seconds until the client's deadline, or None without one.
   pybind11::object TimeRemaining() const;
 
   void Respond(const pybind11::bytes& metadata, const pybind11::bytes& message);
-  // Returns true if, before the response, the client has cancelled the call or
-  // has gone, or the deadline has passed. Notices the client's actions only
-  // after the first call of Watch().
+  // Returns true if an event before the response has cancelled the call: the
+  // client has cancelled it or has gone, or the deadline has passed. Notices
+  // the client's actions only after the first call of Watch().
   bool is_cancelled() const { return watch_->cancelled.load(); }
-  // Adds `number` to Reports once is_cancelled() becomes true. 0 adds nothing.
-  // Only the first call has an effect.
+  // Adds `number` to Reports once is_cancelled() becomes true, or nothing if
+  // `number` is 0. Only the first call has an effect.
   void Watch(uint64_t number);
 
  private:
@@ -63,7 +64,7 @@ class ReceivedCall {
 
 // The received calls that wait for a Python thread. Thread-safe. Needs no GIL.
 //
-// A thread that has handled a call lingers: if the next call comes soon, the
+// A thread that has handled a call lingers: if another call comes soon, the
 // same thread takes it. Other threads serve: they sleep, and take calls for
 // which no thread lingers.
 class CallQueue {
@@ -77,15 +78,15 @@ class CallQueue {
   void Add(Incoming call);
   // Waits for a call. Returns nothing when the queue is closed.
   Incoming Serve();
-  // Waits for a call for a short time. Returns nothing if none comes.
+  // Waits for a call for a short time. Returns nothing if no call comes.
   Incoming Linger();
-  // Returns up to `most` of the calls that wait, and reports again if there are
+  // Returns up to `most` of the waiting calls, and reports again if there are
   // more. Does not wait.
   std::vector<Incoming> TakeSome(size_t most);
   // Adds `number` to Reports when a call comes to the empty queue. Neither
   // Serve() nor Linger() may be called afterwards.
   void Report(uint64_t number);
-  // Drops all calls, and those that come later.
+  // Drops all calls, and all calls that come later.
   void Close();
 
  private:
@@ -115,7 +116,7 @@ class RpcServer {
   // Return the next call, as CallQueue does, or None.
   pybind11::object Serve();
   pybind11::object Linger();
-  // Functions for an event loop, as CallQueue has them.
+  // Functions for an event loop. Like those of CallQueue.
   pybind11::list TakeSome(size_t most);
   void Report(uint64_t number) { queue_->Report(number); }
   // Closes the port and all connections.

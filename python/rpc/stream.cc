@@ -34,7 +34,8 @@ py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
     waited =
         WaitFor([&](absl::Time until) { return state->AwaitMessage(until); },
                 absl::InfiniteFuture());
-    // A message that came during the signal handler is for the next read.
+    // Takes the message unless a signal handler has interrupted the wait: then
+    // the message is for the next read.
     if (waited == Waited::kSet) message = state->TakeMessage();
     RequestReads(stream, state);
   }
@@ -43,8 +44,8 @@ py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
                              : py::object(py::none());
 }
 
-// Returns the next message, None after the last one, or Ellipsis if neither has
-// come yet.
+// Returns the next message, or None after the last one. Returns Ellipsis if
+// neither has come yet.
 template <typename Stream>
 py::object TryReadFrom(Stream* stream,
                        const std::shared_ptr<StreamState>& state) {
@@ -63,8 +64,8 @@ py::object TryReadFrom(Stream* stream,
   return is_ready ? py::object(py::none()) : py::object(py::ellipsis());
 }
 
-// Calls `send` if there is room for a message of so many bytes. Returns true,
-// false if the stream has ended, or Ellipsis without room.
+// Calls `send` if there is room for a message of `size` bytes. Returns true if
+// so, false if the stream has ended, and Ellipsis if there is no room.
 template <typename Send>
 py::object TryWriteTo(const std::shared_ptr<StreamState>& state, size_t bytes,
                       const Send& send) {
@@ -79,8 +80,8 @@ py::object TryWriteTo(const std::shared_ptr<StreamState>& state, size_t bytes,
   return has_room ? py::object(py::bool_(is_good)) : py::object(py::ellipsis());
 }
 
-// Waits for room for a message of so many bytes. Returns false if the stream
-// has ended.
+// Waits for room for a message of `size` bytes. Returns false if the stream has
+// ended.
 bool AwaitRoom(const std::shared_ptr<StreamState>& state, size_t bytes) {
   const Waited waited =
       WaitFor([&](absl::Time until) { return state->AwaitRoom(until); },

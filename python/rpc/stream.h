@@ -28,7 +28,7 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
  public:
   // Opens a stream, which ends at its timeout. `closed` becomes true when the
   // program closes the client. With `has_unary_response`, the stream can end
-  // before the program reads the one response.
+  // before the program has read its single response.
   static std::shared_ptr<SentStream> Open(
       rpc::Client* client, const rpc::Request& request,
       std::shared_ptr<const std::atomic<bool>> closed, bool has_unary_response);
@@ -40,8 +40,8 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
   void HalfClose();
   // Returns the next message, or None after the last one.
   pybind11::object Read();
-  // Functions for event loops, which do not wait. Return what Write(), Read()
-  // and Metadata() return, or Ellipsis if these would wait.
+  // Functions for event loops, which do not wait. They return the results of
+  // Write(), Read() and Metadata(), or Ellipsis if those functions would wait.
   pybind11::object TryWrite(const pybind11::bytes& message, bool is_last);
   pybind11::object TryRead();
   pybind11::object TryMetadata();
@@ -87,12 +87,12 @@ class ReceivedStream {
 
   bool Write(const pybind11::bytes& message);
   pybind11::object Read();
-  // Functions for event loops, as SentStream has them.
+  // Functions for event loops, like those of SentStream.
   pybind11::object TryWrite(const pybind11::bytes& message);
   pybind11::object TryRead();
   void ReportChange(uint64_t number) { state_->ReportChange(number); }
   void SendMetadata(const pybind11::bytes& metadata);
-  // Ends the stream with the metadata.
+  // Ends the stream, and sends the metadata with the end.
   void Finish(const pybind11::bytes& metadata);
   // Returns true if the client has cancelled the stream or has gone, or if the
   // deadline has passed.

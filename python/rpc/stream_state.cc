@@ -31,7 +31,7 @@ void StreamState::OnMessage(absl::optional<memory::Payload> message) {
   {
     MonitorLock lock(&monitor_);
     --reads_;
-    // Drops messages that come after an end with an error.
+    // Drops messages that arrive after an end with an error.
     if (message.has_value() && !input_ended_) {
       reads_small_ = message->size() <= kSmallBytes;
       messages_.push_back(*std::move(message));
@@ -62,8 +62,8 @@ bool StreamState::End(rpc::End end) {
   {
     MonitorLock lock(&monitor_);
     if (HasEndedLocked() || (end_.has_value() && end.status.ok())) return false;
-    // Messages that have come stay readable only if the peer has ended the
-    // stream in order.
+    // Keeps messages that have arrived readable only if the peer has ended the
+    // stream normally.
     if (!end.status.ok()) {
       input_ended_ = true;
       unread.swap(messages_);

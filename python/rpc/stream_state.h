@@ -23,12 +23,13 @@ class StreamState {
  public:
   // The largest message, in bytes, that counts as small.
   static constexpr size_t kSmallBytes = 128 * 1024;
-  // The messages that are requested ahead of the program's reads, so that the
-  // peer can send while the program works. The second number is for small
-  // messages: a thread or a loop that wakes then finds several.
+  // The number of messages that are requested before the program reads them, so
+  // that the peer can send while the program works. Small messages have a
+  // higher number: a thread or a loop that wakes up then finds several.
   static constexpr int kReadAhead = 2;
   static constexpr int kSmallReadAhead = 8;
-  // The writes that may wait for the peer before the writer waits.
+  // The number of writes that may wait for the peer before the writer itself
+  // waits.
   static constexpr int kWriteAhead = 4;
   static constexpr int kSmallWriteAhead = 16;
 
@@ -36,13 +37,13 @@ class StreamState {
   // as gRPC does.
   explicit StreamState(bool holds_end) : holds_end_(holds_end) {}
 
-  // Callbacks of the stream.
+  // The callbacks of the stream.
   void OnMessage(absl::optional<memory::Payload> message);
   void OnAccepted(bool is_accepted);
   void OnMetadata(std::string metadata);
   // Ends the stream. Drops unread messages if the status is an error. An error
-  // replaces an end that is hidden. Returns false if the stream has ended
-  // before.
+  // replaces an end that the program has not seen yet. Returns false if the
+  // stream had already ended.
   bool End(rpc::End end);
 
   // Returns the number of reads to request now, and counts them as requested.
@@ -51,15 +52,15 @@ class StreamState {
   bool HasMessage();
   // Returns the next message. Returns nothing after the last one.
   absl::optional<memory::Payload> TakeMessage();
-  // Counts a write of so many bytes. Returns false if the stream has ended.
+  // Counts a write of `bytes` bytes. Returns false if the stream has ended.
   bool BeginWrite(size_t bytes);
   // Returns true if a write need not wait: for room, or because the stream has
   // ended.
   bool HasRoom();
 
-  // Each function waits until the deadline, and returns true if the wait has
-  // ended before: for a message or the last one; for room for another write, or
-  // the end; for metadata, or the end; for the end.
+  // Each function waits until the deadline. Returns true if the awaited event
+  // comes before: a message or the last one; room for another write, or the
+  // end; metadata, or the end; the end.
   bool AwaitMessage(absl::Time deadline);
   bool AwaitRoom(absl::Time deadline);
   bool AwaitMetadata(absl::Time deadline);
@@ -77,8 +78,9 @@ class StreamState {
   rpc::End end();
   // Adds `number` to Reports when the stream has ended, perhaps at once.
   void Report(uint64_t number);
-  // Adds `number` to Reports once, at the next message, acceptance, metadata or
-  // end. Adds the number at once if one came since the last such report.
+  // Adds `number` to Reports once: at the next message, acceptance, metadata or
+  // end. Adds the number immediately if such an event has happened since the
+  // last report.
   void ReportChange(uint64_t number);
   // Adds `number` to Reports if the server has declined the stream, unless
   // Report() was called.
@@ -87,7 +89,7 @@ class StreamState {
   void ExpireAfter(absl::Duration timeout, std::function<void()> expire);
 
  private:
-  // The work that an end leaves to do without the lock.
+  // The work that remains after an end, for the caller to do without the lock.
   struct Ending {
     uint64_t number = 0;  // to report; 0: none
     progress::EventLoop::Id timer = 0;

@@ -13,7 +13,7 @@ namespace {
 
 namespace py = pybind11;
 
-// How often a wait of the main thread looks for signals.
+// The interval at which a wait of the main thread checks for signals.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 unsigned long main_thread = 0;  // NOLINT: Python's type

@@ -17,8 +17,8 @@ enum class Waited { kSet, kDeadline, kInterrupted };
 
 // Calls wait_until() with times up to `deadline` (of base::SteadyNow()), until
 // wait_until() returns true because the awaited event has happened. On the main
-// thread, also ends when a signal handler has raised an exception, for
-// ThrowIfRaised(). Call Unlocked.
+// thread, also ends after a signal handler has raised an exception, which
+// ThrowIfRaised() throws. Call this function Unlocked.
 Waited WaitFor(const std::function<bool(absl::Time)>& wait_until,
                absl::Time deadline);
 // Waits until the event is set.

@@ -52,8 +52,9 @@ absl::StatusOr<const Destination*> FindUnready(
     const std::shared_ptr<Buffer>& buffer = destination.into.buffer();
     const auto ready = buffer == nullptr ? nullptr : buffer->ready();
     DeviceMemory* const memory = GetDeviceMemory();
-    // Skips destinations that are ready. Without device memory, nobody writes
-    // to a destination on a device, and its `used` has the reason.
+    // Skips destinations whose device work has ended. Without device memory,
+    // nobody writes to a destination on a device, and its `used` has the
+    // reason.
     if (ready == nullptr || memory == nullptr) continue;
     absl::StatusOr<bool> came = memory->HasCome(*ready);
     if (!came.ok()) {

@@ -206,8 +206,8 @@ absl::Status PlaceFromDevice(const Draft& draft, Tensor* tensor) {
   return status;
 }
 
-// Puts the tensor into its destination, if it has one and is not there yet.
-// Moves the tensor out of a destination of another tensor.
+// Moves the tensor into its destination, unless it has none or is already
+// there. Moves the tensor out of the destination of another tensor.
 absl::Status Place(const Draft& draft, Tensor* tensor) {
   if (draft.destinations->empty()) return absl::OkStatus();
   Destination* const found =

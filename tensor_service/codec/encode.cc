@@ -271,8 +271,9 @@ class Writer {
     return size;
   }
 
-  // Returns the block for writing. Nobody else uses it until Write() returns. A
-  // short block keeps its bytes in its handle, so the Writer must not move.
+  // Returns the block for writing. Nobody else uses the block until Write()
+  // returns. A short block keeps its bytes in its handle, so the Writer must
+  // not move.
   uint8_t* block() { return const_cast<uint8_t*>(block_.begin()); }
 
   // Adds the piece that was just written. Returns the start of the next piece.

@@ -31,7 +31,7 @@ class Landed {
   // Moves away unread bytes that lie in the destination. Returns
   // RESOURCE_EXHAUSTED if there is no memory for the move.
   absl::Status MoveAway(const Destination& destination);
-  // Returns true if `data`, in the message, lies in memory of a destination.
+  // Returns true if `data`, a part of the message, lies in a destination.
   bool Contains(const char* data) const {
     return !slices_.empty() && destinations_->Overlapping(data, 1) != nullptr;
   }

@@ -157,9 +157,9 @@ class SliceReader {
   // One device per slice. Empty if all slices are on the host.
   std::vector<Device> devices_;
   size_t next_slice_ = 0;
-  // The current slice, for the buffers that share it. Null if no buffer does.
-  // If all slices were shared, the transport could not free the slices that no
-  // buffer uses.
+  // The current slice, which buffers share. Null if no buffer does. If all
+  // slices were shared, the transport could not free the slices that no buffer
+  // uses.
   std::shared_ptr<const grpc::Slice> shared_;
   // Parts of shared_, set together with shared_.
   absl::optional<BufferParts> parts_;

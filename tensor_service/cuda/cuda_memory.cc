@@ -72,7 +72,7 @@ struct Lent {
   const memory::DeviceRange range;
 };
 
-// Returns the event's result, or nothing if the event has not come yet.
+// Returns the event's result, or nothing if the event has not completed.
 absl::optional<absl::Status> Query(const DeviceEvent& event) {
   const auto& cuda = static_cast<const CudaEvent&>(event);
   absl::StatusOr<device::Device::Entered> entered = cuda.on()->Enter();

@@ -34,8 +34,9 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         self._handle = handle  # the call of _rpc
         self._deserializer = deserializer
         self._deadline = deadline
-        # A function that begins the call over the real channel. Gets the head
-        # of the answer. Returns the call, or None if that is impossible.
+        # A function that makes the call again over the real channel. It takes
+        # the head of the server's answer. It returns the call, or None if that
+        # is impossible.
         self._begin_again = begin_again
         self._queue = queue
         self._lock = threading.RLock()
@@ -45,15 +46,17 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         self._cancelled = False
         self._callbacks = []
         self._is_reported = False
-        # The call begins again even if the program does not look.
+        # Registers a callback, so that a declined call begins again even if
+        # the program does not ask for its result.
         self._number = queue.add(_settle_of(weakref.ref(self)))
         handle.report_decline(self._number)
 
     # The end.
 
     def _take(self):
-        """Returns the Outcome of the ended call, or None if the server has
-        declined it, and the head of the answer. Reads the response."""
+        """Returns the Outcome of the ended call, and the head of the answer.
+        The Outcome is None if the server has declined the call. Reads the
+        response."""
         raise NotImplementedError()
 
     def settle(self):
@@ -74,14 +77,14 @@ class OpenCall(_calls.MultiThreadedRendezvous):
             self._outcome = outcome
 
     def _real_call(self):
-        """Returns the call over the real channel, or None without one."""
+        """Returns the call over the real channel, or None if there is none."""
         if self._real is None and self._handle.is_done():
             self.settle()
         return self._real
 
     def _wait(self, timeout=None):
-        """Waits for the end over the fast way. Raises FutureTimeoutError after
-        `timeout`."""
+        """Waits until the call over the fast way has ended. Raises
+        FutureTimeoutError after `timeout`."""
         if not self._handle.wait(-1.0 if timeout is None else
                                  float(max(timeout, 0))):
             raise grpc.FutureTimeoutError()
@@ -89,7 +92,7 @@ class OpenCall(_calls.MultiThreadedRendezvous):
 
     def _ended(self):
         """Waits for the end. Returns the call over the real channel, or None
-        without one."""
+        if there is none."""
         self._wait()
         return self._real
 
@@ -209,7 +212,8 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         if getattr(self, "_number", None) is None:  # not made completely
             return
         self._queue.drop(self._number)
-        # The program has dropped a call that goes on, as grpcio's cancels it.
+        # Cancels a call that the program has dropped before its end, as grpcio
+        # does.
         if not self._is_reported:
             self._handle.end(1, "Cancelled upon garbage collection!")
 

@@ -1,4 +1,5 @@
-"""Threads that learn of the ends of calls, and run the program's callbacks.
+"""Threads that take the numbers of ended calls, and run the program's
+callbacks.
 
 Each channel and each server has one, as with grpcio: a callback that blocks
 delays those of its own channel or server only. A thread starts with the first
@@ -16,7 +17,7 @@ from .. import _rpc
 
 _LOGGER = logging.getLogger(__name__)
 
-# The bits of a number below those of its queue.
+# The number of bits of a call's number that are below the number of its queue.
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
 
@@ -83,7 +84,7 @@ class Queue:
         return self._queue << _SHIFT | number
 
     def drop(self, number):
-        """Forgets the callback of a number that is not reported any more."""
+        """Forgets the callback of a number that will not be reported."""
         self._callbacks.pop(number & _MASK, None)
 
     def leave_parent(self):

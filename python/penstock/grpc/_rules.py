@@ -32,14 +32,14 @@ def option(options, key, default):
 
 
 def max_send_bytes(options):
-    """Returns the limit of messages that are sent."""
+    """Returns the limit of the size of a sent message."""
     limit = option(options, "grpc.max_send_message_length", -1)
     return limit if limit >= 0 else 2**62
 
 
 def split(address):
     """Returns the host and the port of "host:port" as texts. Raises ValueError
-    for another form."""
+    for any other text."""
     host, colon, port = address.rpartition(":")
     if host[:1] == "[" and host[-1:] == "]":
         host = host[1:-1]
@@ -66,8 +66,8 @@ def _goes_by_proxy(host, options):
 
 
 def _uses_gevent():
-    """Returns true if the program runs on gevent's loop, which a wait for the
-    fast way would block."""
+    """Returns true if the program runs on gevent's loop, which would be
+    blocked by waits for the fast way."""
     monkey = sys.modules.get("gevent.monkey")
     return "grpc.experimental.gevent" in sys.modules or (
         monkey is not None and monkey.is_module_patched("threading"))
@@ -130,8 +130,8 @@ def address_of_server(address):
 
 
 def address_of_secure_server():
-    """Returns the host at which the fast way of a server with secure ports only
-    listens."""
+    """Returns the host at which the fast way of a server listens if the server
+    has only secure ports."""
     if _uses_gevent():
         return None, "the process uses gevent"
     return "127.0.0.1", None
@@ -177,24 +177,25 @@ def foreign(function, made):
 
 
 def is_insecure(context):
-    """Returns true if the connection of a received call has no identity that
-    the fast way would lose."""
+    """Returns true if the peer of a received call has no identity that the
+    fast way would lose."""
     kinds = context.auth_context().get("transport_security_type", ())
     return (context.peer().startswith(("ipv4:", "ipv6:")) and
             all(kind == b"insecure" for kind in kinds))
 
 
 def is_tls(context):
-    """Returns true if TLS keeps the identity of a received call."""
+    """Returns true for a received call over TLS, whose identity a ticket can
+    keep."""
     kinds = context.auth_context().get("transport_security_type", ())
     return (context.peer().startswith(("ipv4:", "ipv6:")) and
             list(kinds) == [b"ssl"])
 
 
 def untrusted(credentials):
-    """Returns the reason for staying with grpcio, or None for credentials of TLS
-    alone. Others prove an identity for each call, or one that TLS does not
-    have."""
+    """Returns the reason for staying with grpcio, or None for credentials of
+    TLS alone. Other credentials prove an identity for each call, or an
+    identity that TLS does not have."""
     own = getattr(credentials, "_credentials", None)
     if type(own) is cygrpc.SSLChannelCredentials:
         return None

@@ -34,7 +34,8 @@ def begin(cygrpc):
         first_line = str(error).split("\n", maxsplit=1)[0]
         reason = f"penstock.grpc does not load: {first_line}"
     if reason is None:
-        # penstock.grpc may have begun this import of grpc, and ends later.
+        # The import of grpc may be a part of the import of penstock.grpc,
+        # which ends later.
         ours = getattr(sys.modules.get("penstock.grpc"), "__spec__", spec)
         ours.__class__ = _Watched
     return reason
@@ -45,7 +46,8 @@ def _load_package():
     has penstock.grpc, or the one of this file. Returns None, or the reason for
     not loading it."""
     found = importlib.util.find_spec("penstock")
-    # A folder without code is found too, as in the tree of Penstock's sources.
+    # Checks the origin, because a folder without code is found too, for
+    # example in the tree of Penstock's sources.
     if found is not None and found.origin is not None:
         folder = os.path.dirname(found.origin)
         if not os.path.exists(os.path.join(folder, "grpc", "_run.py")):
@@ -61,8 +63,8 @@ def _load_package():
 
 
 class _Watched(importlib.machinery.ModuleSpec):
-    """The specification of a module while it is being imported. Notices the end
-    of the import."""
+    """The specification of a module while the module is being imported.
+    Notices the end of the import."""
 
     @property
     def _initializing(self):
@@ -79,16 +81,17 @@ class _Watched(importlib.machinery.ModuleSpec):
 
 def _install():
     try:
-        # Python names it in the package after its own import.
+        # Installs the functions after the import of grpc, because Python adds
+        # the name to the package only then.
         importlib.import_module("penstock.grpc").install()
         _write_log()
     except Exception:  # pylint: disable=broad-except
-        # The program goes on with grpcio.
+        # Logs any exception, because the program continues with grpcio.
         logging.getLogger("penstock").exception("Penstock is not used")
 
 
 class _Handler(logging.Handler):
-    """Writes lines as Penstock's library does."""
+    """Writes log lines in the format of Penstock's library."""
 
     def emit(self, record):
         if sys.stderr is None:  # closed; print() would take standard output

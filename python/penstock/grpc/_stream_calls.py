@@ -9,7 +9,8 @@ from . import _calls, _open_call, _wire
 _LOGGER = logging.getLogger(__name__)
 
 
-# Limit the requests that a stream keeps, and their bytes.
+# Limit the requests that a stream keeps in case it must begin again: their
+# number and their bytes.
 _MAX_KEPT, _MAX_KEPT_BYTES = 10000, 4 * 1024 * 1024
 
 
@@ -54,13 +55,14 @@ class Requests:
             self.drop()
 
     def drop(self):
-        """Keeps no requests any more, unless again() was called."""
+        """Stops keeping requests, unless again() was called."""
         with self._lock:
             if not self._begins_again:
                 self._kept = None
 
     def again(self):
-        """Returns an iterator of all requests, or None if not all were kept."""
+        """Returns an iterator of all requests, or None if some were not
+        kept."""
         with self._lock:
             if self._kept is None:
                 return None
@@ -70,8 +72,8 @@ class Requests:
     def _all(self):
         while True:
             if not self._kept:
-                # The sender of the declined stream may be waiting for a
-                # request. This request is kept.
+                # Waits for the sender of the declined stream, which may be
+                # waiting for a request. That request is kept.
                 with self._turn:
                     if not self._kept:
                         try:
@@ -120,8 +122,9 @@ def serialized(request, serializer):
 
 
 class StreamCall(_open_call.OpenCall):
-    """A call with a stream of responses, which it iterates over. With
-    `is_unary_response`, a future of the one response instead."""
+    """A call with a stream of responses, which is an iterator over the
+    responses. With `is_unary_response`, a future of the single response
+    instead."""
 
     def __init__(self, stream, deserializer, deadline, begin_again, queue,
                  is_unary_response=False, requests=None):
@@ -149,8 +152,8 @@ class StreamCall(_open_call.OpenCall):
         return outcome
 
     def _end_here(self, code, details):
-        """Ends the call with an error that this side has found. The server may
-        have ended the call before."""
+        """Ends the call with an error that this side has found. Does nothing
+        if the server has already ended the call."""
         self._handle.end(code, details)
         self._ended()
         with self._lock:

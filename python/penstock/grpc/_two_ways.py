@@ -15,22 +15,23 @@ _MAX_RECEIVE_BYTES = 4 * 1024 * 1024
 
 
 def _max_receive_bytes(options):
-    """Returns the limit of messages that are received. -1: no limit."""
+    """Returns the limit of the size of a received message; -1 means no
+    limit."""
     limit = _rules.option(options, "grpc.max_receive_message_length",
                           _MAX_RECEIVE_BYTES)
     return limit if limit >= 0 else -1
 
 
 class TwoWays:
-    """A server with a real server of grpcio's and a port for the fast way. Mixed
-    into grpc.Server and grpc.aio.Server.
+    """A server that has a real grpcio server and a port for the fast way. A
+    mixin for grpc.Server and grpc.aio.Server.
 
     `_plane` is the fast way while there is one. `_reason` says why there is
     none."""
 
     def _set_up(self, real, offers, handlers, options, reason):
-        """Call it once, in __init__. `offers` answers clients that ask for the
-        fast way."""
+        """Sets the members. Call this function once, in __init__. `offers`
+        answers clients that ask for the fast way."""
         self._plane = None
         self._real = real
         self._door = offers.door

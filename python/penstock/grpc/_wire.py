@@ -35,7 +35,7 @@ Outcome = collections.namedtuple("Outcome",
 Offer = collections.namedtuple(
     "Offer", ("port", "token", "address", "host", "ticket"), defaults=(b"",))
 
-# The key of the entry behind the metadata that has the ticket.
+# The key of the last metadata entry, which has the ticket.
 TICKET_KEY = "penstock-ticket-bin"
 
 # The method by which a client asks for a server's data plane.
@@ -54,27 +54,28 @@ DECLINED = _RESPONSE.pack(1, 1, 0, 0) + _COUNT.pack(0)
 STOPPING = _RESPONSE.pack(1, 2, 0, 0) + _COUNT.pack(0)
 UNKNOWN_TICKET = _RESPONSE.pack(1, 3, 0, 0) + _COUNT.pack(0)
 
-# Limits metadata, by the sum that HTTP/2 defines. gRPC refuses more than this
-# by default.
+# Limits the size of metadata, which HTTP/2 defines. gRPC by default refuses
+# larger metadata.
 _MAX_METADATA_BYTES = 8192
 # Limits metadata of answers, as gRPC does by default.
 _MAX_ANSWER_BYTES = 16384
 # Limits the details of a status. gRPC sends them as metadata.
 _MAX_DETAILS_BYTES = 4096
-# Limit the head of a received call or answer. Both are above what this package
-# sends. A larger head would stop an event loop for tens of milliseconds.
+# Limit the head of a received call or answer. Both limits are above the heads
+# that this package sends. A larger head would stop an event loop for tens of
+# milliseconds.
 _MAX_HEAD_BYTES = 48 * 1024
 _MAX_ENTRIES = 1100
 
 _KEY = re.compile(r"[0-9a-z_.-]+")
 _TEXT = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _ANSWER = re.compile(rb"[ -~]*")
-# gRPC handles these itself.
+# The keys that gRPC handles itself.
 _RESERVED = frozenset((
     "content-type", "grpc-accept-encoding", "grpc-encoding", "grpc-message",
     "grpc-status", "grpc-tags-bin", "grpc-timeout", "grpc-trace-bin", "host",
     "grpc-internal-encoding-request", "te", "user-agent"))
-# gRPC passes these on, if a handler sends them.
+# The keys that gRPC passes on if a handler sends them.
 _ANSWERED = frozenset(("host", "user-agent"))
 
 
@@ -88,7 +89,7 @@ def _is_ordinary(key, value):
 
 def encode_metadata(metadata):
     """Returns the entries as bytes. Returns None for metadata that only the
-    real gRPC can judge: odd types, keys or values, or too much."""
+    real gRPC can judge: unusual types, keys or values, or too many entries."""
     parts = []
     size = 0
     try:
@@ -135,8 +136,8 @@ def _check_size(head):
 
 
 def _take(data, at, count):
-    """Takes `count` entries of data[at:], or all if that is None. Returns the
-    entries and the position behind them."""
+    """Reads `count` entries from `data`, beginning at `at`, or all entries if
+    `count` is None. Returns the entries and the position after them."""
     entries = []
     while at < len(data) if count is None else len(entries) < count:
         if len(entries) == _MAX_ENTRIES:
@@ -155,8 +156,8 @@ def _take(data, at, count):
 
 
 def encode_request(metadata, last=b""):
-    """Returns the head of a request, or None as encode_metadata() does. `last`
-    are entries that follow those of `metadata`."""
+    """Returns the head of a request. Returns None like encode_metadata(). The
+    entries `last` follow those of `metadata`."""
     if not metadata:
         return _VERSION + last
     entries = encode_metadata(metadata)
@@ -192,8 +193,8 @@ def encode_response(code, details, initial, trailing):
 
 
 def encode_initial(metadata):
-    """Returns the head of a stream's first answer. Raises ValueError as
-    encode_answer() does."""
+    """Returns the head of a stream's first answer. Raises ValueError like
+    encode_answer()."""
     return _VERSION + encode_answer(metadata)[1]
 
 
@@ -217,7 +218,7 @@ def decode_response(head):
 
 
 def encode_offer(offer):
-    """Returns the answer to OFFER_METHOD."""
+    """Returns the answer to a call of OFFER_METHOD, encoded."""
     address = offer.address.encode("ascii")
     version, ticket = 2, b""
     if offer.ticket:
@@ -228,7 +229,7 @@ def encode_offer(offer):
 
 
 def decode_offer(data):
-    """Returns an Offer. Raises ValueError for a malformed one."""
+    """Decodes an Offer. Raises ValueError for a malformed one."""
     try:
         version, port, *sizes = _OFFER.unpack_from(data)
     except struct.error as error:

@@ -49,7 +49,7 @@ def server(migration_thread_pool=None, handlers=None, interceptors=None,
         raise ValueError("maximum_concurrent_rpcs should be a positive integer")
 
     def make_real(all_interceptors):
-        # The first interceptor counts the calls over both ways.
+        # Puts the interceptor that counts the calls over both ways first.
         return _real_server(migration_thread_pool, handlers, all_interceptors,
                             options, None, compression)
 
