@@ -10,7 +10,7 @@
 
 namespace penstock::python {
 
-// Returns the polling mode of the thread penstock-poll. That thread polls only
+// Returns the polling mode of the thread penstock-poll. The thread polls only
 // if PENSTOCK_POLLING is busy. Otherwise the waiting threads poll, and would
 // lose their core to another polling thread.
 progress::PollingMode LoopPolling();

@@ -26,8 +26,8 @@ int LingeringSocket() {
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   (void)!connect(fd, reinterpret_cast<sockaddr*>(&address), size);
-  // Leaves the other end in the queue of the listener, which stays open. So
-  // close() waits for the unread bytes.
+  // Leaves the other end, and its unread bytes, in the queue of the listener,
+  // which stays open. close() therefore waits.
   const std::string bytes(1 << 20, 'u');
   while (send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
   }

@@ -154,8 +154,8 @@ TEST_P(DecompressionTest, WhatComesIsWhatWasSent) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-// Tests a service of tensors. Its messages have no limit, but the memory of
-// decompression must have one.
+// Tests a service of tensors. Messages of this service have no limit, but the
+// memory of decompression must have one.
 TEST_P(DecompressionTest, ServicesOfTensorsHaveALimitForThatToo) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder);
