@@ -34,9 +34,9 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         self._handle = handle  # the call of _rpc
         self._deserializer = deserializer
         self._deadline = deadline
-        # A function that makes the call again over the real channel. It takes
-        # the head of the server's answer. It returns the call, or None if that
-        # is impossible.
+        # A function that makes the call again over the real channel. Takes the
+        # head of the server's answer. Returns the call, or None if that is
+        # impossible.
         self._begin_again = begin_again
         self._queue = queue
         self._lock = threading.RLock()

@@ -73,7 +73,7 @@ class Requests:
         while True:
             if not self._kept:
                 # Waits for the sender of the declined stream, which may be
-                # waiting for a request. That request is kept.
+                # waiting for a request. The request is kept.
                 with self._turn:
                     if not self._kept:
                         try:
