@@ -41,7 +41,7 @@ void Incoming::CountTcp(size_t size) {
   received_ += size;
 }
 
-absl::Status Incoming::OnTcp(memory::Bytes bytes, memory::Payload* due) {
+absl::Status Incoming::OnTcp(memory::Bytes bytes, Backlog* due) {
   while (bytes.size > 0) {
     if (!on_path_ && !IsMark(bytes)) {
       TakePlain(&bytes, due);
@@ -54,7 +54,7 @@ absl::Status Incoming::OnTcp(memory::Bytes bytes, memory::Payload* due) {
   return absl::OkStatus();
 }
 
-void Incoming::TakePlain(memory::Bytes* bytes, memory::Payload* due) {
+void Incoming::TakePlain(memory::Bytes* bytes, Backlog* due) {
   uint64_t size = bytes->size;
   if (!next_.empty()) size = std::min(size, next_.front().begin - tcp_at_);
   if (tcp_at_ < received_) {
@@ -75,18 +75,18 @@ bool Incoming::IsMark(const memory::Bytes& bytes) const {
          tcp_at_ == received_ && bytes.data[0] == kMarkFirstByte;
 }
 
-void Incoming::MoveIfReached(memory::Payload* due) {
+void Incoming::MoveIfReached(Backlog* due) {
   if (on_path_ || next_.empty() || tcp_at_ != next_.front().begin) return;
   on_path_ = true;
   path_ = std::move(next_.front());
   next_.pop_front();
   early_ -= path_.early.size();
   uint64_t at = path_.begin;
-  for (const memory::Bytes& piece : path_.early.pieces()) {
+  const memory::Payload early = path_.early.Take();
+  for (const memory::Bytes& piece : early.pieces()) {
     Deliver(at, piece, due);
     at += piece.size;
   }
-  path_.early = memory::Payload();
 }
 
 absl::Status Incoming::TakeMark(memory::Bytes* bytes) {
@@ -107,7 +107,7 @@ absl::Status Incoming::TakeMark(memory::Bytes* bytes) {
   return absl::OkStatus();
 }
 
-absl::Status Incoming::OnBegin(uint64_t offset, memory::Payload* due) {
+absl::Status Incoming::OnBegin(uint64_t offset, Backlog* due) {
   const uint64_t least = next_.empty() ? received_ : next_.back().at;
   if (offset < least || next_.size() == kMaxMoves) return WrongOffset();
   next_.push_back({offset, offset, {}});
@@ -116,7 +116,7 @@ absl::Status Incoming::OnBegin(uint64_t offset, memory::Payload* due) {
 }
 
 absl::Status Incoming::OnPath(uint64_t offset, const memory::Payload& bytes,
-                              memory::Payload* due) {
+                              Backlog* due) {
   if (next_.empty() && !on_path_) return WrongOffset();
   Move& move = next_.empty() ? path_ : next_.back();
   if (offset != move.at) return WrongOffset();
@@ -140,7 +140,7 @@ absl::Status Incoming::OnPath(uint64_t offset, const memory::Payload& bytes,
 
 // Skips what has been delivered before.
 void Incoming::Deliver(uint64_t offset, const memory::Bytes& bytes,
-                       memory::Payload* due) {
+                       Backlog* due) {
   const uint64_t skip =
       std::min<uint64_t>(received_ - std::min(received_, offset), bytes.size);
   if (skip == bytes.size) return;

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
+#include "transport/event_engine/stream/backlog.h"
 #include "transport/event_engine/stream/packet.h"
 #include "transport/event_engine/stream/tls_records.h"
 #include "transport/memory/bytes.h"
@@ -61,30 +62,29 @@ class Incoming {
   bool IsPlain(size_t size) const;
   void CountTcp(size_t size);
   // Takes bytes from TCP. Appends the bytes that are due to `*due`.
-  absl::Status OnTcp(memory::Bytes bytes, memory::Payload* due);
+  absl::Status OnTcp(memory::Bytes bytes, Backlog* due);
   // Moves to a path at `offset`. Call it once for each path.
-  absl::Status OnBegin(uint64_t offset, memory::Payload* due);
+  absl::Status OnBegin(uint64_t offset, Backlog* due);
   // Takes bytes from the path, as OnTcp() does. `*due` holds the delivered
   // bytes that nobody has consumed yet. Fails if the bytes exceed the window.
   absl::Status OnPath(uint64_t offset, const memory::Payload& bytes,
-                      memory::Payload* due);
+                      Backlog* due);
 
  private:
   // A move to a path: the offset where it begins, and that of its next byte.
   struct Move {
     uint64_t begin = 0;
     uint64_t at = 0;
-    memory::Payload early;  // the path's bytes, before TCP has reached `begin`
+    Backlog early;  // the path's bytes, before TCP has reached `begin`
   };
 
-  void TakePlain(memory::Bytes* bytes, memory::Payload* due);
+  void TakePlain(memory::Bytes* bytes, Backlog* due);
   // Returns true if a mark, not the stream, continues with `bytes`.
   bool IsMark(const memory::Bytes& bytes) const;
   absl::Status TakeMark(memory::Bytes* bytes);
   // Moves to the path if TCP has delivered all bytes before the noted offset.
-  void MoveIfReached(memory::Payload* due);
-  void Deliver(uint64_t offset, const memory::Bytes& bytes,
-               memory::Payload* due);
+  void MoveIfReached(Backlog* due);
+  void Deliver(uint64_t offset, const memory::Bytes& bytes, Backlog* due);
 
   uint64_t received_ = 0;
   uint64_t tcp_at_ = 0;  // the offset of TCP's next byte

@@ -94,8 +94,7 @@ bool MovableStream::Poll() {
 }
 
 memory::Payload MovableStream::Take() {
-  memory::Payload taken = std::move(due_);
-  due_ = memory::Payload();
+  memory::Payload taken = due_.Take();
   consumed_ += taken.size();
   if (!lost_ && consumed_ - acked_ >= kAckBytes) {
     acked_ = consumed_;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "transport/event_engine/stream/backlog.h"
 #include "transport/event_engine/stream/incoming.h"
 #include "transport/event_engine/stream/outgoing.h"
 #include "transport/event_engine/stream/tls_records.h"
@@ -117,7 +118,7 @@ class MovableStream final : public fabric::EndpointEvents {
   uint64_t acked_ = 0;  // the value of consumed_ when the last ack was due
   Outgoing outgoing_;
   Incoming incoming_;
-  memory::Payload due_;
+  Backlog due_;
   std::shared_ptr<fabric::Endpoint> path_;
   bool peer_has_greeted_ = false;            // on path_
   bool peer_has_moved_ = false;              // to path_

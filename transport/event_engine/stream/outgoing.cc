@@ -57,10 +57,14 @@ void Outgoing::Pump() {
     stuck_.clear();
     has_begun_ = true;
   }
-  while (!waiting_.empty() && sent_ - acknowledged_ < kWindowBytes) {
+  while (!waiting_.empty() && HasWindow()) {
     if (!SendSome()) return;
   }
   if (was_stuck) SendAck();  // SendAck() has skipped it meanwhile
+}
+
+bool Outgoing::HasWindow() const {
+  return sent_ - acknowledged_ < kWindowBytes && kept_.size() < kMaxKeptPackets;
 }
 
 bool Outgoing::SendSome() {

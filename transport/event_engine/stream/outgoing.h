@@ -23,6 +23,11 @@ namespace event_engine {
 // them.
 constexpr uint64_t kWindowBytes = 4 * 1024 * 1024;
 
+// Limits the unacknowledged packets, because each needs memory of its own. More
+// than the bytes after which a receiver acknowledges, so that packets of one
+// byte do not wait for ever.
+constexpr size_t kMaxKeptPackets = 48 * 1024;
+
 // Counts the offsets of one direction, and keeps the bytes on the path until
 // the peer has acknowledged them. Not thread-safe.
 //
@@ -75,6 +80,8 @@ class Outgoing {
     fabric::RemoteRegion region;  // empty for bytes in packets
   };
 
+  // Returns true if the window has room for another packet.
+  bool HasWindow() const;
   bool SendPacket(const Packet& packet);
   // Send the first waiting bytes. Return false if the path has no room.
   bool SendSome();

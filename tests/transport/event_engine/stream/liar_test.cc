@@ -138,6 +138,48 @@ TEST_F(LiarTest, SendsOnBeyondTheWindow) {
   EXPECT_EQ(sent, kWindowBytes + block.size()) << "the whole window is usable";
 }
 
+// Returns the memory for the bytes that the victim's program has not read.
+size_t MemoryFor(const memory::Payload& payload) {
+  constexpr size_t kPerPiece = 150;  // the entry of the list, and the owner
+  return payload.size() + kPerPiece * payload.pieces().size();
+}
+
+TEST_F(LiarTest, ManyTinyPacketsNeedLittleMemory) {
+  constexpr size_t kPackets = 20000;
+  Send(Packet::Kind::kBegin, 0);
+  for (size_t i = 0; i < kPackets; ++i) {
+    const std::string byte(1, victim().ByteAt(i));
+    Packet packet;
+    packet.kind = Packet::Kind::kBytes;
+    packet.offset = i;
+    const std::string text = EncodeHead(packet) + byte;
+    liar_->Send({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    victim().stream.Poll();
+  }
+  ASSERT_FALSE(Fails());
+  const memory::Payload kept = victim().stream.Take();
+  EXPECT_EQ(kept.size(), kPackets);
+  EXPECT_LT(MemoryFor(kept), 2 * kPackets);
+  victim().Check(TextOf(kept));
+  EXPECT_TRUE(victim().status.ok()) << victim().status;
+}
+
+// The packets precede byte 0, which then comes over TCP.
+TEST_F(LiarTest, ManyTinyPacketsBeforeTheMoveNeedLittleMemory) {
+  constexpr size_t kPackets = 20000;
+  Send(Packet::Kind::kBegin, 1);
+  for (size_t i = 1; i <= kPackets; ++i) {
+    Send(Packet::Kind::kBytes, i, std::string(1, victim().ByteAt(i)));
+  }
+  ASSERT_FALSE(Fails());
+  victim().stream.OnTcp(BytesOf(std::string(1, victim().ByteAt(0))));
+  const memory::Payload kept = victim().stream.Take();
+  EXPECT_EQ(kept.size(), kPackets + 1);
+  EXPECT_LT(MemoryFor(kept), 2 * kPackets);
+  victim().Check(TextOf(kept));
+  EXPECT_TRUE(victim().status.ok()) << victim().status;
+}
+
 TEST_F(LiarTest, MovesAndNeverSends) {
   Send(Packet::Kind::kBegin, 0);
   EXPECT_FALSE(Fails());

@@ -135,6 +135,24 @@ TEST(MovableStreamTest, KeptBytesAreLimited) {
   EXPECT_TRUE(pair.status().ok()) << pair.status();
 }
 
+// The peer reads nothing, so that the sender keeps all packets.
+TEST(MovableStreamTest, KeptPacketsAreLimited) {
+  Pair pair;
+  pair.options.credits = 1 << 20;
+  pair.NewLink();
+  pair.Move(0);
+  pair.Move(1);
+  pair.ends[0].Poll();
+  for (size_t i = 0; i < kMaxKeptPackets; ++i) pair.ends[0].Send(1);
+  EXPECT_TRUE(pair.ends[0].stream.idle());
+  pair.ends[0].Send(1);
+  EXPECT_FALSE(pair.ends[0].stream.idle());
+  pair.Finish();
+  EXPECT_TRUE(pair.IsQuiet());
+  EXPECT_TRUE(pair.ends[0].stream.idle());
+  EXPECT_TRUE(pair.status().ok()) << pair.status();
+}
+
 TEST(MovableStreamTest, AcknowledgementFollowsAPacketThatWaitedForRoom) {
   constexpr int kCredits = 200;  // more than the packets of a window
   Pair pair;
