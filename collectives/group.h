@@ -78,8 +78,8 @@ class Group {
 
   // Sends elements to rank `to`. Returns once `data` may change. Small messages
   // are buffered, so the receiver may come later. A large message waits for its
-  // receiver. So does a small message after megabytes of messages that nobody
-  // has received. Returns INVALID_ARGUMENT if `to` is this rank.
+  // receiver. After megabytes of messages that nobody has received, a small one
+  // waits, too. Returns INVALID_ARGUMENT if `to` is this rank.
   absl::Status Send(tensor::DType dtype, const void* data, int64_t count,
                     int to, uint32_t tag);
   // Receives the next message with this tag from rank `from`. Messages of one

@@ -62,12 +62,12 @@ struct MetricFamily {
 // destructor waits until a running call of `collect` returns. After the handle,
 // the objects that `collect` uses may be destroyed.
 //
-// `collect` is called on the threads that answer, one call at a time. It must
-// not block for long, throw, call a function of this file or release the
-// handle. Names and values are UTF-8 text. A family is left out if Prometheus
-// does not allow its name or the name of a label. Family names must be unique
-// in the process. `collect` must bound the number of series. The child of a
-// fork shows none of its parent's series.
+// `collect` is called on the threads that answer, one call at a time. The
+// callback must not block for long, throw, call a function of this file or
+// release the handle. Names and values are UTF-8 text. A family is left out if
+// Prometheus does not allow its name or the name of a label. Family names must
+// be unique in the process. `collect` must bound the number of series. The
+// child of a fork shows none of its parent's series.
 [[nodiscard]] std::shared_ptr<void> AddMetrics(
     std::function<std::vector<MetricFamily>()> collect);
 

@@ -23,8 +23,8 @@ inline int64_t CostOfPart(size_t bytes) {
 // Thread-safe.
 class Window {
  public:
-  // Makes an empty window. Its parts count in `outer` too, if `outer` is not
-  // null.
+  // Makes an empty window. The window's parts count in `outer` too, if `outer`
+  // is not null.
   explicit Window(std::shared_ptr<Window> outer = nullptr)
       : outer_(std::move(outer)) {}
 

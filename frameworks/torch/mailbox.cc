@@ -370,7 +370,7 @@ void Mailbox::End(const absl::Status& why) {
       peers.back().client = std::move(peer.client);
     }
   }
-  // Ends the peers' connections, and thereby their receives from this rank.
+  // Ends the peers' connections, and with them their receives from this rank.
   server.reset();
   for (const Slot& slot : slots) state_->Finish(slot.done, why, slot.from);
 }

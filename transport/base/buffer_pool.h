@@ -12,8 +12,8 @@ namespace penstock {
 namespace base {
 
 // Keeps short buffers for reuse, so that a steady flow of small messages needs
-// no heap allocation. Keeps a few buffers, as many as small calls need at a
-// time. Not thread-safe.
+// no heap allocation. Keeps only a few buffers, as many as small calls need at
+// a time. Not thread-safe.
 class BufferPool {
  public:
   static constexpr size_t kMaxBuffers = 6;

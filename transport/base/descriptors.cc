@@ -12,9 +12,9 @@ namespace penstock {
 namespace base {
 
 // Probes each number, from the highest down, with a system call. Reading /proc
-// is no alternative: it may be missing, and it needs a descriptor. The lowest
-// free number is no alternative either, because many higher numbers may be in
-// use.
+// instead could fail: /proc may be missing, and reading it needs a descriptor.
+// The lowest free number does not help either, because many higher numbers may
+// be in use.
 Descriptors Descriptors::CountUntil(bool (*is_enough)(const Descriptors&)) {
   constexpr int64_t kMostLooks = 16 * 1024;
   constexpr int64_t kUnlimited = std::numeric_limits<int32_t>::max();

@@ -33,8 +33,8 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 
 std::string Nearest(absl::string_view text,
                     const std::vector<std::string>& known) {
-  // Only smaller distances are similar enough: up to a third of the letters,
-  // plus one. Two swapped letters count as two.
+  // The largest accepted distance, plus one: a third of the letters, plus two.
+  // Two swapped letters count as two.
   size_t best = std::min<size_t>(text.size(), 64) / 3 + 2;
   std::string nearest;
   for (const std::string& each : known) {

@@ -11,7 +11,7 @@ namespace base {
 // Tries to listen on TCP at `host`, a name or an IP address without brackets,
 // and `port`. Returns "" if this works at any address of the name. Otherwise
 // returns the cause and the remedy, for people: "the port is in use (see: ss
-// -ltnp)". Blocks while a name is looked up.
+// -ltnp)". Blocks while the name is looked up.
 std::string WhyCannotListen(const std::string& host, int port);
 
 // Takes an address in gRPC's form: "HOST:PORT" or "[::1]:PORT". Returns "" for

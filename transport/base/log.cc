@@ -100,9 +100,9 @@ std::atomic<spdlog::logger*> current{nullptr};
 // have held the lock of the parent's logger.
 void ForgetLoggerInChild() { current.store(nullptr); }
 
-// Registers before main(). If the first log call did this instead, a child that
-// is forked meanwhile would wait forever for the thread that registers. Fails
-// only if memory runs out.
+// Registers before main(). If the first log call registered the handler
+// instead, a child that is forked meanwhile would wait forever for the thread
+// that registers. Fails only if memory runs out.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
 
 void Log(Level level, absl::string_view text);

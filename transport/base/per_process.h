@@ -35,8 +35,8 @@ class PerProcess {
 
   static std::atomic<T*> current_;
   // Registers before main(), or while the library is loaded. If the first Get()
-  // did this instead, a child that is forked meanwhile would wait forever for
-  // the thread that registers. Fails only if there is no memory.
+  // registered the handler instead, a child that is forked meanwhile would wait
+  // forever for the thread that registers. Fails only if there is no memory.
   static const int registered_;
 };
 

@@ -37,10 +37,10 @@ struct Config {
   // Caps the bytes of a received message. Negative means no limit.
   int64_t max_receive_bytes = -1;
   size_t max_metadata_bytes = 8 * 1024;
-  // Caps the streams that a client may have open at this server.
+  // Limits the number of streams that a client may have open at this server.
   uint32_t max_streams = UINT32_MAX;
-  // This connection's place among the limited half-open connections of a
-  // server. Released when a path is chosen or the session ends.
+  // This connection's share of the server's limit of half-open connections.
+  // Released when a path is chosen or the session ends.
   paths::HalfOpen::Place half_open;
 };
 

@@ -17,9 +17,9 @@ namespace {
 // session's end. After that time the rest of the output is dropped.
 constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
-// Limits how long frames are deferred. The peer keeps the messages that these
-// frames release until then. Other frames usually take deferred frames along
-// earlier.
+// Limits how long frames are deferred. Until then, the peer keeps the messages
+// that these frames release. Usually another frame is sent earlier, and takes
+// deferred frames along.
 constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
 
 }  // namespace
@@ -130,8 +130,8 @@ void Connection::WatchPath() {
 }
 
 void Connection::OnStreamClosed(const std::function<absl::Status()>& cause) {
-  // Reads the fast path first, because the peer may have sent the reason over
-  // this path.
+  // Reads the fast path first, because the peer may have sent the reason for
+  // the end over it.
   session_->DrainFastPath();
   lifeline_->OnClosed(cause());
 }

@@ -58,7 +58,7 @@ class Connection : public session::SessionEvents,
 
   void Ref() final { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() final;
-  // Takes a reference for a caller that has none. Returns false if the
+  // Takes a reference for a caller that holds none. Returns false if the
   // connection is being destroyed.
   bool RefUnlessDead();
   std::shared_ptr<Host> Share() final { return ShareAs<Connection>(); }
@@ -129,10 +129,9 @@ class Connection : public session::SessionEvents,
         [](Connection* connection) { connection->Release(); });
   }
 
-  // Reports the end of the byte stream. First delivers the input that the peer
-  // sent over the fast path before. This input, such as a GOAWAY, may explain
-  // the end. Therefore calls `cause` only afterwards, and passes its result to
-  // the lifeline.
+  // Reports the end of the byte stream. First delivers the input that has
+  // arrived over the fast path, because this input, such as a GOAWAY, may
+  // explain the end. Then calls `cause`, and passes its result to the lifeline.
   void OnStreamClosed(const std::function<absl::Status()>& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -143,7 +142,8 @@ class Connection : public session::SessionEvents,
   virtual void Release() { Unref(); }
   // Polls the path in a section of the front end.
   bool PollPath() override = 0;
-  // Watches the wake-ups of `path`, and of no other path. Null means no path.
+  // Watches the wake-ups of `path`, and stops watching any other path. Null
+  // means no path.
   virtual void OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
   // Reports the result of the setup, once. The status is OK if a path that the

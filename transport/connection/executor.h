@@ -28,7 +28,7 @@ class Executor {
   // before, runs `task` with false, or drops `task`.
   virtual Id RunAfter(absl::Duration delay,
                       std::function<void(bool is_due)> task) = 0;
-  // Cancels a task. Call only for a task that has not returned.
+  // Cancels a task. Call this function only for a task that has not returned.
   virtual void Cancel(Id id) = 0;
 };
 

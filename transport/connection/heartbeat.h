@@ -30,8 +30,8 @@ namespace connection {
 // timer holds the state: the timer is pending in kRunning.
 class Heartbeat {
  public:
-  // Beats once per `interval`, and at least as often as `keepalive` pings a
-  // silent connection. An interval of zero means no beats.
+  // Sends a heartbeat once per `interval`, and at least as often as `keepalive`
+  // pings a silent connection. An interval of zero means no heartbeats.
   Heartbeat(absl::Duration interval, const Keepalive::Config& keepalive)
       : interval_(std::min(interval,
                            std::max(keepalive.time, absl::Milliseconds(10)))) {}
@@ -58,7 +58,8 @@ class Heartbeat {
 
  private:
   // Returns the number of received packets and sent stream frames. Excludes
-  // beats, because two idle sides would answer each other's beats forever.
+  // heartbeats, because two idle sides would answer each other's heartbeats
+  // forever.
   static uint64_t ActivityOf(const session::Counters& counters) {
     return counters.inputs + counters.stream_frames_sent;
   }

@@ -73,8 +73,8 @@ class PingPolice {
 
   // Returns true if the client exceeds the limit. Call for each ping.
   bool OnPing(absl::Time now, bool has_calls);
-  // Lets the peer ping immediately again, and clears its strikes for early
-  // pings. Call after sending a frame other than a pong.
+  // Lets the peer ping again immediately, and forgets its earlier pings that
+  // came too soon. Call after sending a frame other than a pong.
   void OnDataSent();
 
  private:

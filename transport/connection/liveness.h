@@ -37,8 +37,8 @@ class Liveness {
     if (!heartbeat_timer_.pending() && session_->path().in_use()) Beat();
   }
   // Tells keepalive what the session has received and sent since the last call.
-  // Call after each flush. `now` returns Executor::Now(); a template avoids a
-  // virtual call.
+  // Call this function after each flush. `now` returns Executor::Now(); a
+  // template avoids a virtual call.
   template <typename Clock>
   void Observe(Clock now) {
     const session::Counters& counters = session_->counters();

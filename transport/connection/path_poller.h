@@ -31,7 +31,7 @@ class PathPoller {
     // Delivers a bounded amount of the path's input. Returns true if there was
     // input. Called on any thread, without the lock.
     virtual bool PollPath() = 0;
-    // Arranges for more polling, because input is left after several polls.
+    // Arranges for more polling, because input remains after several polls.
     // Called without the lock.
     virtual void LeaveInput() = 0;
     // Takes a reference. The PollSet holds a reference while it contains a

@@ -118,7 +118,8 @@ void SessionSetup::LimitSettling() {
 
 void SessionSetup::OnSettleTimer(uint32_t epoch) {
   if (!session_->path().negotiates()) return;
-  // Ignores the timer of an earlier attempt: the present one has its own.
+  // Ignores the timer of an earlier attempt, because the current attempt has a
+  // timer of its own.
   if (epoch != session_->path().epoch()) return;
   session_->Close(absl::DeadlineExceededError(
       absl::StrCat("the peer agreed on no path within ",

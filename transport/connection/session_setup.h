@@ -1,5 +1,5 @@
-// Sets up a connection's session, from the hello to a path. Later tries again
-// to get a better path.
+// Sets up a connection's session, from the hello to a path. Later tries to get
+// a better path.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
@@ -27,7 +27,7 @@ namespace connection {
 constexpr absl::Duration kHelloLimit = absl::Seconds(5);
 // Limits the time until both sides agree on a path, or on no path. Attempts run
 // one after another: an attempt over shm has two seconds, an attempt over verbs
-// five. The rest allows for lost packets.
+// five. The remaining time allows for lost packets.
 constexpr absl::Duration kSettleLimit = absl::Seconds(15);
 
 // Returns the configuration of a connection's session. `side_paths` provides

@@ -23,7 +23,7 @@ class Host {
   // Returns a reference to the connection. Any thread may drop the reference.
   virtual std::shared_ptr<Host> Share() = 0;
   // Calls `work` under the connection's lock, then sends the output that `work`
-  // added. The caller holds a reference and no locks.
+  // has added. The caller holds a reference and no locks.
   virtual void Enter(absl::FunctionRef<void()> work) = 0;
 };
 
@@ -35,7 +35,7 @@ class Timer {
 
   // Calls `expired` under the connection's lock, after `delay`, unless the
   // timer is cancelled or restarted before. Holds a reference to the connection
-  // meanwhile.
+  // until then.
   void Start(absl::Duration delay, std::function<void()> expired);
   void Cancel();
   bool pending() const { return id_ != 0; }

@@ -51,7 +51,8 @@ absl::StatusOr<int> Devices::OrdinalOf(abi::Address address) {
     return device->api()->PointerGetAttribute(value, attribute, address);
   };
   abi::Result asked = ask(&type, abi::kPointerMemoryType);
-  // True for ordinary host memory, which CUDA does not know.
+  // True if CUDA does not know the address, which is then ordinary memory of
+  // the host.
   const bool is_unknown = asked == abi::kInvalidValue;
   if (asked == abi::kSuccess) asked = ask(&ordinal, abi::kPointerDeviceOrdinal);
   if (asked != abi::kSuccess && !is_unknown) {

@@ -53,8 +53,8 @@ absl::StatusOr<memory::OpenAllocation> OpenAllocations::Open(
 OpenAllocations::Entries::iterator OpenAllocations::FindLocked(
     const std::string& name) {
   for (;;) {
-    // Looks up the entry again after each wait, because the entry may have been
-    // erased.
+    // Looks up the entry again after each wait, because another thread may have
+    // erased it.
     const auto entry = entries_.find(name);
     if (entry == entries_.end() || entry->second.is_open) return entry;
     settled_.wait(mu_);

@@ -60,7 +60,7 @@ class OpenAllocations {
 
  private:
   struct Entry {
-    // False while a thread opens or closes the allocation. Until then that
+    // False while a thread opens or closes the allocation. Meanwhile that
     // thread owns the entry, and nobody has a reference.
     bool is_open = false;
     // Members are destroyed from the last to the first.

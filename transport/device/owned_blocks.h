@@ -34,7 +34,7 @@ class OwnedBlocks {
     // Keeps the block. The last reference frees the block. Null if there is no
     // block.
     std::shared_ptr<const void> memory;
-    // Expires when nobody in this process uses the block any more.
+    // Expires once nobody in this process uses the block.
     std::weak_ptr<const void> use;
   };
   // Returns the block that begins at `address`, while it is in use.

@@ -102,7 +102,8 @@ absl::Status ProcessDevices::CopyFromHost(absl::Span<const uint8_t> from,
   if (from.empty()) return absl::OkStatus();
   absl::StatusOr<OpenDevice*> open = DeviceOf(to);
   if (!open.ok()) return open.status();
-  // HostCopy needs a writable address, but a copy from the host only reads.
+  // Casts away const: HostCopy needs a writable address, but a copy from the
+  // host only reads.
   auto* const host = reinterpret_cast<char*>(const_cast<uint8_t*>(from.data()));
   const HostCopy copy{AddressOf(to), host, from.size()};
   return (*open)->copier.FromHost({copy}, {});
@@ -213,8 +214,8 @@ absl::StatusOr<Mapping> ProcessDevices::MapForeign(const AllocationName& name) {
   mapping.address = memory->get();
   mapping.size = name.size;
   mapping.memory = *std::move(memory);
-  // The peer may claim a larger size than exists. A kernel that used it would
-  // lose the device.
+  // Checks the size. The peer may claim a larger size than exists, and a kernel
+  // that used that size would make the device unusable.
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
   const auto* const data = reinterpret_cast<const uint8_t*>(mapping.address);
   absl::StatusOr<Allocation> there = AllocationOf(device, {data, mapping.size});

@@ -17,8 +17,8 @@ SlotTransfer::SlotTransfer(Device* device, Lane* lane, bool to_host,
 absl::Status SlotTransfer::Run() {
   Add(pipeline_.Start());
   while (!pipeline_.finished()) {
-    // Runs the CPU's copies here. Add() has queued the device's next copies
-    // before, so that both run in parallel.
+    // Makes the CPU's copies now. Add() has queued the device's next copies
+    // before, so that CPU and device copy in parallel.
     if (!for_cpu_.empty()) {
       const Step step = for_cpu_.front();
       for_cpu_.pop_front();
@@ -81,7 +81,8 @@ void SlotTransfer::CopyOnCpu(const Step& step) {
 absl::Status SlotTransfer::AwaitDevice() {
   const Step step = on_device_.front();
   on_device_.pop_front();
-  // After an error, the code that drops the lane drains the whole stream.
+  // Returns after an error. The code that drops the lane then waits for the
+  // whole stream.
   if (!pipeline_.error().ok()) return absl::OkStatus();
   return device_->Check(
       device_->api()->EventSynchronize(lane_->slot_event(step.slot)),

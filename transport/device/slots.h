@@ -23,9 +23,9 @@ struct HostCopy {
 // copy or a piece of one.
 using SlotLoad = std::vector<HostCopy>;
 
-// Returns the size of the load after the first `begun` loads, if `left` bytes
-// remain. The first loads grow and the last ones shrink. The first and the last
-// loads are small, because all stages but one are idle meanwhile.
+// Returns the size of the next load, after `begun` loads, if `left` bytes
+// remain. The first loads grow and the last ones shrink: while they are copied,
+// all other stages are idle.
 size_t NextLoadBytes(size_t begun, size_t left, size_t slot_bytes);
 
 // Divides `copies` into loads, in order. Each load has NextLoadBytes() bytes or

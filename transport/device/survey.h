@@ -19,12 +19,12 @@ struct Traits {
   std::string pci_address;  // "0000:0f:00.0"
   int copy_engines = 0;
   int multiprocessors = 0;
-  // True if RDMA devices can read the device's memory. The first is about
-  // dma-bufs, the second about the module nvidia_peermem.
+  // True if RDMA devices can read the device's memory: by dma-bufs, or by the
+  // module nvidia_peermem.
   bool has_dma_buf = false;
   bool has_gpu_direct = false;
-  // True if the device's own work sees RDMA writes. The second is true if the
-  // device sees them only after a call of the driver.
+  // True if the device's own work sees RDMA writes: by itself, or only after a
+  // call of the driver.
   bool sees_remote_writes = false;
   bool flushes_remote_writes = false;
 };
@@ -33,9 +33,9 @@ struct Traits {
 std::string UuidText(const abi::Uuid& uuid);
 
 // Queries the device with this number among the devices that the process sees.
-// Creates no context. Returns NOT_FOUND if there is none. Returns
-// FAILED_PRECONDITION for a device without unified addressing, which no current
-// device lacks. Sets `id`.
+// Creates no context. Returns NOT_FOUND if there is no such device. Returns
+// FAILED_PRECONDITION for a device without unified addressing, which all
+// current devices have. Sets `id`.
 absl::StatusOr<Traits> AskTraits(Api* api, int ordinal, abi::DeviceId* id);
 
 struct Survey {

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace event_engine {
 
-// Remembers `connection` while others hold it. Thread-safe.
+// Remembers `connection` as long as others hold it. Thread-safe.
 void AddConnection(const std::shared_ptr<MovableConnection>& connection);
 // Returns the connections that exist. Thread-safe.
 std::vector<std::shared_ptr<MovableConnection>> AllConnections();

@@ -42,8 +42,8 @@ absl::optional<Settings> SettingsOf(const EndpointConfig& config) {
 
 // The functions that gRPC gave to a listener. gRPC frees the objects that
 // `on_accept` uses when `on_shutdown` runs. Therefore each accepted connection
-// that may call Accept() holds a reference, and the last reference calls
-// `on_shutdown`.
+// that may still call Accept() holds a reference, and releasing the last
+// reference calls `on_shutdown`.
 class Acceptor {
  public:
   Acceptor(EventEngine::Listener::AcceptCallback on_accept,
@@ -75,7 +75,7 @@ class Acceptor {
   bool is_shut_down_ = false;
 };
 
-// Gives a factory, which gRPC makes for one engine, to two of them.
+// Gives one factory to two engines. gRPC makes a factory for one engine only.
 class SharedMemoryFactory final : public MemoryAllocatorFactory {
  public:
   explicit SharedMemoryFactory(std::shared_ptr<MemoryAllocatorFactory> factory)
@@ -89,7 +89,8 @@ class SharedMemoryFactory final : public MemoryAllocatorFactory {
 };
 
 // Opens a meeting place for each bound address. Leaves addresses other than
-// TCP's to gRPC's own engine, and all of them if there are no `sockets`.
+// TCP's to gRPC's own engine. Without `sockets`, leaves all addresses to that
+// engine.
 class Listener final : public EventEngine::Listener {
  public:
   Listener(std::unique_ptr<EventEngine::Listener> inner,
@@ -98,8 +99,9 @@ class Listener final : public EventEngine::Listener {
       : inner_(std::move(inner)),
         sockets_(std::move(sockets)),
         places_(std::move(places)) {}
-  // Frees the names before the ports, which another server may then get. gRPC's
-  // engine may keep a reference to the places for longer.
+  // Frees the names before the ports, because another server may get the ports
+  // immediately afterwards. gRPC's engine may keep a reference to the places
+  // for longer.
   ~Listener() override { places_->Close(); }
 
   absl::StatusOr<int> Bind(
@@ -170,8 +172,8 @@ absl::StatusOr<std::unique_ptr<EventEngine::Listener>> Engine::CreateListener(
   auto places = std::make_shared<MeetingPlaces>(*settings);
   auto acceptor =
       std::make_shared<Acceptor>(std::move(on_accept), std::move(on_shutdown));
-  // Weak, because the inner listener may keep `accept` for longer than its own
-  // on_shutdown.
+  // A weak reference, because the inner listener may keep `accept` after its
+  // own on_shutdown.
   std::weak_ptr<Acceptor> weak = acceptor;
   auto accept = [places, weak, crew = crew_](std::unique_ptr<Endpoint> tcp,
                                              MemoryAllocator allocator) {

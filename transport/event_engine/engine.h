@@ -27,9 +27,9 @@ int InternSettings(const Settings& settings);
 absl::Status InstallEngine();
 
 // An engine around an engine of gRPC, which resolves names and runs timers.
-// Runs closures on the crew. The crew also polls the TCP sockets of channels
-// and servers that use Penstock. Hides the inner engine's extensions, because
-// gRPC would use them to make listeners that this engine does not see.
+// This engine runs closures on the crew. The crew also polls the TCP sockets of
+// channels and servers that use Penstock. Hides the inner engine's extensions,
+// because gRPC would use them to make listeners that this engine does not see.
 // Thread-safe.
 class Engine final : public grpc_event_engine::experimental::EventEngine {
  public:

@@ -41,8 +41,8 @@ std::string UnixSocketText(const EventEngine::ResolvedAddress& address) {
   return absl::StrCat("unix:", name.substr(0, name.find('\0')));
 }
 
-// Returns the address as gRPC writes it: an IPv4 address as such, even if the
-// socket is of IPv6.
+// Returns the address as gRPC writes it. An IPv4 address is written as such,
+// even if the socket is an IPv6 socket.
 std::string TextOf(const EventEngine::ResolvedAddress& address) {
   const absl::optional<TcpAddress> tcp = AddressOf(address);
   if (!tcp.has_value()) return UnixSocketText(address);
@@ -55,15 +55,16 @@ std::string TextOf(const EventEngine::ResolvedAddress& address) {
 
 fabric::shm::Options ShmOptions() {
   fabric::shm::Options options;
-  // Admits only processes of this user, because only these can pass doorbells.
-  // Without the peer's doorbell, a sleeping thread would not notice input.
+  // Admits only processes of this user, because only these processes can pass
+  // doorbells. Without the peer's doorbell, a sleeping thread would not notice
+  // input.
   options.other_users = false;
   return options;
 }
 
 }  // namespace
 
-// One wrapping: the endpoint for gRPC, and its path.
+// A TCP connection that is being wrapped: the endpoint for gRPC, and its path.
 class Wrapping : public std::enable_shared_from_this<Wrapping> {
  public:
   Wrapping(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
@@ -79,7 +80,7 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
   absl::optional<TcpAddress> local() const { return AddressOf(local_); }
   absl::optional<TcpAddress> peer() const { return AddressOf(peer_); }
 
-  // Gives gRPC the endpoint.
+  // Gives the endpoint to gRPC.
   void HandOver() {
     OnEndpoint done = std::move(done_);
     done_ = nullptr;
@@ -98,8 +99,8 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
     status.ok() ? HandOver() : Refuse(status);
   }
 
-  // Tries to get a path by `seek`. If `is_required`, gRPC gets the endpoint
-  // only after the first attempt.
+  // Tries to get a path, by calling `seek`. If `is_required`, gRPC gets the
+  // endpoint only after the first attempt.
   void SeekPath(bool is_required, MovableConnection::Seek seek) {
     // Gives the endpoint to gRPC before the attempt, because the attempt calls
     // back on another thread and also uses done_.
@@ -111,8 +112,8 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
           self->OnPath(std::move(path));
         });
   }
-  // Does the same between hosts. `by_token` makes the function that begins an
-  // attempt with a token.
+  // Tries to get a path between hosts. `by_token` makes the function that
+  // begins an attempt with a token.
   using SeekBy =
       std::function<MovableConnection::Seek(const std::string& token)>;
   void SeekPathByTls(bool is_required, const std::string& connection,
@@ -174,8 +175,8 @@ absl::Status NoRdma(const absl::Status& why) {
   return absl::UnavailableError(absl::StrCat("no RDMA: ", why.message()));
 }
 
-// Opens a place. If its name is taken, waits for up to a quarter of a second:
-// a server that has just ended frees its TCP port a little before the name.
+// Opens a place. If the name is taken, waits for up to a quarter of a second: a
+// server that has just ended frees its TCP port shortly before the name.
 absl::StatusOr<std::shared_ptr<MeetingPlace>> OpenSoon(
     const TcpAddress& address) {
   constexpr absl::Duration kLongestPause = absl::Milliseconds(128);
@@ -233,7 +234,8 @@ void MeetingPlaces::Open(const EventEngine::ResolvedAddress& bound, int port) {
 }
 
 void MeetingPlaces::OpenMeetingPlace(const TcpAddress& address) {
-  // 0.0.0.0 and [::] have one name.
+  // Returns if the name is already open, because 0.0.0.0 and [::] have the same
+  // name.
   if (Find(address) != nullptr) return;
   absl::StatusOr<std::shared_ptr<MeetingPlace>> place = OpenSoon(address);
   if (!place.ok()) {
@@ -271,7 +273,8 @@ std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {
     auto it = places_.find(MeetingName(address));
     if (it == places_.end()) continue;
     if (it->second != nullptr) return it->second;
-    // Opens the place again: another server had the name, and may have ended.
+    // Opens the place again, because another server that had the name may have
+    // ended.
     absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
         MeetingPlace::Open(address, ShmOptions());
     if (place.ok()) return it->second = *std::move(place);
@@ -313,8 +316,8 @@ void MeetingPlaces::WrapOnOneHost(std::shared_ptr<Wrapping> wrapping) {
         IsRequired(settings_),
         absl::UnavailableError("the name of this port's socket is taken"));
   }
-  // Weak, because a connection may outlive its listener. The listener's name
-  // must be free then.
+  // A weak reference, because a connection may outlive its listener, and the
+  // listener's name must be free then.
   const std::weak_ptr<MeetingPlace> weak = place;
   wrapping->SeekPath(IsRequired(settings_),
                      [weak, local, peer](fabric::ConnectCallback found) {

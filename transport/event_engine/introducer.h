@@ -40,7 +40,7 @@ void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
                    const Settings& settings, OnEndpoint done,
                    const RdmaOpener& open_rdma = OpenRdma);
 
-// The places of one listener, one for each bound address. Thread-safe.
+// The meeting places of one listener, one for each bound address. Thread-safe.
 class MeetingPlaces {
  public:
   explicit MeetingPlaces(const Settings& settings,
@@ -57,7 +57,7 @@ class MeetingPlaces {
   // TCP.
   void Close();
   // Wraps an accepted endpoint, and waits for its client at the meeting place.
-  // Calls `done` as WrapConnected() does.
+  // Calls `done` at the same time as WrapConnected() does.
   void WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
                     OnEndpoint done);
 
@@ -81,7 +81,7 @@ class MeetingPlaces {
   // Maps the name to the place, or to null if the name was taken.
   std::map<std::string, std::shared_ptr<MeetingPlace>> places_
       ABSL_GUARDED_BY(mu_);
-  // Maps the same names.
+  // The RDMA ports, by the same names.
   std::map<std::string, absl::StatusOr<std::shared_ptr<fabric::Fabric>>> rdma_
       ABSL_GUARDED_BY(mu_);
 };

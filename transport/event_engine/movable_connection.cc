@@ -12,8 +12,8 @@ namespace {
 // bytes. Longer than a network needs, even if it has to repeat packets.
 constexpr absl::Duration kDepartureLimit = absl::Seconds(2);
 
-// Limits the polls of a path at an event of TCP. An honest peer's window, in
-// the smallest packets that gRPC writes, takes fewer.
+// Limits the polls of a path for one event of TCP. An honest peer's window
+// takes fewer polls, even in the smallest packets that gRPC writes.
 constexpr int kMostPolls = 64 * 1024;
 
 }  // namespace
@@ -28,8 +28,8 @@ class MovableConnection::Section {
   explicit Section(MovableConnection* connection) : connection_(connection) {
     connection_->mu_.Lock();
   }
-  // Gives the callbacks to the crew, so that this thread can poll again. If
-  // this thread belongs to the crew, it runs them next.
+  // Gives the callbacks to the crew, so that this thread can poll again. A
+  // thread of the crew runs the callbacks next.
   ~Section() {
     connection_->mu_.AssertHeld();
     connection_->SettleLocked(&ended_);
@@ -129,7 +129,8 @@ void MovableConnection::TakeOpeningLocked(absl::Span<const uint8_t> bytes) {
               opening = std::move(opening)] { on_tls(opening); });
 }
 
-// Of a client's bytes, looks at those of the opening, too.
+// Looks at all bytes that a client writes, and so also at the first bytes of
+// TLS.
 void MovableConnection::NoteWrittenLocked(SliceBuffer* bytes) {
   if (!stream_.follows_records()) return;
   for (size_t i = 0; i < bytes->Count(); ++i) {
@@ -260,9 +261,9 @@ void MovableConnection::OnTcpRead(const absl::Status& status) {
   TakeTcpLocked(status);
 }
 
-// Polls the path before interpreting TCP's bytes, because these mean something
-// else if the peer has moved. After TCP's end, the poll returns everything that
-// the peer sent over the path.
+// Polls the path before interpreting TCP's bytes, because these bytes mean
+// something else if the peer has moved. After TCP's end, the poll returns all
+// bytes that the peer has sent over the path.
 void MovableConnection::TakeTcpLocked(const absl::Status& status) {
   int polls = 0;
   while (stream_.Poll()) {
@@ -286,8 +287,8 @@ void MovableConnection::TakeTcpLocked(const absl::Status& status) {
     if (!is_client_) TakeOpeningLocked({piece.data, piece.size});
     stream_.OnTcp(piece);
   }
-  // Goes on without waiting for further bytes, because the peer's mark was
-  // among these.
+  // Continues without waiting for further bytes, because these bytes contained
+  // the peer's mark.
   if (!stream_.has_lost_path()) return;
   LeavePathLocked();
   GoOnWithoutPathLocked();

@@ -1,4 +1,4 @@
-// One TCP connection of gRPC, whose bytes may go over a path.
+// A TCP connection of gRPC whose bytes may move to a path.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MOVABLE_CONNECTION_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_MOVABLE_CONNECTION_H_
@@ -52,19 +52,19 @@ class MovableConnection
 
   // Receives the first bytes of TLS, or the reason why there are none.
   using OnTls = std::function<void(absl::StatusOr<std::string> opening)>;
-  // Makes this a connection between hosts, whose path is of the fabric `name`.
+  // Makes this a connection between hosts, whose path uses the fabric `name`.
   // Calls `on_tls` on the crew, once the client's first bytes are known. With
   // `is_required`, gRPC receives no bytes before a path is found, and the
-  // connection fails if none is found. Call before the first Read() and
+  // connection fails if no path is found. Call before the first Read() and
   // Write().
   void AwaitTls(std::string name, bool is_required, OnTls on_tls);
 
-  // Begins an attempt at a path. Called without the lock.
+  // Begins an attempt to get a path. Called without the lock.
   using Seek = std::function<std::unique_ptr<fabric::PendingConnect>(
       fabric::ConnectCallback found)>;
   // Begins an attempt to get a path. The attempt calls `found`, and ends when
-  // this connection ends. If a path was lost and the connection continues
-  // without it, seeks again. Makes at most kMaxSeeks attempts.
+  // this connection ends. If a path is lost and the connection continues
+  // without it, begins another attempt. Makes at most kMaxSeeks attempts.
   static constexpr int kMaxSeeks = 4;
   void SeekPath(Seek seek, fabric::ConnectCallback found);
   // Handles the result of the attempt.
@@ -83,8 +83,8 @@ class MovableConnection
   Description Describe();
 
  private:
-  // An operation that has ended. The lock is released before its callback is
-  // called and its bytes are dropped.
+  // An operation that has ended. The callback is called, and the bytes are
+  // dropped, after the lock is released.
   struct EndedOperation {
     Callback callback;  // may be null
     absl::Status status;
@@ -95,7 +95,7 @@ class MovableConnection
   // calls the callbacks, and drops bytes that are no longer needed.
   class Section;
 
-  // Ends everything that Close() has not.
+  // Ends everything that Close() has not ended.
   void End();
   void OnTcpRead(const absl::Status& status);
   void OnTcpWritten(const absl::Status& status);
@@ -104,7 +104,7 @@ class MovableConnection
   void SeekAgain();
 
   bool ReadNowLocked(SliceBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Looks for TLS in the client's first bytes.
+  // Looks for a TLS handshake in the client's first bytes.
   void TakeOpeningLocked(absl::Span<const uint8_t> bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteWrittenLocked(SliceBuffer* bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -122,7 +122,7 @@ class MovableConnection
   // Handles the section's events until nothing is left to do.
   void SettleLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns true if the path was lost or the stream failed, and no step has
-  // handled this yet.
+  // handled this event yet.
   bool HasUnhandledEndLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The steps of SettleLocked().
@@ -145,16 +145,17 @@ class MovableConnection
   std::string path_name_ ABSL_GUARDED_BY(mu_) = "shm";
   TlsOpening opening_ ABSL_GUARDED_BY(mu_);
   OnTls on_tls_ ABSL_GUARDED_BY(mu_);  // null once called, or on one host
-  // True if gRPC must not receive bytes yet.
+  // True while gRPC must not receive bytes.
   bool awaits_path_ ABSL_GUARDED_BY(mu_) = false;
-  // True if gRPC has destroyed the endpoint, and the path still sends.
+  // True if gRPC has destroyed the endpoint, and the path is still sending.
   bool is_departing_ ABSL_GUARDED_BY(mu_) = false;
   Seek seek_ ABSL_GUARDED_BY(mu_);
   int seeks_ ABSL_GUARDED_BY(mu_) = 0;
   std::unique_ptr<fabric::PendingConnect> attempt_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<PathWatch> watch_ ABSL_GUARDED_BY(mu_);
   bool announced_ ABSL_GUARDED_BY(mu_) = false;  // the path of stream_
-  // True if the lost path was announced and its loss was not.
+  // True if the log names the path that was lost, and does not say yet that it
+  // was lost.
   bool was_announced_ ABSL_GUARDED_BY(mu_) = false;
   // True if a path was lost and TCP has delivered no bytes since. When a peer
   // ends normally, its path often ends before its TCP connection.
@@ -164,7 +165,7 @@ class MovableConnection
   std::string why_no_path_ ABSL_GUARDED_BY(mu_);
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
 
-  // The operations of gRPC that wait.
+  // The pending operations of gRPC.
   Callback on_read_ ABSL_GUARDED_BY(mu_);
   SliceBuffer* read_buffer_ ABSL_GUARDED_BY(mu_) = nullptr;
   Endpoint::ReadArgs read_args_ ABSL_GUARDED_BY(mu_);

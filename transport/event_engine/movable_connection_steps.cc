@@ -11,14 +11,15 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limit the attempts to ring a peer whose doorbell has not arrived yet, and the
-// pause between them. A doorbell arrives right after the path's set-up.
+// Limits how often a peer whose doorbell has not arrived is rung again, and the
+// pause before each time. A doorbell usually arrives right after the path's
+// set-up.
 constexpr int kMaxNudges = 200;
 constexpr absl::Duration kNudgePause = absl::Milliseconds(1);
 
 }  // namespace
 
-// Repeats the steps until nothing is left, because a step may lose the path
+// Repeats the steps until none has work left, because a step may lose the path
 // after the step that handles losses. TCP must carry no other bytes before the
 // mark.
 void MovableConnection::SettleLocked(Ended* ended) {
@@ -116,7 +117,8 @@ void MovableConnection::WriteTcpLocked(Ended* ended) {
 // Reads TCP even while the path carries all bytes, because the end of TCP is
 // the end of the connection. Reads more only once earlier bytes are consumed.
 void MovableConnection::ReadTcpLocked() {
-  // The opening of TLS, which on_tls_ waits for, may come in several reads.
+  // Reads repeatedly until the opening of TLS is complete, for which on_tls_
+  // waits.
   while (tcp_ != nullptr && failure_.ok() && !reads_tcp_ &&
          (!stream_.has_due() || on_tls_ != nullptr) && stream_.error().ok()) {
     const bool waits = on_read_ != nullptr && read_buffer_->Length() == 0;

@@ -18,8 +18,8 @@ constexpr char kRemedy[] =
 
 using Metadata = grpc_metadata[GRPC_METADATA_CREDENTIALS_PLUGIN_SYNC_MAX];
 
-// Called by gRPC before each call. Adds no metadata. Fails if `state` is not
-// null, that is, if Penstock is required.
+// Adds no metadata. gRPC calls this function before each call. Fails if `state`
+// is not null, that is, if Penstock is required.
 int GetMetadata(void* state, grpc_auth_metadata_context,
                 grpc_credentials_plugin_metadata_cb, void*, Metadata,
                 size_t* count, grpc_status_code* status, const char** error) {

@@ -6,7 +6,7 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limits the polls after a doorbell, so that other tasks have their turn.
+// Limits the polls after a doorbell, so that other tasks can run.
 constexpr int kPolls = 4;
 
 }  // namespace
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<PathWatch>> PathWatch::Create(
     if (!id.ok()) return id.status();
     watch->watches_.push_back(*id);
   }
-  // Delivers the input that came before the path was in the set.
+  // Delivers the input that arrived before the path was in the set.
   crew->Run([polled] { polled->PollUntilEmpty(); });
   return watch;
 }

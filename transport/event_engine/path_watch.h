@@ -1,4 +1,5 @@
-// A path of a connection in the set of polled paths, and its doorbells.
+// Watches the path of a connection: its place in the set of polled paths, and
+// its doorbells.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_PATH_WATCH_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_PATH_WATCH_H_
@@ -15,13 +16,13 @@
 namespace penstock {
 namespace event_engine {
 
-// Makes the crew poll `path`, until this object is destroyed. One poll may
-// still be running afterwards. Both sides need doorbells, because a sleeping
-// thread would not notice input otherwise.
+// Makes the crew poll `path` until this object is destroyed. One poll may still
+// be running afterwards. Both sides need doorbells, because otherwise a
+// sleeping thread would not notice input.
 class PathWatch {
  public:
   // Delivers a bounded amount of the path's input. Returns true if there was
-  // any. Called on any thread.
+  // input. Called on any thread.
   using Poll = std::function<bool()>;
 
   // Fails if the path has no doorbell.

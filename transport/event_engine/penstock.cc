@@ -58,7 +58,8 @@ class EngineCredentials final : public grpc::ChannelCredentials {
         target, wrapped_, WithOurs(arguments), std::move(interceptors));
   }
 
-  // The program's own frame size comes later in the list and therefore wins.
+  // Appends Penstock's arguments. The program's own frame size comes later in
+  // the list, and therefore wins.
   grpc::ChannelArguments WithOurs(
       const grpc::ChannelArguments& arguments) const {
     grpc::ChannelArguments all = arguments;
@@ -98,7 +99,7 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
     const Options& options) {
   absl::StatusOr<Settings> settings = event_engine::UsableSettings(options);
   if (!settings.ok() && Requires(options)) {
-    // A channel without credentials fails each call.
+    // Returns null: a channel without credentials fails each call.
     return nullptr;
   }
   if (!settings.ok() || settings->policy == Policy::kOff) return credentials;
@@ -125,8 +126,8 @@ std::vector<PathReport> Reports(bool of_clients) {
 
 }  // namespace
 
-// Reports all connections of the process, because gRPC's public headers do not
-// tell which channel or server owns a connection.
+// Reports all connections of the process. gRPC's public headers do not tell
+// which channel or server owns a connection.
 std::vector<PathReport> DescribePaths(grpc::Channel&) { return Reports(true); }
 std::vector<PathReport> DescribePaths(grpc::Server&) { return Reports(false); }
 

@@ -13,7 +13,7 @@ namespace {
 using grpc_event_engine::experimental::Slice;
 using grpc_event_engine::experimental::SliceBuffer;
 
-// Up to this size, a copy costs less than sharing the slice.
+// The size up to which a copy costs less than sharing the slice, in bytes.
 constexpr size_t kCopiedBytes = 1024;
 
 void DropOwner(void* owner) {

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace event_engine {
 
-// Returns the bytes of `slices`. The result either takes the slices, and leaves
-// `slices` empty, or is a copy.
+// Returns the bytes of `slices`. Either takes over the slices and leaves
+// `slices` empty, or copies the bytes.
 memory::Payload TakePayload(
     grpc_event_engine::experimental::SliceBuffer* slices);
 // Appends `payload` to `slices`, which then share its owners.

@@ -1,5 +1,5 @@
-// A client's attempts to get a path over shared memory to a server. The client
-// already has a TCP connection to that server.
+// The attempts of a client, which already has a TCP connection to a server, to
+// get a path over shared memory to that server.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_CALL_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_CALL_H_
@@ -13,9 +13,9 @@
 namespace penstock {
 namespace event_engine {
 
-// Asks the server at the UNIX socket of the listener's address, then at that of
-// the wildcard address. Repeats this a few times, because the server may not
-// have accepted the TCP connection yet.
+// Asks the server at the UNIX socket of the listener's address, then at the
+// socket of the wildcard address. Repeats this a few times, because the server
+// may not have accepted the TCP connection yet.
 class MeetingCall {
  public:
   // Calls `done` once, unless the handle is destroyed first.

@@ -1,4 +1,4 @@
-// Repeats the attempts at a connection.
+// Repeats attempts to connect.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_REDIAL_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_REDIAL_H_
@@ -16,8 +16,8 @@
 namespace penstock {
 namespace event_engine {
 
-// One attempt after another, until one succeeds or the pauses are used up.
-// Works on the event loop's thread.
+// Makes one attempt after another, until an attempt succeeds or the pauses are
+// used up. Works on the event loop's thread.
 class Redial : public std::enable_shared_from_this<Redial> {
  public:
   // Begins an attempt. Called on the event loop's thread.

@@ -14,7 +14,7 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// The first 12 bytes of an address of IPv4 in the form of IPv6.
+// The first 12 bytes of an IPv4 address in its IPv6 form.
 constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0,    0,
                                              0, 0, 0, 0, 0xff, 0xff};
 
@@ -90,7 +90,7 @@ bool IsOnOneHost(const TcpAddress& local, const TcpAddress& peer) {
 
 std::string MeetingName(const TcpAddress& address) {
   const auto& ip = address.IsWildcard() ? address.Wildcard().ip : address.ip;
-  // The name is as long as that of any other socket of Penstock.
+  // Returns a name of the same length as the names of Penstock's other sockets.
   return absl::StrFormat("penstock-ee1-%016x-%04x-listen", HashOf(ip),
                          address.port);
 }

@@ -1,4 +1,4 @@
-// The addresses of a TCP connection, and the names that follow from them.
+// The addresses of a TCP connection, and the names that are computed from them.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_TCP_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_TCP_ADDRESS_H_
@@ -16,8 +16,8 @@ namespace penstock {
 namespace event_engine {
 
 // An IPv6 address, or an IPv4 address in the form ::ffff:a.b.c.d, and a port.
-// Both ends of a connection see the same values, even if only one of them uses
-// IPv6 sockets.
+// Both ends of a connection see the same values, even if only one of the two
+// uses IPv6 sockets.
 struct TcpAddress {
   std::array<uint8_t, 16> ip = {};
   uint16_t port = 0;
@@ -41,8 +41,8 @@ struct TcpAddress {
 bool IsOnOneHost(const TcpAddress& local, const TcpAddress& peer);
 
 // Returns the name of the abstract UNIX socket for the listener at `address`.
-// Two addresses may, rarely, have the same name; the token then tells them
-// apart.
+// In rare cases two addresses have the same name; the token then distinguishes
+// them.
 std::string MeetingName(const TcpAddress& address);
 // Returns the token by which the two ends of a connection find each other. The
 // token contains both addresses, and is no secret.

@@ -1,4 +1,4 @@
-// The build without RDMA. verbs.cc has the other one.
+// Replaces verbs.cc in builds without RDMA.
 
 #include "transport/event_engine/rdma/rdma.h"
 

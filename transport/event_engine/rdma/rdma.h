@@ -17,10 +17,10 @@ namespace penstock {
 namespace event_engine {
 
 // Opens the RDMA devices at the address `local`, or all devices for a wildcard
-// address. Listens at `port` of the port space RDMA_PS_TCP, or at any free one
-// for 0. Fails without such a device, if the port is taken, or in a build
-// without RDMA. The first call opens the libraries and may block for some
-// milliseconds. Thread-safe.
+// address. Listens at `port` of the port space RDMA_PS_TCP, or at any free port
+// if `port` is 0. Fails if there is no such device, if the port is taken, or in
+// a build without RDMA. The first call opens the libraries and may block for
+// some milliseconds. Thread-safe.
 absl::StatusOr<std::shared_ptr<fabric::Fabric>> OpenRdma(
     const Settings& settings, const TcpAddress& local, uint16_t port);
 // A function like OpenRdma().
@@ -28,10 +28,10 @@ using RdmaOpener =
     std::function<absl::StatusOr<std::shared_ptr<fabric::Fabric>>(
         const Settings& settings, const TcpAddress& local, uint16_t port)>;
 
-// Asks the server at the RDMA port that has the address and the number of its
-// TCP port. Presents `token`. Asks a few times, because the server may not have
-// read the client's first bytes yet. Calls `done` once, unless the handle is
-// destroyed first.
+// Asks the server at the RDMA port that has the address and the number of the
+// server's TCP port. Presents `token`. Asks a few times, because the server may
+// not have read the client's first bytes yet. Calls `done` once, unless the
+// handle is destroyed first.
 std::unique_ptr<fabric::PendingConnect> CallByRdma(
     std::shared_ptr<fabric::Fabric> rdma, const TcpAddress& server,
     const std::string& token, fabric::ConnectCallback done);

@@ -1,4 +1,4 @@
-// The build with RDMA. absent.cc has the other one.
+// Replaces absent.cc in builds with RDMA.
 
 #include <map>
 #include <string>
@@ -18,11 +18,11 @@ namespace {
 
 using Opened = absl::StatusOr<std::shared_ptr<fabric::Fabric>>;
 
-// Limits one attempt at a path. Calls need not wait for it, except with
-// Policy::kRequire.
+// Limits the time of one attempt to get a path. Calls do not wait for the
+// attempt, except with Policy::kRequire.
 constexpr absl::Duration kSetupTimeout = absl::Seconds(3);
 
-// The fabrics of clients, by settings and address. Connections share them.
+// The fabrics of clients, by settings and address, which connections share.
 struct Shared {
   base::Mutex mu;
   std::map<std::string, std::shared_ptr<fabric::Fabric>> all
@@ -40,7 +40,8 @@ Opened OpenNew(const Settings& settings, const TcpAddress& local,
   options.traffic_class = settings.verbs_traffic_class;
   options.listen_port = port;
   options.setup_timeout = kSetupTimeout;
-  // The path sends packets only. Nothing is exposed to the peer.
+  // Uses no memory windows: the path only sends packets, and exposes nothing to
+  // the peer.
   options.windows = fabric::verbs::Windows::kNever;
   if (!local.IsWildcard()) options.addresses = {local.IpText()};
   auto rdma = std::make_shared<fabric::verbs::VerbsFabric>(options);

@@ -39,8 +39,8 @@ absl::Status ResultOf(int fd) {
 
 }  // namespace
 
-// One attempt. Only the thread that has removed it from the dialer's map ends
-// it.
+// One attempt to connect. Only the thread that has removed the attempt from the
+// dialer's map may end it.
 struct Dialer::Attempt {
   OnConnect done;
   base::UniqueFd fd;
@@ -53,7 +53,7 @@ EventEngine::ConnectionHandle Dialer::Connect(
     const SocketOptions& options, absl::Duration timeout) {
   auto attempt = std::make_shared<Attempt>();
   attempt->done = std::move(done);
-  // Keeps events from the attempt until it is complete.
+  // Holds the lock, so that no event reaches the attempt before it is complete.
   base::MutexLock lock(&mu_);
   const Id id = next_id_++;
   attempts_[id] = attempt;
@@ -76,7 +76,8 @@ absl::Status Dialer::Begin(Id id, Attempt* attempt,
       errno != EINPROGRESS) {
     return SystemError(errno);
   }
-  // An established connection has its event at once.
+  // Watches the socket. A connection that is already established gets its event
+  // immediately.
   const auto watch = crew_->watches()->AddSocket(fd, [this, id, fd] {
     if (HasEnded(fd)) EndSoon(id, ResultOf(fd));
   });

@@ -46,11 +46,11 @@ class Dialer {
   absl::Status Begin(Id id, Attempt* attempt,
                      const EventEngine::ResolvedAddress& address,
                      const SocketOptions& options, absl::Duration timeout);
-  // Ends an attempt on the crew. The first call counts.
+  // Ends an attempt, by a task of the crew. Only the first call has an effect.
   void EndSoon(Id id, const absl::Status& status);
   void End(Id id, const absl::Status& status);
-  // Removes and returns an attempt, which no event reaches any more. Returns
-  // null if there is none.
+  // Removes an attempt from the map and returns it. Afterwards no event reaches
+  // the attempt. Returns null if there is no such attempt.
   std::shared_ptr<Attempt> Take(Id id);
 
   Crew* const crew_;

@@ -10,7 +10,7 @@ namespace {
 
 using grpc_event_engine::experimental::Slice;
 
-// Up to this size, a copy costs less than sharing the block.
+// The size up to which a copy costs less than sharing the block, in bytes.
 constexpr size_t kCopiedBytes = 1024;
 // Limits a block. Larger ones gained nothing for messages of 1 MiB.
 constexpr size_t kMostBlock = 256 * 1024;
@@ -24,7 +24,7 @@ absl::Span<uint8_t> ReadMemory::Next() {
     block_ = Slice(grpc_slice_malloc(wanted_));
     used_ = 0;
   }
-  // Nobody else has the bytes from used_ on.
+  // Returns the part of the block from used_ on, which nobody else uses.
   return {const_cast<uint8_t*>(block_.data()) + used_, block_.size() - used_};
 }
 

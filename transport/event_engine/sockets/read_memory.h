@@ -13,17 +13,17 @@
 namespace penstock {
 namespace event_engine {
 
-// Blocks of memory. A block grows with the reads that fill it. Does not count
-// against gRPC's quota, as received bytes of a path do not either: the quota's
-// allocator runs gRPC's pending work, which would want the locks that the
-// caller holds. Not thread-safe.
+// Blocks of memory that reads fill one after another. Does not count against
+// gRPC's quota, and neither do the received bytes of a path: the quota's
+// allocator runs gRPC's pending work, which would take locks that the caller
+// holds. Not thread-safe.
 class ReadMemory {
  public:
   using SliceBuffer = grpc_event_engine::experimental::SliceBuffer;
 
   // Returns memory for the next read, which is never empty.
   absl::Span<uint8_t> Next();
-  // Appends the first `size` bytes of Next() to `*to`. Copies few bytes, which
+  // Appends the first `size` bytes of Next() to `*to`. Copies short data, which
   // would otherwise keep the whole block.
   void Take(size_t size, SliceBuffer* to);
 

@@ -19,7 +19,7 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limits the bytes that one read collects, so that gRPC handles the first while
+// Limits the bytes that one read collects, so that gRPC can handle them while
 // the peer sends more.
 constexpr size_t kMostReadBytes = 256 * 1024;
 // Limits the slices of one system call.
@@ -43,7 +43,8 @@ absl::Status Broken(absl::string_view operation) {
   return absl::UnavailableError(base::ErrnoStatus(errno, operation).message());
 }
 
-// Returns an address that `get`, getsockname() or getpeername(), tells.
+// Returns the address that `get` reports, which is getsockname() or
+// getpeername().
 absl::StatusOr<SocketEndpoint::EventEngine::ResolvedAddress> AddressBy(
     int (*get)(int, sockaddr*, socklen_t*), int fd) {
   sockaddr_storage address = {};
@@ -55,8 +56,8 @@ absl::StatusOr<SocketEndpoint::EventEngine::ResolvedAddress> AddressBy(
 
 }  // namespace
 
-// The socket, and the operations of gRPC that wait. Outlives the endpoint while
-// a thread looks at it.
+// The socket, and the pending operations of gRPC. Outlives the endpoint while a
+// thread uses it.
 class SocketEndpoint::Socket : public std::enable_shared_from_this<Socket> {
  public:
   Socket(base::UniqueFd fd, Crew* crew) : crew_(crew), fd_(std::move(fd)) {}
@@ -70,7 +71,7 @@ class SocketEndpoint::Socket : public std::enable_shared_from_this<Socket> {
   void OnEvent();
   // Calls `callback` on the crew.
   void Finish(Callback callback, const absl::Status& status);
-  // Appends what has come. Notes the end of the stream.
+  // Appends the bytes that have arrived. Records the end of the stream.
   void ReceiveLocked(SliceBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends from `sent_` on. Returns false if the socket has no room.
   bool SendLocked(SliceBuffer* data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -143,7 +144,8 @@ void SocketEndpoint::Socket::ReceiveLocked(SliceBuffer* buffer) {
     }
     const auto size = static_cast<size_t>(got);
     memory_.Take(size, buffer);
-    // The next read, or the next event, finds what comes after this.
+    // Returns after a short read: the next read, or the next event, finds bytes
+    // that arrive later.
     if (size < space.size()) return;
   }
 }
@@ -230,7 +232,8 @@ void SocketEndpoint::Socket::OnEvent() {
   }
 }
 
-// Leaves the socket alone in the child of a fork, because the parent uses it.
+// Does not shut the socket down in the child of a fork, because the parent uses
+// it.
 void SocketEndpoint::Socket::Close() {
   if (fork_count_ != progress::ForkCount()) return;
   crew_->watches()->Remove(watch_);

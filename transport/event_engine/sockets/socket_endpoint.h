@@ -13,9 +13,9 @@
 namespace penstock {
 namespace event_engine {
 
-// Reads and writes at once if the socket allows. Otherwise the crew's leader,
-// which looks at all sockets while it spins, continues the operation. No thread
-// of gRPC's own engine is woken. Thread-safe.
+// Reads and writes immediately if the socket allows. Otherwise the crew's
+// leader, which polls all sockets while it spins, continues the operation. No
+// thread of gRPC's own engine is woken. Thread-safe.
 class SocketEndpoint final
     : public grpc_event_engine::experimental::EventEngine::Endpoint {
  public:

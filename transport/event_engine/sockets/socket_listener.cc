@@ -37,7 +37,7 @@ EventEngine::ResolvedAddress WithPort(
     const EventEngine::ResolvedAddress& address, int port) {
   sockaddr_storage copy = {};
   std::memcpy(&copy, address.address(), address.size());
-  // The port is at the same place in both families.
+  // Sets the port, which is at the same position in both address families.
   reinterpret_cast<sockaddr_in*>(&copy)->sin_port =
       htons(static_cast<uint16_t>(port));
   return {reinterpret_cast<const sockaddr*>(&copy), address.size()};
@@ -83,8 +83,8 @@ SocketListener::SocketListener(const SocketOptions& options, Crew* crew,
 
 SocketListener::~SocketListener() {
   for (const Listening& each : listening_) {
-    // Ends the listening now, not when the loop closes the socket. Another
-    // server at the same port then gets all further clients.
+    // Stops listening now, and not only when the loop closes the socket, so
+    // that another server at the same port gets all further clients.
     shutdown(each.fd, SHUT_RDWR);
     each.acceptor->Stop();
   }

@@ -26,18 +26,19 @@ class SocketListener {
   using MemoryAllocator = grpc_event_engine::experimental::MemoryAllocator;
   using MemoryAllocatorFactory =
       grpc_event_engine::experimental::MemoryAllocatorFactory;
-  // Takes an accepted connection and further memory for it. Runs on the crew.
+  // Takes an accepted connection, and gRPC's allocator for it. Runs on the
+  // crew.
   using Accept = std::function<void(std::unique_ptr<EventEngine::Endpoint>,
                                     MemoryAllocator)>;
 
   SocketListener(const SocketOptions& options, Crew* crew,
                  std::shared_ptr<MemoryAllocatorFactory> memory, Accept accept);
-  // Accepts nothing more. A call of `accept` may still be running.
+  // Stops accepting. A call of `accept` may still be running.
   ~SocketListener();
 
   // Listens at `address`, and returns the port. Port 0 means the port of an
-  // earlier call, or else any free port. At a wildcard address of either
-  // family, listens for both families if the system has both.
+  // earlier call, or else any free port. At a wildcard address, listens for
+  // IPv4 and IPv6 if the system has both.
   absl::StatusOr<int> Bind(const EventEngine::ResolvedAddress& address);
   // Begins to accept.
   absl::Status Start();

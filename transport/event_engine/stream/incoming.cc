@@ -10,7 +10,7 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limits the moves that TCP has not reached yet.
+// Limits the number of moves to a path that TCP has not reached yet.
 constexpr size_t kMaxMoves = 16;
 
 absl::Status BeyondWindow() {
@@ -138,7 +138,7 @@ absl::Status Incoming::OnPath(uint64_t offset, const memory::Payload& bytes,
   return absl::OkStatus();
 }
 
-// Skips what has been delivered before.
+// Skips bytes that have already been delivered.
 void Incoming::Deliver(uint64_t offset, const memory::Bytes& bytes,
                        Backlog* due) {
   const uint64_t skip =

@@ -19,8 +19,8 @@
 namespace penstock {
 namespace event_engine {
 
-// Puts the bytes of one direction in order, which arrive over TCP and over a
-// path. Checks every offset of the peer. Not thread-safe.
+// Puts the bytes of one direction, which arrive over TCP and over a path, in
+// order. Checks every offset of the peer. Not thread-safe.
 //
 //   state  event                        action                          next
 //   tcp    OnBegin(S)                   note S                          tcp
@@ -35,23 +35,24 @@ namespace event_engine {
 //   any    any other                    error: the connection ends
 //
 // Without records, call OnBegin() before passing the TCP bytes from its offset
-// on, because a mark looks like any other bytes. On one host, it is enough to
-// poll the path before passing TCP bytes.
+// on, because a mark looks like any other bytes. On one host, polling the path
+// before passing TCP bytes is enough.
 //
-// With records, OnBegin() may come late or never. The bytes are TLS's, and the
-// sender leaves TCP only between two records. There, a mark differs from TLS.
+// With records, OnBegin() may come late or never. The bytes are those of TLS,
+// and the sender leaves TCP only between two records. At that point, a mark
+// differs from the beginning of a TLS record.
 class Incoming {
  public:
   // Follows TLS's records. Call before the first bytes.
   void FollowRecords() { records_.emplace(); }
-  // Stops this. Requires !expects_marks().
+  // Stops following TLS's records. Requires !expects_marks().
   void IgnoreRecords() { records_.reset(); }
   bool has_records() const { return records_.has_value(); }
   // Expects marks from now on, because the peer may use a path.
   void ExpectMarks() { expects_marks_ = true; }
   bool expects_marks() const { return expects_marks_; }
   // Returns true once after the peer has left the path of the last OnBegin(),
-  // or a path for which there was no OnBegin(). With records only.
+  // or a path without an OnBegin(). Only with records.
   bool TakePeerHasLeft() { return std::exchange(peer_has_left_, false); }
 
   // Returns the offset before which all bytes have been delivered.
@@ -61,17 +62,20 @@ class Incoming {
   // case call CountTcp() instead of OnTcp().
   bool IsPlain(size_t size) const;
   void CountTcp(size_t size);
-  // Takes bytes from TCP. Appends the bytes that are due to `*due`.
+  // Takes bytes from TCP. Appends the bytes that can be delivered now to
+  // `*due`.
   absl::Status OnTcp(memory::Bytes bytes, Backlog* due);
   // Moves to a path at `offset`. Call it once for each path.
   absl::Status OnBegin(uint64_t offset, Backlog* due);
-  // Takes bytes from the path, as OnTcp() does. `*due` holds the delivered
-  // bytes that nobody has consumed yet. Fails if the bytes exceed the window.
+  // Takes bytes from the path. Appends to `*due` like OnTcp(). `*due` holds the
+  // delivered bytes that nobody has consumed yet. Fails if the bytes exceed the
+  // window.
   absl::Status OnPath(uint64_t offset, const memory::Payload& bytes,
                       Backlog* due);
 
  private:
-  // A move to a path: the offset where it begins, and that of its next byte.
+  // A move to a path: the offset at which the move begins, and the offset of
+  // the path's next byte.
   struct Move {
     uint64_t begin = 0;
     uint64_t at = 0;

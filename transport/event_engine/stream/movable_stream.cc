@@ -9,8 +9,9 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Acknowledges after this many consumed bytes. The sender then soon gets its
-// memory back, and small messages need no acknowledgement of their own.
+// The number of consumed bytes after which they are acknowledged. The sender
+// then soon gets its memory back, and small messages need no acknowledgements
+// of their own.
 constexpr uint64_t kAckBytes = 32 * 1024;
 
 }  // namespace
@@ -36,8 +37,8 @@ void MovableStream::MoveTo(std::shared_ptr<fabric::Endpoint> path) {
   Nudge();
 }
 
-// Sends nothing if the path has no room. In this case other packets are on the
-// path, and they ring the peer.
+// Sends nothing if the path has no room. In that case other packets are on the
+// path, and they ring the peer's doorbell.
 void MovableStream::Nudge() {
   if (path_ == nullptr || lost_) return;
   Packet packet;
@@ -79,7 +80,7 @@ void MovableStream::CountReceived(size_t size) {
 
 void MovableStream::OnTcp(memory::Bytes bytes) {
   Check(incoming_.OnTcp(std::move(bytes), &due_));
-  // Drops the path, because its packets may come after the mark.
+  // Drops the path, because its remaining packets may arrive after the mark.
   if (incoming_.TakePeerHasLeft()) {
     LosePath(absl::UnavailableError("the peer has left the path"));
   }
@@ -154,8 +155,8 @@ void MovableStream::LosePath(absl::Status cause) {
   lost_ = true;
   loss_ = std::move(cause);
   // Ends the connection if the peer may have moved to an offset that this side
-  // does not know. If the peer has closed the path (UNAVAILABLE), everything
-  // that the peer sent has arrived. With records, a mark tells the offset.
+  // does not know. If the peer has closed the path (UNAVAILABLE), all bytes
+  // that the peer sent have arrived. With records, a mark says the offset.
   if (incoming_.has_records()) return;
   if (!peer_has_moved_ && !absl::IsUnavailable(loss_)) Check(loss_);
 }

@@ -37,8 +37,9 @@ namespace event_engine {
 // the peer's greeting has arrived. The peer then has the path, and sees kBegin
 // before it interprets TCP's bytes. Without a greeting, all bytes stay on TCP.
 //
-// Between hosts, TCP's bytes may overtake those of the path. Such streams
-// follow TLS's records, and a direction leaves TCP only between two of them.
+// Between hosts, TCP's bytes may arrive before earlier bytes of the path. Such
+// streams follow TLS's records, and a direction leaves TCP only between two
+// records.
 //
 // Uses one path at a time. The owner calls all functions under its lock.
 class MovableStream final : public fabric::EndpointEvents {
@@ -46,28 +47,31 @@ class MovableStream final : public fabric::EndpointEvents {
   MovableStream() : outgoing_(&consumed_) {}
   ~MovableStream() override = default;
 
-  // Makes this the stream of a connection between hosts. Call before the first
-  // bytes, and pass all bytes from then on: to NoteWritten() and OnTcp().
+  // Makes this the stream of a connection between hosts. Call this function
+  // before the first bytes. From then on, pass all bytes to NoteWritten() and
+  // OnTcp().
   void FollowRecords();
-  // Stops this, because the bytes are not TLS's, or because there is no path.
-  // Does nothing after MoveTo(), because the peer may have moved.
+  // Stops following TLS's records, because the bytes are not those of TLS, or
+  // because there is no path. Does nothing after MoveTo(), because the peer may
+  // have moved.
   void IgnoreRecords();
   bool follows_records() const { return sent_records_.has_value(); }
 
-  // Begins to use `path`. Does nothing if the stream has a path. Call for each
-  // path that the peer may have got, because the peer may have moved to it.
+  // Begins to use `path`. Does nothing if the stream already has a path. Call
+  // this function for each path that the peer may have got, because the peer
+  // may have moved to it.
   void MoveTo(std::shared_ptr<fabric::Endpoint> path);
   const std::shared_ptr<fabric::Endpoint>& path() const { return path_; }
 
   // The functions below are for sending.
   bool on_path() const { return outgoing_.on_path(); }
-  // Looks at bytes of the next CountWritten(). Call for all its bytes, in
-  // order.
+  // Reads the bytes of the next CountWritten(). Pass all bytes, in order.
   void NoteWritten(absl::Span<const uint8_t> bytes);
   void CountWritten(size_t size);
   void Write(const memory::Payload& bytes);
   void Pump() { outgoing_.Pump(); }
-  // Sends a packet without bytes, so that the path rings the peer again.
+  // Sends a packet without bytes, so that the path rings the peer's doorbell
+  // again.
   void Nudge();
   // Returns sent bytes that are no longer needed. Drop the bytes without the
   // lock, because a function of the program may then run.
@@ -82,9 +86,9 @@ class MovableStream final : public fabric::EndpointEvents {
   bool IsPlain(size_t size) const;
   void CountReceived(size_t size);
   void OnTcp(memory::Bytes bytes);
-  // Delivers input of the path. Returns true if there was any.
+  // Delivers input of the path. Returns true if there was input.
   bool Poll();
-  // Returns the bytes that are due, and forgets them.
+  // Returns the bytes that can be delivered now, and forgets them.
   memory::Payload Take();
   bool has_due() const { return due_.size() > 0; }
 
@@ -92,10 +96,10 @@ class MovableStream final : public fabric::EndpointEvents {
   bool has_lost_path() const { return lost_; }
   // Returns the reason for the loss of the path.
   const absl::Status& loss() const { return loss_; }
-  // Gives up the path; the peer notices this. If the peer has not moved to the
+  // Gives up the path, which the peer notices. If the peer has not moved to the
   // path yet, a cause other than UNAVAILABLE ends the connection.
   void LosePath(absl::Status cause);
-  // Drops the lost path, and returns what TCP carries next.
+  // Drops the lost path. Returns the bytes that TCP carries next.
   memory::Payload LeavePath();
   // Returns the first violation by the peer.
   const absl::Status& error() const { return error_; }
