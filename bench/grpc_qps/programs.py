@@ -4,11 +4,14 @@ import json
 import os
 import pathlib
 import re
-import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_ports  # noqa: E402
 
 # Penstock's fabric for each transport; none for stock gRPC. The fabric is not
 # required, because gRPC's driver uses HTTP/2 to the workers. The client's log
@@ -29,17 +32,6 @@ GRACE_S = 60
 
 class CellFailed(Exception):
     """A cell's measurement failed. The message is the reason."""
-
-
-def free_ports(count):
-    listeners = [socket.socket() for _ in range(count)]
-    try:
-        for listener in listeners:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in listeners]
-    finally:
-        for listener in listeners:
-            listener.close()
 
 
 # The variables of Penstock that the measured programs inherit. A user may set

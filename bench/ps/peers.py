@@ -30,9 +30,10 @@ import subprocess
 import sys
 import tempfile
 
-from ports import free_ports
-
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from ports import free_ports  # noqa: E402
+
 OPS = ("pull", "push", "step")
 OURS = ("stock", "tcp", "shm")
 PS_LITE = {"pull": 190.0, "push": 141.0}

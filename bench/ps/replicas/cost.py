@@ -21,7 +21,7 @@ import sys
 import tempfile
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from ports import free_ports  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).resolve().parents[3]

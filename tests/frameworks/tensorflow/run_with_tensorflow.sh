@@ -11,6 +11,6 @@ cp -RL frameworks/tensorflow/python/penstock_tensorflow "$site"
 cp -L frameworks/tensorflow/libpenstock_tensorflow.so "$site/penstock_tensorflow"
 cp -L frameworks/tensorflow/libpenstock_tensorflow_loader.so \
   "$site/tensorflow-plugins"
-export PYTHONPATH=$site:$PWD/tests/frameworks/tensorflow
+export PYTHONPATH=$site:$PWD/tests/frameworks/tensorflow:$PWD/bench
 export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2} CUDA_VISIBLE_DEVICES=
 "$1" "${@:2}"

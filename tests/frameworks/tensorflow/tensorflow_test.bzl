@@ -36,13 +36,14 @@ def tensorflow_test(
             exclude = ["*_test.py"],
         ) + [
             main,
+            "//bench:ports.py",
             "//frameworks/tensorflow:libpenstock_tensorflow_loader.so",
             "//frameworks/tensorflow:penstock_tensorflow",
             "//frameworks/tensorflow:python",
         ] + data,
         env = env,
-        # Runs exclusively, because each test starts several processes that use
-        # all cores.
+        # Reserves two cores, because each test starts several processes that
+        # use all cores.
         tags = [
             "cpu:2",
             "no-asan",

@@ -28,8 +28,8 @@ def torch_test(name, main, args = [], data = [], tags = [], timeout = "moderate"
             "//tests/frameworks/torch:ranks.py",
             "//tests/frameworks/torch:two_hosts.py",
         ] + data,
-        # Runs exclusively, because each test starts several processes that use
-        # all cores.
+        # Reserves two cores, because each test starts several processes that
+        # use all cores.
         tags = [
             "cpu:2",
             "no-asan",

@@ -1,4 +1,4 @@
-"""Free ports of the loopback interface."""
+"""Finds free ports of the loopback interface."""
 
 import socket
 
