@@ -1,10 +1,11 @@
 #include "transport/event_engine/stream/movable_stream.h"
 
 #include <cstdint>
-#include <random>
+#include <memory>
 
 #include "gtest/gtest.h"
 #include "tests/transport/event_engine/stream/ends.h"
+#include "tests/transport/event_engine/stream/random_steps.h"
 #include "transport/event_engine/stream/packet.h"
 
 namespace penstock {
@@ -171,29 +172,14 @@ TEST(MovableStreamTest, AcknowledgementFollowsAPacketThatWaitedForRoom) {
   EXPECT_TRUE(pair.status().ok()) << pair.status();
 }
 
-// Runs random steps: sizes, moves, losses, and the order of events.
-void RunAtRandom(uint32_t seed) {
-  SCOPED_TRACE(seed);
-  std::mt19937 random(seed);
-  const auto below = [&random](uint32_t limit) { return random() % limit; };
-  LinkOptions options;
-  options.can_load = below(2) == 1;
-  options.eager_max_bytes = size_t{1} << below(13);
-  options.credits = 1 + static_cast<int>(below(8));
-  Pair pair(options);
-  for (int step = 0; step < 400; ++step) {
-    pair.Step(below);
-    ASSERT_TRUE(pair.status().ok()) << pair.status();
-  }
-  EXPECT_TRUE(pair.Ends());
-  EXPECT_TRUE(pair.status().ok()) << pair.status();
-}
-
 TEST(MovableStreamTest, AnyOrderOfMovesAndLossesKeepsTheBytes) {
-  for (uint32_t seed = 1; seed <= 300; ++seed) {
-    RunAtRandom(seed);
-    if (HasFailure()) return;
-  }
+  RunAtRandom([](const Below& below) {
+    LinkOptions options;
+    options.can_load = below(2) == 1;
+    options.eager_max_bytes = size_t{1} << below(13);
+    options.credits = 1 + static_cast<int>(below(8));
+    return std::make_unique<Pair>(options);
+  });
 }
 
 }  // namespace
