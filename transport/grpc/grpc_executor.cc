@@ -27,8 +27,8 @@ class Executor final : public connection::Executor {
             [task = std::move(task)](grpc_error_handle) { task(); }),
         absl::OkStatus());
   }
-  // Runs `task` once `delay` has passed. Adds one millisecond, because gRPC's
-  // clock counts whole milliseconds.
+  // Runs `task` after `delay`. Adds one millisecond, because gRPC's clock
+  // counts whole milliseconds.
   Id RunAfter(absl::Duration delay,
               std::function<void(bool is_due)> task) override {
     auto* const delayed = new Delayed{std::move(task), {}, {}};

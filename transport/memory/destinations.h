@@ -46,8 +46,8 @@ class Destinations {
   Destinations(const Destinations&) = delete;
   Destinations& operator=(const Destinations&) = delete;
 
-  // Returns the usable ranges, by size. Ranges of one size keep the given
-  // order.
+  // Returns the usable ranges, sorted by size. Ranges of one size keep the
+  // given order.
   const std::vector<Destination>& by_size() const { return by_size_; }
 
   // Returns true if the message may be in memory of devices.

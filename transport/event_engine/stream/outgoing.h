@@ -51,7 +51,7 @@ class Outgoing {
   // Returns true if all bytes are on TCP or on the path.
   bool idle() const { return waiting_.empty() && stuck_.empty(); }
 
-  // Notes that `size` bytes follow on TCP. Requires !on_path().
+  // Counts `size` bytes that follow on TCP. Requires !on_path().
   void CountTcp(size_t size) { end_ += size; }
   // Moves to `path`, which stays valid until MoveBack(). Requires !on_path().
   void MoveTo(fabric::Endpoint* path);
@@ -90,7 +90,7 @@ class Outgoing {
   // or if the path cannot expose memory now. In the second case sets `*exposed`
   // to false.
   bool SendRegion(size_t size, bool* exposed);
-  // Removes and returns the first `size` waiting bytes.
+  // Removes the first `size` waiting bytes, and returns them.
   memory::Payload TakeWaiting(size_t size);
   memory::Payload FirstWaiting(size_t size) const;
   memory::Bytes NewMark() const;

@@ -38,7 +38,7 @@ absl::StatusOr<fabric::RemoteRegion> ReadRegion(size_t parts,
   return region;
 }
 
-// Fills in what follows the head.
+// Reads the fields of the packet after its head.
 absl::Status ReadRest(size_t parts, absl::Span<const uint8_t> rest,
                       Packet* packet) {
   switch (packet->kind) {

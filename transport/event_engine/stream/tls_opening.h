@@ -12,11 +12,10 @@
 namespace penstock {
 namespace event_engine {
 
-// Collects the first bytes that a client sends, up to the end of the random
-// number of TLS's ClientHello. The number has 32 bytes. The two ends of the
-// connection know these bytes, and so does anybody who can read the network
-// between them. With these bytes, an end proves at an RDMA port that it is one
-// of the two.
+// Collects the first bytes that a client sends, up to the end of the 32-byte
+// random number in TLS's ClientHello. Both ends of the connection know these
+// bytes, and so does anybody who can read the network between them. With these
+// bytes, an end proves at an RDMA port that it is an end of this connection.
 // Not thread-safe.
 class TlsOpening {
  public:
@@ -29,7 +28,7 @@ class TlsOpening {
   // The head of a record and of a message, the version, and the random number.
   static constexpr size_t kBytes = 5 + 4 + 2 + 32;
 
-  // Takes the next bytes of the stream. Ignores bytes behind the opening.
+  // Takes the next bytes of the stream. Ignores bytes after the opening.
   void Take(absl::Span<const uint8_t> bytes);
   State state() const { return state_; }
   // Returns the opening. Requires State::kTls.

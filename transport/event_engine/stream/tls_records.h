@@ -14,14 +14,14 @@ namespace event_engine {
 // Follows the records of one direction of TLS (RFC 8446, section 5.1): u8 type,
 // u16 version, u16 length, and then `length` bytes. Not thread-safe.
 //
-// No type of a record is the first byte of a mark (packet.h). Between two
-// records, a receiver can therefore tell a mark from the stream's bytes.
+// No type of a record equals the first byte of a mark (packet.h). Between two
+// records, a receiver can therefore distinguish a mark from the stream's bytes.
 class TlsRecords {
  public:
   // Returns true between two records.
   bool at_boundary() const { return head_ == 0 && body_ == 0; }
-  // Takes the first bytes, up to the end of the present record. Returns their
-  // number, at most bytes.size().
+  // Takes the first bytes, up to the end of the current record. Returns the
+  // number of taken bytes, at most bytes.size().
   size_t TakeRecord(absl::Span<const uint8_t> bytes);
   // Takes all bytes.
   void Take(absl::Span<const uint8_t> bytes);

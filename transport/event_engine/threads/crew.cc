@@ -19,12 +19,13 @@ namespace {
 
 // Limits the tasks that the leader runs before it polls again.
 constexpr int kTasksPerTurn = 16;
-// The number of waiting tasks from which another thread helps. Waking a thread
-// takes as long as a few tasks.
+// The number of waiting tasks from which on another thread helps. Waking a
+// thread takes as long as a few tasks.
 constexpr size_t kManyTasks = 8;
 // Limits the threads that stay parked.
 constexpr size_t kMaxParked = 8;
-// Limits the ticks without work. Then the guard rests.
+// Limits the guard's consecutive ticks without work. After them, the guard
+// sleeps.
 constexpr int kIdleTicks = 50;
 
 thread_local const Crew* current = nullptr;
@@ -63,8 +64,8 @@ class Crew::Worker {
 };
 
 absl::StatusOr<Crew*> Crew::Get(progress::PollingMode mode) {
-  // No fork can leave this lock held: only the set-up of channels and servers
-  // takes it, and a program does not fork during the set-up.
+  // Locks without regard to forks: only the set-up of channels and servers
+  // takes this lock, and a program does not fork during the set-up.
   static OfProcess* const process = new OfProcess;
   base::MutexLock lock(&process->mu);
   if (process->crew != nullptr &&
@@ -82,8 +83,8 @@ absl::StatusOr<Crew*> Crew::Create(progress::PollSet* set,
                                    progress::PollingMode mode) {
   absl::StatusOr<std::unique_ptr<Watches>> watches = Watches::Create();
   if (!watches.ok()) return watches.status();
-  // Never deleted. If one thread cannot be started, another one may already be
-  // running.
+  // Never deletes the crew. If one thread cannot be started, another one may
+  // already be running.
   auto* const crew = new Crew(set, mode, *std::move(watches));
   base::MutexLock lock(&crew->mu_);
   absl::StatusOr<Worker*> first = crew->ParkedOrNewLocked();
@@ -165,8 +166,8 @@ void Crew::Work(Worker* me) {
   } while (Park(me));
 }
 
-// Runs no task while this thread spins. If a task blocked, the paths would have
-// neither a spinner nor a doorbell.
+// Runs no task while this thread spins. If a task blocked, no thread would poll
+// the paths, and no doorbell would ring.
 void Crew::Lead(Worker* me) {
   const bool watches = watches_->has_sockets();
   const auto look = [this, watches] {
@@ -174,8 +175,9 @@ void Crew::Lead(Worker* me) {
            (watches && watches_->Look());
   };
   me->spinner.Wait(watches, look, [this] { return Sleep(); });
-  // A task may block, and the next leader may sleep without a poll. No doorbell
-  // rings for the input that this spinner has left.
+  // Adds a poll as a task, because the next task may block and the next leader
+  // may sleep without a poll. No doorbell rings for the input that this spinner
+  // has left.
   if (me->spinner.TakeLeftInput()) Run([this] { PollLeftInput(); });
   RunTasks(me);
 }
@@ -268,7 +270,8 @@ void Crew::Guard() {
 
 bool Crew::LeaderIsStuck() {
   Worker* const leader = leader_.load();
-  // `leader` exists: only this thread makes another worker the leader.
+  // Uses `leader` without a check, because only this thread makes another
+  // worker the leader.
   const uint64_t beat = leader->beat.load(std::memory_order_relaxed);
   const bool stuck =
       leader == seen_leader_ && beat == seen_beat_ && beat % 2 == 1;

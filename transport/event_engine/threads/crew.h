@@ -1,4 +1,4 @@
-// Threads that poll paths and run the tasks that follow.
+// Threads that poll paths and run the resulting tasks.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_THREADS_CREW_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_THREADS_CREW_H_
@@ -84,7 +84,7 @@ class Crew {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void Guard();
-  // Returns true if the leader has been in one task since the last call.
+  // Returns true if the leader has run the same task since the last call.
   bool LeaderIsStuck();
   void GuardRests();
   void WakeGuard();

@@ -1,4 +1,4 @@
-// Descriptors for which one thread sleeps.
+// An epoll set for one thread that sleeps.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_THREADS_WATCHES_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_THREADS_WATCHES_H_
@@ -45,10 +45,10 @@ class Watches {
   // the child of a fork, because the parent still uses the epoll set.
   void Remove(Id id);
 
-  // Sleeps until there is an event, and calls the callbacks.
+  // Sleeps until there is an event, and calls the callbacks of the events.
   void Sleep();
-  // Calls the callbacks of the present events. Returns true if there were any.
-  // Leaves a Wake() to Sleep().
+  // Calls the callbacks of events that have already happened. Returns true if
+  // there were any. Leaves a Wake() for Sleep().
   bool Look();
   // Ends the present or the next Sleep().
   void Wake();

@@ -78,8 +78,8 @@ void ClientNegotiator::TakeOverClientLocked(uint8_t version, size_t consumed) {
     Unref();
   });
   Transport* transport = opened_;
-  // Keeps the transport until Start() returns. A shutdown may drop all other
-  // references.
+  // Keeps the transport alive until Start() returns, because a shutdown may
+  // drop all other references.
   transport->Ref();
   // Starts without the lock, because the transport may report its result within
   // Start().

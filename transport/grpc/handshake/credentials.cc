@@ -60,8 +60,8 @@ class PenstockCredentials : public grpc_channel_credentials {
 
   grpc_core::RefCountedPtr<grpc_channel_credentials>
   duplicate_without_call_credentials() override {
-    // Returns credentials without call credentials. gRPC's default would pass
-    // the call credentials on to load balancers.
+    // Returns the credentials without their call credentials. gRPC's default
+    // would pass the call credentials on to load balancers.
     return grpc_core::MakeRefCounted<PenstockCredentials>(
         inner_->duplicate_without_call_credentials(), settings_);
   }

@@ -78,10 +78,10 @@ struct Wait {
   grpc_pollset_worker** worker;
 };
 
-// Polls the sockets if their turn is due. Returns true if it has polled them.
-// Takes no turn while a thread sleeps in epoll, because this thread handles
-// events immediately. A turn would then wait for 30 to 130 us in the queue of
-// epoll1's workers.
+// Polls the sockets if their turn has come. Returns true if it has polled them.
+// Polls none while another thread sleeps in epoll, because that thread handles
+// events immediately. This thread would then wait for 30 to 130 us in the queue
+// of epoll1's workers.
 bool LookAtSockets(const Wait& wait, absl::Time now) {
   if (Sleeper::Any() || !g_turns.Take(Source::kSockets, now)) return false;
   if (TakeSocketTurn(*g_inner, wait.pollset, wait.mu, wait.worker)) {
@@ -223,8 +223,7 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     context->InvalidateNow();
   }
   // In busy mode, returns without sleeping, because the thread has polled the
-  // sockets between its other polls. Sleeps nevertheless if other threads need
-  // its core.
+  // sockets between its other polls. Sleeps if other threads need the core.
   if (spun != Spun::kNot && is_busy) return absl::OkStatus();
   grpc_error_handle error = Sleep(wait, deadline);
   context->InvalidateNow();

@@ -11,7 +11,7 @@ namespace core {
 // main(), and fails if gRPC was in use when this library was loaded.
 //
 // The wrapper replaces the engine "epoll1" under the same name, because gRPC's
-// fork handlers and GRPC_POLL_STRATEGY use the name. The wrapper changes
+// fork handlers and GRPC_POLL_STRATEGY use this name. The wrapper changes
 // nothing while the process has neither a channel nor a server over Penstock.
 // With another polling strategy, only doorbells wake waiting threads.
 bool PollingIsWrapped();
