@@ -31,6 +31,7 @@
 #include "bench/rpc/message/cell.h"
 #include "bench/rpc/message/devices.h"
 #include "bench/rpc/message/message.h"
+#include "bench/rpc/message/tensor_form.h"
 #include "bench/rpc/report/report.h"
 #include "bench/rpc/report/result_files.h"
 #include "bench/rpc/runner.h"
@@ -131,10 +132,10 @@ absl::StatusOr<std::vector<CellSummary>> Run(RunOptions options) {
 }
 
 int Measure(const RunOptions& options, const std::string& command) {
-  if (options.on_device) {
-    const absl::Status device = CheckDevice();
-    if (!device.ok()) return Complain(kFailed, device.message());
-  }
+  absl::Status built;
+  if (options.on_device) built.Update(CheckDevice());
+  if (options.message == MessageForm::kTensor) built.Update(CheckTensorForm());
+  if (!built.ok()) return Complain(kFailed, built.message());
   if (options.recording != nullptr) WarnOfGaps(*options.recording);
   absl::StatusOr<ResultFiles> files = ResultFiles::Open(options);
   if (!files.ok()) return Complain(kFailed, files.status().message());

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "bench/rpc/message/message.h"
 #include "bench/rpc/message/payload.h"
+#include "bench/rpc/message/tensor_form.h"
 #include "gtest/gtest.h"
 #include "tensor_service/device_memory.h"
 #include "tests/tensor_service/fake_device.h"

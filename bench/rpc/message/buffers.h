@@ -8,12 +8,15 @@
 #define PENSTOCK_BENCH_RPC_MESSAGE_BUFFERS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace penstock {
 namespace bench {
@@ -42,6 +45,11 @@ struct Buffers {
 
 // The sizes of a message's buffers. Does not allocate for one buffer.
 using BufferSizes = absl::InlinedVector<size_t, 1>;
+
+// A function that writes one buffer, which begins at byte `offset` of the
+// message.
+using WritePart =
+    absl::FunctionRef<void(absl::Span<uint8_t> part, size_t offset)>;
 
 // Returns the sizes of a message's buffers, mixed from `sizes` as `scheme`
 // says. `scheme` is not kEqual; kSkew needs three sizes. Every process gets the

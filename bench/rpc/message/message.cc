@@ -13,16 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "bench/rpc/message/buffers.h"
-#include "bench/rpc/message/device_message.h"
 #include "bench/rpc/message/payload.pb.h"
+#include "bench/rpc/message/tensor_form.h"
 #include "grpc/slice.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/slice.h"
-#include "penstock/penstock.h"
-#include "tensor_service/allocator.h"
-#include "tensor_service/codec.h"
-#include "tensor_service/pool_allocator.h"
-#include "tensor_service/tensor.h"
 
 namespace penstock {
 namespace bench {
@@ -32,9 +27,6 @@ using Write = absl::FunctionRef<void(uint8_t*)>;
 using Read = absl::FunctionRef<void(absl::Span<const uint8_t>)>;
 
 std::atomic<MessageForm> message_form{MessageForm::kRaw};
-
-// The maker of device messages, or null if messages lie on the host.
-std::atomic<DeviceMessages*> on_device{nullptr};
 
 // The buffers of each message. Set before the first message is made.
 struct {
@@ -97,21 +89,6 @@ absl::Status ReadProtobuf(grpc::ByteBuffer message, Read read) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<tensor::Tensor> MakeTensor(size_t bytes, size_t offset,
-                                          WritePart write) {
-  const auto size = static_cast<int64_t>(bytes);
-  if (DeviceMessages* const device = on_device) {
-    auto buffer = device->MakeBuffer(bytes, offset, write);
-    if (!buffer.ok()) return buffer.status();
-    return tensor::Tensor::FromBuffer(tensor::DType::kUint8, {size},
-                                      *std::move(buffer));
-  }
-  auto tensor = tensor::Tensor::Allocate(tensor::DType::kUint8, {size});
-  if (!tensor.ok()) return tensor;
-  write({tensor->mutable_flat<uint8_t>()->data(), bytes}, offset);
-  return tensor;
-}
-
 // Returns the message, or ends the process if there is none, because the
 // figures would be wrong. The peer processes notice the end of this process.
 grpc::ByteBuffer MessageOrExit(absl::StatusOr<grpc::ByteBuffer> message) {
@@ -122,31 +99,9 @@ grpc::ByteBuffer MessageOrExit(absl::StatusOr<grpc::ByteBuffer> message) {
   _exit(1);
 }
 
-absl::StatusOr<grpc::ByteBuffer> MakeTensors(const BufferSizes& parts,
-                                             WritePart write) {
-  tensor::Bundle bundle;
-  size_t offset = 0;
-  for (size_t bytes : parts) {
-    auto tensor = MakeTensor(bytes, offset, write);
-    if (!tensor.ok()) return tensor.status();
-    offset += bytes;
-    bundle.tensors.push_back(
-        {absl::StrCat("payload", bundle.tensors.size()), *std::move(tensor)});
-  }
-  return tensor::Encode(bundle);
-}
-
-absl::Status ReadTensors(const grpc::ByteBuffer& message, Read read) {
-  const absl::StatusOr<tensor::Bundle> bundle = tensor::Decode(message);
-  if (!bundle.ok()) return absl::DataLossError(bundle.status().message());
-  if (bundle->tensors.empty()) return absl::DataLossError("no tensor");
-  for (const auto& named : bundle->tensors) read(AsSpan(named.tensor.bytes()));
-  return absl::OkStatus();
-}
-
 grpc::ByteBuffer MakeSlices(const BufferSizes& parts, WritePart write) {
-  if (DeviceMessages* const device = on_device) {
-    return MessageOrExit(device->Make(parts, write));
+  if (MessagesAreOnDevice()) {
+    return MessageOrExit(MakeOnDevice(parts, write));
   }
   absl::InlinedVector<grpc::Slice, 1> slices;
   size_t offset = 0;
@@ -169,13 +124,7 @@ BufferSizes PartsOf(size_t bytes) {
 
 void SetMessageForm(MessageForm form) {
   message_form = form;
-  if (form == MessageForm::kTensor) {
-    tensor::SetDefaultAllocator(tensor::PoolAllocator<Allocator>());
-  }
-}
-
-void SetMessagesOnDevice(const tensor::Device& device) {
-  on_device = new DeviceMessages(device);
+  if (form == MessageForm::kTensor) PutTensorsIntoPool();
 }
 
 void SetMessageBuffers(int count, BufferSizes mixed) {
@@ -206,9 +155,7 @@ absl::Status ReadMessage(const grpc::ByteBuffer& message, Read read) {
     case MessageForm::kRaw:
       break;
   }
-  if (DeviceMessages* const device = on_device) {
-    return device->ReadAll(message, read);
-  }
+  if (MessagesAreOnDevice()) return ReadFromDevice(message, read);
   ReadRawMessage(message, read);
   return absl::OkStatus();
 }

@@ -12,7 +12,6 @@
 #include "absl/types/span.h"
 #include "bench/rpc/message/buffers.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "tensor_service/device.h"
 
 namespace penstock {
 namespace bench {
@@ -29,15 +28,6 @@ void SetMessageForm(MessageForm form);
 // the sum of its sizes. Other messages are divided into `count` equal buffers.
 // Messages of kMinPayload bytes always have one buffer.
 void SetMessageBuffers(int count, BufferSizes mixed);
-
-// Makes all later messages on the device, except protobuf messages. Call
-// UseDevice() of devices.h first.
-void SetMessagesOnDevice(const tensor::Device& device);
-
-// A function that writes one buffer, which begins at byte `offset` of the
-// message.
-using WritePart =
-    absl::FunctionRef<void(absl::Span<uint8_t> part, size_t offset)>;
 
 // Makes a message of `bytes` bytes, whose buffers `write` fills:
 //

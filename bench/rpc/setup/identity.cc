@@ -21,6 +21,7 @@ constexpr long kHour = 3600;
 struct Free {
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
   void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(X509_NAME* name) const { X509_NAME_free(name); }
   void operator()(BIO* bio) const { BIO_free(bio); }
 };
 
@@ -30,17 +31,19 @@ absl::Status Failed(absl::string_view what) {
 
 // Names the owner of `key` in `certificate`, and signs with the same key.
 bool FillAndSign(EVP_PKEY* key, X509* certificate) {
-  X509_NAME* const name = X509_get_subject_name(certificate);
-  return X509_set_version(certificate, X509_VERSION_3) == 1 &&
+  const std::unique_ptr<X509_NAME, Free> name(X509_NAME_new());
+  return name != nullptr &&
+         X509_set_version(certificate, X509_VERSION_3) == 1 &&
          ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1) == 1 &&
          X509_gmtime_adj(X509_getm_notBefore(certificate), -kHour) != nullptr &&
          X509_gmtime_adj(X509_getm_notAfter(certificate), 24 * kHour) !=
              nullptr &&
          X509_NAME_add_entry_by_NID(
-             name, NID_commonName, MBSTRING_ASC,
+             name.get(), NID_commonName, MBSTRING_ASC,
              reinterpret_cast<const unsigned char*>(kIdentityName), -1, -1,
              0) == 1 &&
-         X509_set_issuer_name(certificate, name) == 1 &&
+         X509_set_subject_name(certificate, name.get()) == 1 &&
+         X509_set_issuer_name(certificate, name.get()) == 1 &&
          X509_set_pubkey(certificate, key) == 1 &&
          X509_sign(certificate, key, EVP_sha256()) > 0;
 }

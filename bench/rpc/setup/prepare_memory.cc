@@ -1,7 +1,7 @@
 #include "bench/rpc/setup/prepare_memory.h"
 
 #include "bench/rpc/message/devices.h"
-#include "bench/rpc/message/message.h"
+#include "bench/rpc/message/tensor_form.h"
 #include "penstock/device_slices.h"
 
 namespace penstock {
