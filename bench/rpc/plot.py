@@ -19,12 +19,13 @@ import sys
 # The colour of each transport in all plots. page.html has its own colours.
 COLOURS = {"tcp": "#7f7f7f", "uds": "#bcbd22", "inproc": "#8c564b",
            "penstock-tcp": "#1f77b4", "shm": "#d62728", "verbs": "#2ca02c",
-           "tls": "#000000", "penstock-tls": "#9467bd",
+           "tls": "#000000", "penstock-tls": "#9467bd", "shm-tls": "#ff7f0e",
            "penstock-client": "#17becf", "penstock-server": "#e377c2"}
 NAMES = {"tcp": "gRPC over TCP", "uds": "gRPC over a UNIX socket",
          "inproc": "gRPC in one process", "penstock-tcp": "Penstock over TCP",
          "shm": "Penstock over shm", "verbs": "Penstock over RDMA",
          "tls": "gRPC over TLS", "penstock-tls": "Penstock over TLS",
+         "shm-tls": "Penstock over shm, with TLS",
          "penstock-client": "Penstock's client, gRPC's server",
          "penstock-server": "gRPC's client, Penstock's server"}
 

@@ -108,11 +108,11 @@ TEST(RpcTest, WithoutADeviceItsMemoryIsNotMeasured) {
 TEST(RpcTest, EncryptedAndMixedPairsAreMeasured) {
   const std::string path = testing::TempDir() + "/pairs.json";
   ASSERT_EQ(RunRpc("--benchmark=latency,ps-throughput --rounds=1 --rpcs=3 "
-                   "--transports=tls,penstock-tls,penstock-client,"
+                   "--transports=tls,penstock-tls,shm-tls,penstock-client,"
                    "penstock-server --sizes=8,1MiB --json=" +
                    path + " > /dev/null 2>&1"),
             0);
-  EXPECT_EQ(ReadJson(path).size(), 2u * 4 * 3 * 2);
+  EXPECT_EQ(ReadJson(path).size(), 2u * 5 * 3 * 2);
 }
 
 TEST(RpcTest, ManyClientsSendToManyServers) {

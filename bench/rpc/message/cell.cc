@@ -41,7 +41,8 @@ size_t Multiplier(absl::string_view suffix) {
 }  // namespace
 
 bool HasTls(Transport transport) {
-  return transport == Transport::kTls || transport == Transport::kPenstockTls;
+  return transport == Transport::kTls || transport == Transport::kPenstockTls ||
+         transport == Transport::kShmTls;
 }
 
 const std::vector<Transport>& DefaultTransports() {
@@ -67,17 +68,13 @@ const std::vector<Api>& AllApis() {
 }
 
 const std::vector<Transport>& AllTransports() {
-  static const auto& all =
-      *new std::vector<Transport>{Transport::kTcp,
-                                  Transport::kUds,
-                                  Transport::kInproc,
-                                  Transport::kPenstockTcp,
-                                  Transport::kShm,
-                                  Transport::kVerbs,
-                                  Transport::kTls,
-                                  Transport::kPenstockTls,
-                                  Transport::kPenstockClient,
-                                  Transport::kPenstockServer};
+  static const auto& all = *new std::vector<Transport>{
+      Transport::kTcp,           Transport::kUds,
+      Transport::kInproc,        Transport::kPenstockTcp,
+      Transport::kShm,           Transport::kVerbs,
+      Transport::kTls,           Transport::kPenstockTls,
+      Transport::kShmTls,        Transport::kPenstockClient,
+      Transport::kPenstockServer};
   return all;
 }
 
@@ -143,6 +140,8 @@ absl::string_view Name(Transport transport) {
       return "tls";
     case Transport::kPenstockTls:
       return "penstock-tls";
+    case Transport::kShmTls:
+      return "shm-tls";
     case Transport::kPenstockClient:
       return "penstock-client";
     case Transport::kPenstockServer:

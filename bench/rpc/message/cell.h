@@ -42,6 +42,7 @@ enum class Transport {
   kVerbs,        // Penstock over RDMA
   kTls,          // stock gRPC, TCP with TLS
   kPenstockTls,  // Penstock's frames on TCP with TLS
+  kShmTls,       // Penstock over shared memory, for connections with TLS
   // HTTP/2 over TCP, with Penstock on one side and stock gRPC on the other.
   kPenstockClient,
   kPenstockServer,

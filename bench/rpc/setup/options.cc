@@ -229,8 +229,8 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "ps-throughput, replay, beside, idle (default latency)");
   app->add_option("--transports", flags->transports,
                   "tcp, uds, inproc, penstock-tcp, shm, verbs "
-                  "(default these), tls, penstock-tls, penstock-client, "
-                  "penstock-server");
+                  "(default these), tls, penstock-tls, shm-tls, "
+                  "penstock-client, penstock-server");
   app->add_option("--api", flags->apis, "sync, async, callback (default all)");
   app->add_option("--sizes", flags->sizes,
                   "bytes of a message (default 8,64KiB,1MiB)");

@@ -10,15 +10,27 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "grpcpp/version_info.h"
 
 namespace penstock {
 namespace bench {
 namespace {
 
+// True for gRPC 1.60 and later (docs/current_grpc.md). Over TCP, Penstock then
+// speaks HTTP/2, and there is no path that could be required.
+constexpr bool kIsEventEngine =
+    GRPC_CPP_VERSION_MAJOR > 1 || GRPC_CPP_VERSION_MINOR >= 60;
+
 Options Require(Fabric fabric) {
   Options options;
   options.policy = Policy::kRequire;
   options.fabrics = std::vector<Fabric>{fabric};
+  return options;
+}
+
+Options OverTcp() {
+  Options options = Require(Fabric::kTcp);
+  if (kIsEventEngine) options.policy = Policy::kPrefer;
   return options;
 }
 
@@ -42,8 +54,9 @@ absl::string_view ExpectedPath(Transport transport) {
       return "";
     case Transport::kPenstockTcp:
     case Transport::kPenstockTls:
-      return "tcp";
+      return kIsEventEngine ? "http2" : "tcp";
     case Transport::kShm:
+    case Transport::kShmTls:
       return "shm";
     case Transport::kVerbs:
       return "verbs";
@@ -89,8 +102,9 @@ absl::optional<Options> PenstockOptions(Transport transport, Side side,
       return absl::nullopt;
     case Transport::kPenstockTcp:
     case Transport::kPenstockTls:
-      return Require(Fabric::kTcp);
+      return OverTcp();
     case Transport::kShm:
+    case Transport::kShmTls:
       return Require(Fabric::kShm);
     case Transport::kVerbs:
       return RequireVerbs(device);
