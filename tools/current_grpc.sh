@@ -42,6 +42,9 @@ install_packages() {
   install -t experimental g++ libgrpc++-dev pkgconf protobuf-compiler-grpc libprotobuf-dev
   install cmake ninja-build libspdlog-dev libgmock-dev openssl
   install libssl-dev libibverbs-dev librdmacm-dev
+  install libcli11-dev nlohmann-json3-dev libjs-chart.js zlib1g-dev
+  # Stock gRPC 1.51.1, with a core of its own, as a peer.
+  install python3-grpcio
   abseil=$(fitting_abseil)
   [[ -n $abseil ]] || moved_on "no libabsl-dev fits the libgrpc"
   install --allow-downgrades "libabsl-dev=$abseil"

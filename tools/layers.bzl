@@ -700,7 +700,11 @@ LAYERS = {
     ],
     "bench/echo": [],
     "bench/connections": ["penstock", "bench/echo"],
-    "bench/current_grpc": ["penstock"],
+    "bench/current_grpc": [
+        "penstock",
+        "bench/rpc/message",
+        "bench/rpc/setup",
+    ],
     "bench/device": [
         "penstock",
         "transport/memory",
