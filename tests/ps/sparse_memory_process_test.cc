@@ -65,7 +65,7 @@ class CountingTables {
     if (!defined.ok()) return;
     Worker::Options options;
     options.connection = defined->connection;
-    // A push without room is repeated until this limit.
+    // The time for which a push without room is repeated.
     options.push_timeout = absl::Seconds(20);
     auto worker = Worker::Join(std::move(options));
     EXPECT_TRUE(worker.ok()) << worker.status();
@@ -140,7 +140,7 @@ TEST(SparseMemoryProcessTest, CountersLeaveRoomForRows) {
   constexpr size_t kTables = 12;
   CountingTables tables(kTables, "16MiB");
   ASSERT_TRUE(tables.is_ready());
-  // Ids that are pushed once, far more than there is room to count.
+  // Pushes many ids once: far more than there is room to count.
   for (uint64_t id = 1000; id < 121'000; id += 10'000) {
     const absl::Status pushed =
         tables.Push(All(kTables), Range(id, id + 10'000));

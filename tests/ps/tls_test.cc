@@ -13,8 +13,8 @@ TEST(TlsTest, WithoutFilesThereIsNoTls) {
   EXPECT_FALSE(TlsFiles().given());
 }
 
-// Tests some of the files. An operator who names one file wants TLS, so the
-// server must not run without TLS.
+// Tests a server with only some of the files. An operator who names one file
+// wants TLS, so the server must not run without TLS.
 TEST(TlsTest, SomeOfTheFilesAreRefused) {
   for (const TlsFiles& some :
        {TlsFiles{"ca", "", ""}, TlsFiles{"", "cert", ""},

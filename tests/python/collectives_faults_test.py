@@ -20,7 +20,8 @@ from penstock.collectives import _turns
 def calls_that_differ(group, first, second):
     with raises(collectives.InvalidArgument, "rank 0", "rank 1") as caught:
         (first if group.rank == 0 else second)(group)
-    # The group is over, and names the same cause.
+    # Expects that the group has ended, and that later calls name the same
+    # cause.
     with raises(collectives.InvalidArgument, str(caught.value)):
         group.barrier()
 
@@ -49,7 +50,8 @@ def a_rank_dies(group, folder):
         handle.wait()
     with raises(collectives.Unavailable, "rank 1 has died"):
         group.barrier()
-    # The remaining ranks form a group without starting again.
+    # Expects that the remaining ranks can form a group without being
+    # restarted.
     with collectives.init(group.rank // 2, 2, folder=folder) as again:
         return int(again.allreduce(1))
 
@@ -139,7 +141,7 @@ def test_ctrl_c_ends_a_wait_and_the_group():
 
 
 def ctrl_c_behind(group):
-    """Rank 1 calls only once rank 0 has been interrupted."""
+    """Rank 1 calls the operation only after rank 0 was interrupted."""
     if group.rank == 1:
         with raises(collectives.Cancelled, "rank 0 aborted"):
             group.recv(np.zeros(1), 0)
@@ -196,7 +198,8 @@ def test_a_signal_handler_may_close_the_group_during_a_wait(wait):
 
 
 def waiting_handler(group):
-    """A handler cannot wait for an operation behind the interrupted one."""
+    """Tests that a signal handler cannot wait for an operation that comes
+    after the interrupted one."""
     errors, handles = [], []
 
     def wait(*_):
@@ -214,7 +217,8 @@ def waiting_handler(group):
         assert len(errors) == 2 and "after the interrupted one" in errors[0]
         result = handles[0].wait()
         assert result.tolist() == [2, 2, 2]
-        # Behind an operation of another thread, a handler can wait.
+        # Expects that a handler can wait for an operation that comes after
+        # another thread's operation.
         later = group.allreduce_async(np.ones(3))
         signal.signal(signal.SIGUSR1, lambda *_: later.wait())
         interrupt(signal.SIGUSR1)
@@ -249,7 +253,7 @@ def test_a_signal_handler_runs_during_a_wait():
 
 
 def forks(group):
-    # Both are pending at the fork.
+    # Starts two operations that are pending at the fork.
     handles = [group.recv_async(np.zeros(1), 1 - group.rank, tag=tag)
                for tag in (1, 1)]
     time.sleep(0.05)  # until the first one runs
@@ -281,7 +285,7 @@ def test_a_forked_child_leaves_the_group_to_its_parent():
 
 
 def interrupted_child(folder):
-    # Rank 1 comes and never calls.
+    # Makes rank 1 join the group and call nothing.
     rank = 0 if os.fork() else 1
     group = collectives.init(rank, 2, folder=folder, timeout=11)
     if rank == 1:
@@ -292,7 +296,7 @@ def interrupted_child(folder):
 
 
 def fork_and_wait(function, *arguments):
-    """Runs a function in a child of this thread."""
+    """Runs a function in a forked child of this thread."""
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
@@ -314,7 +318,7 @@ def test_ctrl_c_in_a_child_of_another_thread(tmp_path):
 
 
 def test_another_thread_forms_a_part(monkeypatch):
-    """Ctrl-C then ends the wait of the main thread."""
+    """Tests that Ctrl-C still ends a wait of the main thread afterwards."""
     with collectives.init(0, 1) as group:
         monkeypatch.setattr(group, "_form", lambda *_: threading.get_ident())
         assert group.split(0) != threading.get_ident()

@@ -28,7 +28,7 @@ def test_ranks_meet_at_an_address():
 
 
 class FileStore:
-    """Like c10d's, in a folder."""
+    """A store like c10d's, which keeps its values in a folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -104,7 +104,8 @@ def test_the_draft_of_another_process_is_kept(tmp_path):
 
 
 def test_ranks_that_do_not_come_are_named(tmp_path):
-    # A meeting that fails leaves the folder to another attempt.
+    # Expects that a failed meeting leaves the folder usable for another
+    # attempt.
     for _ in range(2):
         with raises(collectives.DeadlineExceeded, "1, 2"):
             collectives.init(0, 3, folder=tmp_path, init_timeout=0.2)
@@ -243,7 +244,8 @@ print(group.rank, handle.wait().tolist())
 
 
 def launch_two(end):
-    """Runs a program as mpirun of Open MPI does. Returns what it prints."""
+    """Runs a program as mpirun of Open MPI does. Returns the program's
+    output."""
     port = str(collectives_ranks.free_port())
     ranks = [subprocess.Popen(
         [sys.executable, "-B", "-c", PROGRAM.format(end=end)], text=True,

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Random programs of collective operations give what NumPy gives. Prints its
+"""Compares random programs of collective operations with NumPy. Prints its
 seeds."""
 
 import functools
@@ -84,7 +84,7 @@ def reduced(op, arrays):
 
 
 class Program:
-    """A program that all ranks know, and that one of them runs."""
+    """A random program. All ranks draw the same program."""
 
     def __init__(self, seed, group):
         self.draw = random.Random(seed)      # equal on all ranks
@@ -119,7 +119,8 @@ class Program:
                 self.own.randrange(len(self.pending))))
 
     def call(self, name, expected, *arguments, out=None, **options):
-        """Runs an operation now or in the background, with or without out=."""
+        """Runs an operation now or in the background, with or without an `out`
+        array."""
         if out is None and expected is not None and self.own.random() < 0.5:
             out = laid_out(self.own, np.zeros_like(expected))
         if name != "broadcast" and out is not None:
@@ -211,7 +212,8 @@ class Program:
         self.call("barrier", None)
 
     def message(self):
-        """Each rank sends to the next one. Some messages exceed all buffers."""
+        """Sends a message from each rank to the next one. Some messages exceed
+        all buffers."""
         size, rank = self.group.size, self.group.rank
         inputs = self.inputs(self.draw.choice(MOVED))
         tag = self.draw.choice([0, 7, 2**32 - 1])
@@ -230,7 +232,7 @@ def run_programs(group, seed, seconds):
     until = time.monotonic() + seconds
     programs = 0
     while True:
-        # All ranks stop after the same program.
+        # Makes all ranks stop after the same program.
         if group.allreduce(int(time.monotonic() > until), "max"):
             return programs
         Program(seed + programs, group).run()

@@ -13,7 +13,8 @@ import pytest
 
 from penstock import collectives
 
-# Longer than any test: who waits for it has found a hang.
+# The timeout of operations, longer than any test. An operation that times out
+# has found a hang.
 TIMEOUT = 60
 
 
@@ -37,11 +38,12 @@ def _run(rank, size, function, arguments, results, options, hosts):
 
 
 class _Starved(AssertionError):
-    """The machine kept a rank from running for 1.5 s."""
+    """An error that says that the machine kept a rank from running for 1.5
+    s."""
 
 
 def run(size, function, *arguments, **options):
-    """As run_once(), but tries again where the machine is so overloaded that a
+    """Runs like run_once(). Tries again if the machine is so overloaded that a
     running rank counts as stopped."""
     for _ in range(2):
         try:
@@ -52,8 +54,8 @@ def run(size, function, *arguments, **options):
 
 
 def run_once(size, function, *arguments, may_die=(), hosts=None, **options):
-    """Calls ``function`` with its group in ``size`` ranks. Returns the results,
-    by rank.
+    """Calls ``function`` in ``size`` ranks, each with its group. Returns the
+    results, by rank.
 
     ``options`` are those of init(); a folder is the default. With ``hosts``, odd
     ranks are on another host than even ones. Ranks of ``may_die`` may end
@@ -90,7 +92,7 @@ def run_once(size, function, *arguments, may_die=(), hosts=None, **options):
 
 @contextlib.contextmanager
 def raises(kind, *texts):
-    """Expects an error with these texts, soon."""
+    """Expects that the call raises an error with these texts, soon."""
     begun = time.monotonic()
     with pytest.raises(kind) as caught:
         yield caught

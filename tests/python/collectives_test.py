@@ -62,7 +62,7 @@ def test_each_operation():
 
 
 class Lent:
-    """Another library's array: NumPy's, by DLPack only."""
+    """An array of another library: a NumPy array that only has DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -238,7 +238,7 @@ def test_blocks_must_be_equal():
 def background(group):
     sums = [np.full(1000, i + group.rank) for i in range(50)]
     handles = [group.allreduce_async(a, out=a) for a in sums]
-    # Runs after all of them, on this thread's turn.
+    # Runs after all background operations, when this thread's turn comes.
     total = group.allreduce(np.array([1.0]))
     assert all(handle.done() for handle in handles)
     for i, handle in enumerate(handles):

@@ -20,7 +20,8 @@ import pytest
 
 import peer
 
-# The module to import instead of the package's own, which finds no device here.
+# The module to import instead of the package's own, which would find no
+# device.
 MODULE = pathlib.Path("tests/python/with_devices/_penstock.so").absolute()
 spec = importlib.util.spec_from_file_location("penstock._penstock", MODULE)
 sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -58,7 +59,7 @@ def nothing_is_left():
 
 
 class Memory:
-    """An array on a device, as another library makes it."""
+    """An array on a device, in the form in which another library makes it."""
 
     def __init__(self, array, device=0):
         self.array = np.ascontiguousarray(array)
@@ -76,7 +77,7 @@ class Memory:
 
 
 class WithInterface(Memory):
-    """Has __cuda_array_interface__, as Numba's arrays."""
+    """An object with __cuda_array_interface__, like Numba's arrays."""
 
     def __init__(self, array, device=0, **change):
         super().__init__(array, device)

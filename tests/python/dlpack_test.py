@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests DLPack between Penstock, NumPy and PyTorch, and producers and
-consumers that do not behave."""
+"""Tests DLPack between Penstock, NumPy and PyTorch, and with producers and
+consumers that break its rules."""
 
 import ctypes
 import gc

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests Ctrl-C, and the end of the interpreter while something is under way."""
+"""Tests Ctrl-C, and the end of the interpreter while an operation is in
+progress."""
 
 import os
 import signal
@@ -77,8 +78,8 @@ def test_the_interpreter_ends_in_peace_while(end):
     failed = int(end == "an exception ends it")
     assert ended.returncode == failed, ended
     assert ("NotFound" in ended.stderr) == bool(failed), ended
-    # Expects no report of a failed call: no other thread has returned to Python
-    # to report its own.
+    # Expects no report of a failed call, because no other thread may return to
+    # Python to report its call.
     assert "Unavailable" not in ended.stderr, ended
 
 

@@ -48,7 +48,7 @@ def path_of(target):
 
 
 def until_fast(channel, call=lambda: None, limit=20):
-    """Calls until calls of the channel take the fast way."""
+    """Makes calls until calls of the channel take the fast way."""
     end = time.monotonic() + limit
     while not channel._way.look():  # pylint: disable=protected-access
         assert time.monotonic() < end, channel.describe()
@@ -57,7 +57,7 @@ def until_fast(channel, call=lambda: None, limit=20):
 
 
 async def until_fast_aio(channel, limit=20):
-    """Waits until calls of a channel of grpc.aio take the fast way."""
+    """Waits until calls of a grpc.aio channel take the fast way."""
     end = time.monotonic() + limit
     core = channel._channel  # pylint: disable=protected-access
     while not core.way.look():

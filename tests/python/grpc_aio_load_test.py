@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""penstock.grpc.aio under load: limits, crowds, large heads, closed loops, and
-memory of calls that the program keeps."""
+"""Tests penstock.grpc.aio under load: limits, many clients, large heads,
+closed loops, and memory of calls that the program keeps."""
 
 import asyncio
 import contextlib
@@ -63,7 +63,8 @@ async def outcome(call):
 
 
 async def client_of(channel):
-    """Returns a client of the fast way that keeps no rules."""
+    """Returns a client of the fast way that ignores the rules, as a hostile
+    client would."""
     async with grpc.aio.insecure_channel(channel.target) as stock:
         offer = _wire.decode_offer(
             await stock.unary_unary(_wire.OFFER_METHOD)(b""))
@@ -161,7 +162,7 @@ def test_a_place_given_to_a_cancelled_call_goes_to_the_next():
 
 
 def test_large_heads_end_their_calls_only():
-    """Heads that would take long to read."""
+    """Tests heads of calls that would take long to parse."""
     entry = _wire._ENTRY.pack(1, 0) + b"k"
 
     async def scene():
@@ -216,7 +217,7 @@ def test_a_crowd_of_calls_does_not_stop_the_loop():
             head = _wire.encode_request(())
             calls = [client.start("/test/count", head, b"", 20.0)
                      for _ in range(1000)]
-            # They arrive while the loop is busy.
+            # Keeps the loop busy until the heads have arrived.
             time.sleep(0.3)  # pylint: disable=async-blocking
             most = before = 0
             while len(begun) < len(calls):
@@ -300,14 +301,15 @@ def test_closed_loops_keep_no_descriptors():
 
 
 def shared_megabytes():
-    """Returns the process's shared memory that is in use."""
+    """Returns the size of the shared memory that this process uses."""
     with open("/proc/self/status", encoding="ascii") as file:
         (line,) = (line for line in file if line.startswith("RssShmem"))
     return int(line.split()[1]) // 1024
 
 
 def test_kept_calls_keep_no_shared_memory():
-    """Neither those of a client, nor those that a handler has not answered."""
+    """Tests that neither calls of a client nor calls without an answer from
+    their handler keep memory."""
     async def scene():
         begun, go = [], asyncio.Event()
 

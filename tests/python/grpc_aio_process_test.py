@@ -55,8 +55,8 @@ asyncio.run(main())
 
 @contextlib.contextmanager
 def served(port=0):
-    """Runs a server in a process of its own. Yields the process and the
-    target."""
+    """Runs a server in its own process. Yields the process and the server's
+    address."""
     with subprocess.Popen([sys.executable, "-B", "-c", SERVER, str(port)],
                           stdout=subprocess.PIPE, text=True,
                           env=ENVIRONMENT) as process:
@@ -95,7 +95,7 @@ print("end")
 
 @pytest.mark.parametrize("when", ("before", "after"))
 def test_a_forked_child_makes_its_own_channel(when):
-    """Before, or after, its parent's first one."""
+    """Tests a child that is forked before or after its parent's first call."""
     with served() as (_, target):
         ended = subprocess.run(
             [sys.executable, "-B", "-c", FORK, target, when], text=True,
@@ -133,7 +133,8 @@ def test_a_forked_child_leaves_its_parents_channel_alone():
 
 
 def test_a_closed_channel_needs_no_collection():
-    """grpcio's threads end with the last channel. A fork needs that."""
+    """Tests that grpcio's threads end with the last channel, which a fork
+    requires."""
     async def scene(target):
         async with penstock.grpc.aio.insecure_channel(target) as channel:
             await fast_grpc.until_fast_aio(channel)
@@ -153,7 +154,7 @@ def test_a_closed_channel_needs_no_collection():
 
 
 def test_a_server_that_dies_ends_its_calls():
-    """The channel finds the server that takes its place."""
+    """Tests that a channel finds the server that replaces a dead one."""
     async def ended(awaitable):
         with pytest.raises(grpc.aio.AioRpcError) as error:
             await asyncio.wait_for(awaitable, 20)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""penstock.grpc.aio: calls, their ends, servers and loops, each over grpcio and
-over the fast way."""
+"""Tests penstock.grpc.aio: calls, their ends, servers and loops. Each test
+runs over grpcio and over the fast way."""
 
 import asyncio
 import concurrent.futures
@@ -398,7 +398,7 @@ async def double(requests, context):
 
 
 async def turns(requests, context):
-    """Reads and writes by the context."""
+    """Reads and writes by the functions of the context."""
     del requests
     await context.send_initial_metadata((("key", "value"),))
     while True:
@@ -553,7 +553,7 @@ def test_cancellations_reach_the_handler(play):
         await soon(lambda: len(ended) == 2)
         assert ended[0] == "cancelled"
 
-        # A cancelled task cancels its call.
+        # Cancels a task, which must cancel the task's call.
         begun.clear(), ended.clear()
 
         async def waiting():
@@ -566,7 +566,7 @@ def test_cancellations_reach_the_handler(play):
             await task
         await soon(lambda: len(ended) == 2)
 
-        # A call is cancelled before it begins.
+        # Cancels a call before it begins.
         call = channel.unary_unary("/test/echo")(b"")
         assert call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -764,7 +764,7 @@ def test_a_declined_stream_begins_again_with_its_requests():
         async with contextlib.AsyncExitStack() as stack:
             team = Team("fast", stack)
             channel = await team.start(**_STREAMS)
-            # Only the fast way's part of the server stops.
+            # Stops only the part of the server that serves the fast way.
             team.server._plane.drain()
             call = channel.stream_stream("/test/double")(numbers_up_to(20))
             assert len([each async for each in call]) == 40
@@ -861,7 +861,7 @@ def test_limits_of_messages(play):
         assert len(await call(b"x" * 1000)) == 1000
         stream = channel.stream_stream("/test/double")()
         error = await caught(stream.write(b"x" * 2500))
-        # Later releases of grpcio say INTERNAL.
+        # Accepts INTERNAL, which later releases of grpcio return.
         assert error.code() in (grpc.StatusCode.RESOURCE_EXHAUSTED,
                                 grpc.StatusCode.INTERNAL)
 

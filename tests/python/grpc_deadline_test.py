@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests that a server keeps the deadlines of its calls without its client, which
-is stopped."""
+"""Tests that a server enforces the deadlines of its calls by itself, while its
+client is stopped."""
 
 import os
 import signal
@@ -41,8 +41,8 @@ with module.insecure_channel(target) as channel:
 
 
 class Handlers:
-    """Handlers whose first call stops the client, and waits until the call is
-    cancelled."""
+    """Handlers of which the first stops the client, and waits until its call
+    is cancelled."""
 
     def __init__(self):
         self.client = None
@@ -85,7 +85,8 @@ class Handlers:
             self._end(context, None)
 
 
-# A stream of grpcio's may end late here, or like a complete one.
+# Accepts two outcomes, because a stream of grpcio may end late here, or like a
+# complete one.
 @pytest.mark.parametrize("team, kind, outcome", [
     ("grpcio", "unary", None),
     ("fast", "unary", None),

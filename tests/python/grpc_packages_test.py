@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests penstock.grpc with packages of PyPI's that build on grpcio. Skips
-without them: pip install grpcio-health-checking grpcio-reflection
+"""Tests penstock.grpc with packages of PyPI that build on grpcio. Skips the
+test without them: pip install grpcio-health-checking grpcio-reflection
 grpcio-status."""
 
 import concurrent.futures
@@ -17,8 +17,8 @@ import penstock.grpc
 
 @contextlib.contextmanager
 def fast_channel(add, handlers=None):
-    """Runs a server to which add() adds services. Yields a channel to it that
-    uses the fast way."""
+    """Runs a server to which add() adds services. Yields a channel to the
+    server that uses the fast way."""
     pool = concurrent.futures.ThreadPoolExecutor(4)
     server = penstock.grpc.server(pool, handlers)
     port = server.add_insecure_port("127.0.0.1:0")

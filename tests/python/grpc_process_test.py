@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests processes of penstock.grpc: exits with calls under way, servers that
-die, gevent, event loops in threads, and many streams at once."""
+"""Tests processes of penstock.grpc: exits during calls, servers that die,
+gevent, event loops in threads, and many streams at once."""
 
 import asyncio
 import concurrent.futures
@@ -25,7 +25,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(
 
 
 def run(program, *arguments):
-    """Runs a program to its end, which must come soon."""
+    """Runs a program until it ends, which must happen soon."""
     ended = subprocess.run(
         [sys.executable, "-B", "-c", program, *arguments], text=True,
         timeout=120, capture_output=True, env=ENVIRONMENT)
@@ -49,7 +49,7 @@ print("end")
 
 @pytest.mark.parametrize("rest", [
     "pass",
-    # A call under way at the exit.
+    # A call in progress when the program exits.
     "echo.future(b'x' * 3000000)",
     # A fork: the child's channel stays with grpcio.
     """
@@ -177,7 +177,7 @@ def test_500_streams_at_once(team):
         yield from requests
 
     class Turns:
-        """Requests that the test gives one by one."""
+        """An iterator of requests that the test gives one by one."""
 
         def __init__(self):
             self._given = threading.Semaphore(0)

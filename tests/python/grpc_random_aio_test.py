@@ -24,7 +24,7 @@ import penstock.grpc.aio
 from random_calls import (CODES, DETAILS, FAR, as_json, log_uniform, of_json,
                           pairs, random_metadata, seeds)
 
-# A deadline that no handler meets that waits.
+# A deadline that expires if the handler waits, in seconds.
 NEAR = 0.3
 MOST_BYTES = 2 << 20
 KINDS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
@@ -39,7 +39,7 @@ def digest(data):
 
 
 def random_call(chance):
-    """Returns what both sides of a call do."""
+    """Draws the actions of both sides of a call."""
     kind = chance.choice(KINDS)
     ups = log_uniform(chance, 32) if kind.startswith("stream") else 1
     downs = log_uniform(chance, 32) if kind.endswith("stream") else 1
@@ -53,7 +53,8 @@ def random_call(chance):
         "sends_initial": chance.random() < 0.5,
         "trailing": as_json(random_metadata(chance)),
         "end": end,
-        # "writes" calls write() and read(). Others return or yield.
+        # The kind of handler. "writes" calls write() and read(); the other
+        # kinds return or yield.
         "handler": chance.choice(("async", "async", "writes", "thread")),
         "code": chance.choice(CODES).name,
         "details": chance.choice(DETAILS),
@@ -77,7 +78,8 @@ def random_call(chance):
 
 
 class Service(grpc.GenericRpcHandler):
-    """Does what the metadata of calls say. Records what it saw."""
+    """Handlers that act as the metadata of their calls say, and record what
+    they saw."""
 
     def __init__(self):
         self.seen = {}
@@ -231,7 +233,7 @@ async def converse(began, call, requests, received):
 
 
 async def run_call(channel, call, number, service):
-    """Returns what the program can see of a call."""
+    """Makes a call. Returns the outcome as the program sees it."""
     began, requests = begin(channel, call, number)
     received = []
     talk = asyncio.ensure_future(converse(began, call, requests, received))
@@ -259,7 +261,8 @@ async def run_call(channel, call, number, service):
     assert received == sent[:len(received)]
     if code != "OK":
         received = []  # grpcio may lose the last responses before an error
-    # grpc.aio loses the initial metadata of some calls without responses.
+    # Ignores initial metadata, because grpc.aio loses them for some calls
+    # without responses.
     return (code, await began.details(), error if error != code else "error",
             received, bool(received) and
             sorted(pairs(await began.initial_metadata())),
@@ -268,7 +271,7 @@ async def run_call(channel, call, number, service):
 
 async def run_program(module, program):
     """Runs the calls of a program at the same time. Returns the outcomes, and
-    what the handlers saw."""
+    the records of the handlers."""
     options = [("grpc.max_receive_message_length", -1)]
     service = Service()
     server = module.server(handlers=[service], options=options)
@@ -282,7 +285,8 @@ async def run_program(module, program):
             for number, call in enumerate(program)))
         if module is penstock.grpc.aio:
             assert channel._channel.describe()[1] != "grpcio"
-    # Handlers of cancelled calls end soon, if they have begun.
+    # Waits for the handlers of cancelled calls, which end soon if they have
+    # begun.
     waiting = {number for number, call in enumerate(program)
                if call["end"] == "wait" and call["method"] != "none"}
     for number in waiting & set(service.seen):

@@ -24,11 +24,12 @@ import penstock.grpc
 from random_calls import (CODES, DETAILS, FAR, as_json, log_uniform, of_json,
                           pairs, random_metadata, seeds)
 
-# A deadline that no stream meets whose handler waits for it.
+# A deadline that expires if the stream's handler waits for it, in seconds.
 NEAR = 0.3
 # Limits the bytes of a stream.
 MOST_BYTES = 4 << 20
-# The clients that leave the end to the server, if all messages are good.
+# The kinds of clients that leave the end to the server, if all messages are
+# valid.
 SERVER_ENDS = ("all", "deserializer")
 
 
@@ -41,7 +42,7 @@ def digest(data):
 
 
 def random_call(chance):
-    """Returns what both sides of a stream do."""
+    """Draws the actions of both sides of a stream."""
     kind = chance.choice(("upload", "download", "chat", "chat"))
     ups = 1 if kind == "download" else log_uniform(chance, 64)
     downs = 1 if kind == "upload" else log_uniform(chance, 64)
@@ -51,7 +52,7 @@ def random_call(chance):
         chance.shuffle(order)
     call = {
         "kind": kind,
-        # Each step is a message up or down, and its size.
+        # The steps. Each is the direction of a message, and its size.
         "steps": [(way, log_uniform(chance, min(most, 1 << 20)))
                   for way in order],
         "initial": as_json(random_metadata(chance)),
@@ -59,7 +60,7 @@ def random_call(chance):
         "trailing": as_json(random_metadata(chance)),
         "end": chance.choice(("return", "return", "abort", "raise", "code",
                               "bad", "wait")),
-        # Reads the end of the requests first.
+        # True if the handler first reads until the requests end.
         "drains": chance.random() < 0.7,
         "code": chance.choice(CODES).name,
         "details": chance.choice(DETAILS),
@@ -89,7 +90,8 @@ def random_call(chance):
 
 
 class Service(grpc.GenericRpcHandler):
-    """Does what the metadata of calls say. Records what it saw."""
+    """Handlers that act as the metadata of their calls say, and record what
+    they saw."""
 
     def __init__(self):
         self.seen = {}
@@ -141,7 +143,8 @@ class Service(grpc.GenericRpcHandler):
             yield from self._end(call, context, ended)
         finally:
             with self._lock:
-                # A client that ends a call may do so before all has arrived.
+                # Ignores what a handler saw if the client ended the call,
+                # because the end may come before all messages.
                 self.seen[number] = (
                     seen if call["client"] == "all" else
                     ("ended", ended.wait(20), context.is_active())
@@ -192,7 +195,8 @@ class Client:
             if way == "d":
                 downs += 1
                 continue
-            # Waits for the responses that come first, if there are any.
+            # Waits for the responses that must come before the next request,
+            # if there are any.
             if self._call["in_turn"] and self._kind == "chat":
                 with self._turns:
                     if not self._turns.wait_for(
@@ -202,7 +206,7 @@ class Client:
             yield message(self._number, index, size)
         if self._call["client"] == "iterator":
             raise ValueError("no more requests")
-        # The client does not half-close a call that it ends itself.
+        # Half-closes the call, unless the client ends the call itself.
         if self._call["client"] not in SERVER_ENDS:
             with self._turns:
                 self._turns.wait_for(lambda: self._is_over, 60)
@@ -214,7 +218,7 @@ class Client:
                 "metadata": [("plan", plan), *self._call["metadata"]]}
 
     def run(self):
-        """Returns what the program can see of the call."""
+        """Returns the outcome of the call as the program sees it."""
         try:
             if self._kind == "upload":
                 return self._upload()
@@ -297,7 +301,7 @@ class Client:
 
 
 def _rest(call):
-    """Yields the responses up to the error."""
+    """Yields the responses until the call fails."""
     try:
         yield from call
     except grpc.RpcError:
@@ -305,7 +309,7 @@ def _rest(call):
 
 
 async def run_aio(module, target, options, call, number):
-    """Runs a call of grpc.aio. Returns what the program can see of it."""
+    """Makes a call of grpc.aio. Returns the outcome as the program sees it."""
     plan = json.dumps({**call, "number": number, "metadata": None})
     arguments = {"timeout": call["timeout"],
                  "metadata": [("plan", plan), *call["metadata"]]}
@@ -343,7 +347,8 @@ async def run_aio(module, target, options, call, number):
         code = (await began.code()).name
         if call["client"] != "all":
             return code
-        # grpc.aio loses the initial metadata of some calls without responses.
+        # Ignores initial metadata, because grpc.aio loses them for some calls
+        # without responses.
         return (code, await began.details(), received, bool(received) and
                 sorted(pairs(await began.initial_metadata())),
                 pairs(await began.trailing_metadata()))
@@ -372,7 +377,8 @@ def run(module, program, options):
         with concurrent.futures.ThreadPoolExecutor(len(program)) as pool:
             outcomes = list(pool.map(run_thread, range(len(program))))
         is_fast = module is grpc or channel.describe()[1] != "grpcio"
-    # A call that its client ends may do so before its handler runs.
+    # Leaves out calls that their clients end, possibly before their handlers
+    # run.
     certain = {1000 * thread + index for thread, calls in enumerate(program)
                for index, call in enumerate(calls) if call["client"] == "all"}
     broken = {number: seen for number, seen in service.seen.items()

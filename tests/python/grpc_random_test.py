@@ -20,13 +20,14 @@ import penstock.grpc
 from random_calls import (CODES, DETAILS, FAR, as_json, log_uniform, of_json,
                           pairs, random_metadata, seeds)
 
-# A deadline that no answer meets.
+# A deadline that expires before any answer, in seconds.
 NEAR = 0.05
 SIZES = (0, 1, 500, 16 << 10, 70_000, 1 << 20)
 
 
 def random_call(chance):
-    """Returns what the handler does, and how the client calls."""
+    """Draws the actions of the handler, and the way in which the client
+    calls."""
     handler = {
         "initial": as_json(random_metadata(chance)),
         "trailing": as_json(random_metadata(chance)),
@@ -51,7 +52,7 @@ def random_call(chance):
 
 
 class Service:
-    """Does what requests say, and counts its runs."""
+    """Handlers that act as their requests say, and count their runs."""
 
     def __init__(self):
         self.runs = 0
@@ -97,7 +98,7 @@ class Service:
 
 
 def serialized(response):
-    """Fails for what is no bytes."""
+    """Serializes bytes, and fails for anything else."""
     if not isinstance(response, bytes):
         raise TypeError("no bytes")
     return response
@@ -116,8 +117,8 @@ class Handler(grpc.GenericRpcHandler):
 
 
 def outcome_of(call, response):
-    """Returns what the program can see of a call. After a deadline or a
-    cancellation, only the code."""
+    """Returns the outcome of a call as the program sees it. After a deadline
+    or a cancellation, returns only the code."""
     code = call.code()
     if code in (grpc.StatusCode.DEADLINE_EXCEEDED,
                 grpc.StatusCode.CANCELLED) and call.details() != "why":
@@ -176,7 +177,8 @@ def run(module, program, options):
         with concurrent.futures.ThreadPoolExecutor(len(program)) as pool:
             outcomes = list(pool.map(run_thread, range(len(program))))
         is_fast = module is grpc or channel.describe()[1] != "grpcio"
-    # A call that is cancelled at once may or may not reach its handler.
+    # Leaves out calls that are cancelled immediately, because they may or may
+    # not reach their handlers.
     lucky = {1000 * thread + index for thread, calls in enumerate(program)
              for index, call in enumerate(calls)
              if call["handler"]["end"] == "wait"}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""penstock.grpc with secure channels: the fast way keeps the identities of TLS,
-and nobody else gets them."""
+"""Tests penstock.grpc with secure channels. The fast way must keep the
+identities of TLS, and no other client may use them."""
 
 import asyncio
 import concurrent.futures
@@ -26,7 +26,7 @@ from penstock.grpc import _identity, _rules, _wire
 
 
 def make_certificate(folder, name):
-    """Makes NAME.key and NAME.pem, a certificate that signs itself."""
+    """Makes NAME.key, and NAME.pem with a self-signed certificate."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
          "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
@@ -57,7 +57,7 @@ def client_credentials(files, name):
 
 
 def who(request, context):
-    """Answers with what the handler sees of the client."""
+    """Answers with the identity that the handler sees for the client."""
     del request
     return json.dumps([
         {key: [str(value) for value in values]
@@ -142,7 +142,7 @@ def test_an_insecure_call_has_no_identity(files):
 
 
 def stolen_offer(files, port):
-    """Returns what a client over TLS is told."""
+    """Calls over TLS. Returns the server's answer."""
     with grpc.secure_channel(f"localhost:{port}",
                              client_credentials(files, "alice")) as channel:
         return _wire.decode_offer(channel.unary_unary(_wire.OFFER_METHOD)(
@@ -170,7 +170,7 @@ def test_nobody_enters_without_a_ticket(files):
 
 
 def test_a_channel_with_a_forgotten_ticket_gets_another(files):
-    """The connection, and a stream on it, live on."""
+    """Expects that the connection, and a stream on it, continue to work."""
     with serving(files) as (server, port):
         with secure_channel(files, port) as channel:
             fast_grpc.until_fast(channel)
@@ -196,7 +196,7 @@ def test_a_channel_with_a_forgotten_ticket_gets_another(files):
 
 def test_another_server_does_not_get_the_ticket_of_an_old_connection(
         files, monkeypatch):
-    """A server takes the place of one that has forgotten the ticket."""
+    """Replaces the server by a new one, which does not know the ticket."""
     with serving(files) as (server, port):
         with secure_channel(files, port) as channel:
             fast_grpc.until_fast(channel)
@@ -221,7 +221,7 @@ def test_another_server_does_not_get_the_ticket_of_an_old_connection(
 def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch, head, proof,
                                             reason):
     """Another program listens at the port of the server's fast way, and knows
-    the token."""
+    the server's token."""
     received = []
     decode = _wire.decode_offer
 
@@ -315,7 +315,8 @@ class Client:
 def test_a_client_that_asks_often_pushes_out_nobody():
     tickets = _identity.Tickets()
     first = tickets.give(Client(b"first"))
-    # The client chooses the chain behind its certificate.
+    # Varies the chain behind the client's certificate, which the client can
+    # choose.
     given = {tickets.give(Client(chain=b"%d" % number))
              for number in range(_identity._MAX_IDENTITIES)}
     assert len(given) == _identity._MAX_IDENTITIES

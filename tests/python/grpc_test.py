@@ -107,7 +107,8 @@ def test_errors_of_handlers(team, handler, code, details):
         kinds.append([isinstance(error, kind) for kind in (
             grpc._channel._InactiveRpcError,
             grpc._channel._MultiThreadedRendezvous)])
-    # Programs name these after `except`.
+    # Checks the classes of the errors, because programs name these classes
+    # after `except`.
     assert kinds == [[True, False]] * 2 + [[False, True]] * 2
     if handler is abort:
         assert ("x-why", "so") in error.trailing_metadata()
@@ -487,7 +488,8 @@ def test_a_call_that_waits_for_the_pool_does_not_run_after_the_end(team):
     first = call.future(b"1")
     assert started.wait(20)
     second = call.future(b"2")
-    # The server has the second call when it has answered a later one.
+    # Makes sure that the server has received the second call: it has answered
+    # a later one.
     error = caught(channel.unary_unary("/test/none"), b"") \
         if team.way == "fast" else None
     assert error is None or error.code() is grpc.StatusCode.UNIMPLEMENTED

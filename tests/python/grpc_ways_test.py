@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests which way calls of penstock.grpc take: stock peers, identities, servers
-that come back, forks, exits."""
+"""Tests which way the calls of penstock.grpc take: with stock peers,
+identities, restarted servers, forks and exits."""
 
 import concurrent.futures
 import contextlib
@@ -107,7 +107,7 @@ def test_a_limit_counts_the_calls_over_both_ways():
             assert error.details() == "Concurrent RPC limit exceeded!"
         go.set()
         assert [calls[0].result(), calls[1].result(), *calls[2]] == [b"x"] * 3
-        # Each call gives its place back, soon after its answer.
+        # Expects that each call gives its place back soon after its answer.
         echo = channel.unary_unary("/test/echo")
         end = time.monotonic() + 20
         while server._real._state.active_rpc_count:
@@ -122,7 +122,7 @@ def test_a_limit_counts_the_calls_over_both_ways():
 
 
 def test_the_question_takes_no_place():
-    """A limit of no calls refuses all others."""
+    """Tests a limit of no calls, with which all calls are refused."""
     server = penstock.grpc.server(
         concurrent.futures.ThreadPoolExecutor(2), [fast_grpc.Handlers({})],
         maximum_concurrent_rpcs=1)
@@ -173,8 +173,9 @@ def test_a_server_that_comes_back_is_found_again():
 
 @contextlib.contextmanager
 def offering(address, host):
-    """Runs a server of grpcio whose offer has the address and the identity of a
-    host. Yields its target, and a socket that listens at the offer's port."""
+    """Runs a grpcio server whose offer has the address and the identity of
+    another host. Yields its address, and a socket that listens at the offer's
+    port."""
     trap = socket.create_server(("127.0.0.1", 0))
     offer = penstock.grpc._wire.encode_offer(penstock.grpc._wire.Offer(
         trap.getsockname()[1], b"secret", address, host))
@@ -196,7 +197,8 @@ OWN_HOST = penstock.grpc._rules.host_identity()
 
 
 @pytest.mark.parametrize("hosts, address, host, is_called", [
-    # As through a forwarded port, behind which is another host.
+    # An offer as it comes through a forwarded port, behind which is another
+    # host.
     ("", "127.0.0.1", b"another host", False),
     ("", "0.0.0.0", b"another host", False),
     ("", "0.0.0.0", b"", False),
@@ -296,9 +298,10 @@ def test_a_server_that_stops_declines_to_its_successor():
             yield response
             turns.release()
 
-    # The first call of each channel is declined.
+    # Makes the server decline the first call of each channel.
     ready = {"wait_for_ready": True, "timeout": 20}
-    # Calls begin again even if nobody looks at them.
+    # Expects that calls begin again even if the program does not ask for their
+    # results.
     futures = [channels[5].unary_unary("/test/note").future(b"", **ready),
                channels[6].stream_unary("/test/note_all").future(iter([]),
                                                                  **ready)]
@@ -396,7 +399,8 @@ def test_calls_leave_no_callbacks_behind():
 def test_names_of_grpcio_are_here_too():
     assert penstock.grpc.StatusCode is grpc.StatusCode
     assert "StatusCode" in dir(penstock.grpc)
-    # Programs write `except grpc._channel._InactiveRpcError`.
+    # Expects grpcio's private modules, because programs write `except
+    # grpc._channel._InactiveRpcError`.
     for name in ("_channel", "_server", "_common", "experimental"):
         module = importlib.import_module("grpc." + name)
         assert getattr(penstock.grpc, name) is module

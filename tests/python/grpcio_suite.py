@@ -20,10 +20,10 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-# These folders test no calls of channels and servers.
+# Folders of tests that make no calls by channels and servers.
 _OTHERS = {"_cython", "_sanity", "admin", "benchmark", "beta", "csds", "fork",
            "foundation", "http2", "protoc_plugin", "qps", "stress", "testing"}
-# Differences that docs/python_grpc.md states, by classes of tests.
+# The differences that docs/python_grpc.md states, by classes of tests.
 _DOCUMENTED = {"ChannelzServicerTest": "channelz counts grpcio's calls only"}
 # How long a file may run, in seconds.
 _LIMIT = 300
@@ -68,7 +68,8 @@ def run(tests, packages, file, way):
                    "--rootdir", str(tests), str(file)]
         path = [str(tests)]
         if way == "fast":
-            # Each process of Python's imports this as it starts.
+            # Puts the module where each new Python process imports it at its
+            # start.
             pathlib.Path(work, "sitecustomize.py").write_text(
                 "import grpcio_way\n")
             path = [work, *path, str(packages), str(pathlib.Path(
@@ -88,7 +89,7 @@ def run(tests, packages, file, way):
 
 
 def compare(stock, fast):
-    """Returns the names of tests that pass over both, a line for each other
+    """Returns the names of tests that pass over both, one line for each other
     test, and the number of undocumented differences."""
     good, lines, worse = [], [], 0
     for name in sorted({*stock, *fast}):

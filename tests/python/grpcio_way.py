@@ -1,5 +1,5 @@
-"""Puts penstock.grpc in place of grpcio's constructors, for grpcio's own tests.
-A plugin of pytest, and a module for the processes that tests start; see
+"""Replaces grpcio's constructors by those of penstock.grpc, for grpcio's own
+tests. A plugin of pytest, and a module for the processes that tests start; see
 grpcio_suite.py.
 
 A channel's calls take the fast way only when it is ready, and most of grpcio's
@@ -14,7 +14,7 @@ import penstock.grpc
 from penstock import _rpc
 from penstock.grpc import _aio_call, _aio_channel, _fast_channel
 
-# How long a call waits for the fast way, in seconds.
+# The time that a call waits for the fast way, in seconds.
 _LIMIT = 5.0
 
 _calls = 0

@@ -47,7 +47,7 @@ def ps_server(*flags, workers=1):
 
 
 def mapping_of(array):
-    """Returns the line of /proc/self/maps that has the array's memory."""
+    """Returns the line of /proc/self/maps for the memory of the array."""
     at = array.__array_interface__["data"][0]
     with open("/proc/self/maps") as maps:
         for line in maps:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests Ctrl-C, forks, and the end of the interpreter while a worker or a
-reader has something under way."""
+"""Tests Ctrl-C, forks, and the end of the interpreter while an operation of a
+worker or a reader is in progress."""
 
 import os
 import subprocess

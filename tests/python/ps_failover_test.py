@@ -23,7 +23,7 @@ from teams import RATE, dense, sparse
 
 SHAPE = (4, 3)
 WORKERS = 2
-# Etcd as tools/setup unpacks it, or that of the machine.
+# The program etcd: from the folder of tools/setup, or that of the machine.
 ETCD = shutil.which("etcd", path=os.pathsep.join([
     str(pathlib.Path(os.environ.get("XDG_CACHE_HOME")
                      or pathlib.Path.home() / ".cache",
@@ -123,7 +123,8 @@ class Servers:
         self._processes[server] = self._start(server)
 
     def await_backups(self):
-        """Waits until both shards have a backup, by the operators' command."""
+        """Waits until both shards have a backup, by asking with the operators'
+        command."""
         limit = time.monotonic() + 60
         while time.monotonic() < limit:
             status = subprocess.run(
@@ -145,7 +146,7 @@ class Servers:
 
 
 class Team:
-    """Workers that train in threads until close()."""
+    """Workers that train in threads until close() is called."""
 
     def __init__(self, addresses, files):
         self._addresses, self._files = addresses, files
@@ -189,7 +190,8 @@ class Team:
         """Returns the dense values that each worker saw last, and the number
         of steps."""
         with self._lock:
-            # Workers of a synchronous table differ by one step at most.
+            # Allows a difference of one step between workers of a synchronous
+            # table.
             self._end = self._steps + 5
         results = [result.result(timeout=120) for result in self._results]
         self._pool.shutdown()
@@ -213,7 +215,8 @@ def test_a_training_survives_the_loss_of_each_server(tmp_path):
         seen, steps = team.close()
         for values in seen:
             assert (values == -steps * RATE).all(), (values, steps)
-        # An asynchronous push may still be applied when it was acknowledged.
+        # Waits, because an asynchronous push may still be applied after it was
+        # acknowledged.
         with ps.Reader(servers.addresses, tls=trainer) as reader:
             rows = (reader.pull(rows={"emb": [7]})["emb"]
                     for _ in range(10000))

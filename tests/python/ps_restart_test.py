@@ -122,8 +122,8 @@ def test_workers_in_threads_go_on_together(start):
                     step_once(worker, step)
                 except ps.Restarted:
                     restarts += 1
-            # Pulls the last step, so that nobody leaves before the others have
-            # all values.
+            # Pulls the last step, so that no worker leaves before the others
+            # have all values.
             return restarts, np.unique(worker.pull(12)["w"]).tolist()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(train, range(2)))

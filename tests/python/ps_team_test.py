@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """Tests several workers of a training, in threads and in processes: the model
-that they train together, who waits for whom, and what outlives them."""
+that they train together, which workers wait, and what remains after them."""
 
 import concurrent.futures
 import contextlib

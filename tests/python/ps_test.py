@@ -70,8 +70,8 @@ def test_what_was_pulled_is_shown_where_it_was_received():
         for name in pulled:
             array = pulled[name]
             assert not array.flags.writeable
-            # Expects memory that belongs to the server, and to which this
-            # process may not write.
+            # Expects memory that belongs to the server and that this process
+            # may only read.
             assert re.search(" r--s .* /memfd:", peer.mapping_of(array)), name
             lent = np.from_dlpack(pulled.tensor(name))
             for other in (pulled[name], lent):
@@ -217,8 +217,8 @@ def test_compressed_gradients_add_up_to_what_was_pushed(how, tolerance):
             worker.push(step, {"w": gradient})
             total += gradient
         left = np.abs(worker.pull(40)["w"] + RATE * total)
-        # Expects an error of a few gradients, which error feedback keeps back;
-        # rounding has no memory.
+        # Expects an error of a few gradients, because error feedback keeps
+        # parts of gradients back. Rounding keeps nothing back.
         assert left.mean() < tolerance * RATE * 10
 
 

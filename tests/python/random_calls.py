@@ -38,14 +38,14 @@ def of_json(metadata):
 
 
 def pairs(metadata):
-    """Returns the metadata of the program, without grpcio's own."""
+    """Returns the metadata that the program has set, without grpcio's own."""
     return [(key, value) for key, value in metadata or ()
             if key.startswith("x-")]
 
 
 def seeds():
-    """Yields seeds and their generators for SEEDS_SECONDS, by default 5. Yields
-    GRPC_SEED only, if the environment has it."""
+    """Yields seeds and their generators for SEEDS_SECONDS, by default 5. If
+    the environment has GRPC_SEED, yields only that seed."""
     end = time.monotonic() + float(os.environ.get("SEEDS_SECONDS", "5"))
     chosen = os.environ.get("GRPC_SEED")
     while True:

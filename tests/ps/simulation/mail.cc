@@ -58,7 +58,7 @@ std::string Letter::Text() const {
                       status.error_message());
 }
 
-// Takes each call of a channel from gRPC, and makes it a letter.
+// Takes each call of a channel from gRPC, and turns the call into a letter.
 class Mail::Interceptor final : public grpc::experimental::Interceptor {
  public:
   Interceptor(Mail* mail, LetterPtr letter)
@@ -135,7 +135,8 @@ class Mail::Factory final
   const size_t server_;
 };
 
-// Returns channels that never connect: the interceptor takes each call before.
+// Returns channels that never connect, because the interceptor takes each call
+// first.
 TrainingConnection::Channels Mail::ChannelsOf(uint64_t client, size_t servers) {
   TrainingConnection::Channels channels;
   for (size_t server = 0; server < servers; ++server) {

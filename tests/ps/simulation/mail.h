@@ -28,8 +28,8 @@ namespace penstock::ps {
 //   at server  answer           answered
 //   any        return the call  unchanged
 //
-// A client may get an error in every stage. A letter whose client has its
-// answer is a ghost: servers still get the letter and answer.
+// A client may get an error in every stage. A letter whose client already has
+// its answer is a ghost: servers still receive the letter and answer it.
 struct Letter {
   enum class Stage { kSent, kAtServer, kAnswered };
 

@@ -49,7 +49,7 @@ class Servers {
   // Kills all processes. Afterwards there are `servers` places.
   void KillAll(size_t servers);
 
-  // Removes from the main folder everything that was not synced. All servers
+  // Removes everything from the main folder that was not synced. All servers
   // must be dead.
   void LosePower(unsigned seed);
   // Removes everything in the main folder. All servers must be dead.
@@ -58,8 +58,8 @@ class Servers {
   absl::StatusOr<checkpoint::Manifest> ManifestOf(const CutId& cut);
   bool IsInMainFolder(size_t server) const;
 
-  // Returns the training that all servers have; nullopt if they have none or
-  // different ones.
+  // Returns the training that all servers have. Returns nullopt if they have
+  // none, or different ones.
   absl::optional<Life> CommonLife() const;
   // Returns a text with the servers' trainings and cuts, for people.
   std::string Describe() const;

@@ -23,7 +23,8 @@ constexpr absl::Duration kLongestPause = absl::Seconds(2);
 // The real time after which a simulation counts as stuck. Far longer than any
 // event takes.
 constexpr absl::Duration kStuck = absl::Seconds(20);
-// Limit the events, and the restarts, of a part without faults, which must end.
+// Limit the events and the restarts of a part without faults. Such a part must
+// end.
 constexpr int kMaxFairEvents = 5000;
 constexpr int kMaxFairRestarts = 4;
 

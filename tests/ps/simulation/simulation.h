@@ -79,8 +79,8 @@ class Simulation {
   // there is no such saver.
   const std::set<uint64_t>* SettledBefore(const Letter& letter) const;
 
-  // Does one random event that advances the training. Returns false if there is
-  // none.
+  // Makes one random event happen that advances the training. Returns false if
+  // no such event is possible.
   bool Advance();
   void AddLetters(Actions* actions);
   void AddCalls(Actions* actions);

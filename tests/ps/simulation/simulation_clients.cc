@@ -17,8 +17,8 @@ std::string NameOf(Trainer::Call call) {
   return kNames[static_cast<size_t>(call)];
 }
 
-// Returns true if a worker's or a chief's error asks for a restart of the
-// servers. A restart after every error would stop a training that continues.
+// Returns true if the error of a worker or a chief asks for a restart of the
+// servers. A restart after every error would stop a training that can continue.
 bool AsksForServers(const absl::Status& status) {
   return absl::StrContains(status.message(), "start all servers");
 }
@@ -229,7 +229,7 @@ void Simulation::KillTrainer(uint32_t rank) {
   while (is_fair_ && !losses_.empty()) TellLoss();
 }
 
-// Kills a client. A server may notice at once that the client of a call is
+// Kills a client. A server may notice immediately that the client of a call is
 // gone.
 void Simulation::Kill(std::unique_ptr<Client> client) {
   if (client == nullptr) return;

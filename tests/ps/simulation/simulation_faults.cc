@@ -8,8 +8,8 @@
 
 namespace penstock::ps {
 
-// Skips time: more than a hold of steps, or than the turn of a dead caller.
-// Servers also cancel the calls of dead clients.
+// Skips time: more time than steps are held, or than a dead caller keeps its
+// turn. Servers also cancel the calls of dead clients.
 void Simulation::LetTimePass() {
   Say("time passes");
   SkipTime(absl::Seconds(35));
@@ -49,8 +49,7 @@ void Simulation::Fault() {
              dice_.Chance(50));
 }
 
-// Loses a letter. Prefers pushes, which must not count twice when they are
-// repeated.
+// Loses a letter. Prefers pushes, because a repeated push must not count twice.
 void Simulation::LoseLetter() {
   std::vector<LetterPtr> letters = mail_.Open();
   letters.erase(
@@ -90,8 +89,8 @@ void Simulation::TellLoss() {
   }
 }
 
-// Ends the lease of a live worker at one server, as if the server heard nothing
-// of it.
+// Ends the lease of a live worker at one server, as if the server had received
+// none of its heartbeats.
 void Simulation::EndLease() {
   const auto rank = static_cast<uint32_t>(dice_.Below(workers_));
   const size_t server = dice_.Below(servers_.size());

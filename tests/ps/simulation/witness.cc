@@ -24,14 +24,15 @@ void Witness::NotePush(const Letter& letter) {
     return;
   }
   if (push.bundle.tensors.empty()) return;  // a step that is forgone
-  // Read the number of the push from the ids of its rows, which are in the
+  // Reads the number of the push from the ids of its rows, which are in the
   // first tensor.
   const auto ids = push.bundle.tensors.front().tensor.flat<int64_t>();
   const auto number = static_cast<uint64_t>(ids->front()) / kIdsPerPush;
   const Taken taken = {push.header.view().run(), letter.server, letter.node,
                        push.header.clock()};
-  // A push that counts while its call is cancelled is answered CANCELLED. The
-  // first sign that it counted is that its repetition is a duplicate.
+  // A push that counts while its call is being cancelled is answered CANCELLED.
+  // That the push has counted shows only later, when its repetition is a
+  // duplicate.
   const bool counted_before = reply.verdict() == v1::PushReply::DUPLICATE;
   if (counted_before && ledger_->HasCounted(number, letter.server)) return;
   if (!counted_before && ledger_->ConfirmCounted(number, taken)) return;

@@ -46,7 +46,7 @@ class Witness {
   void ForgetCheckpoints() { newest_.reset(); }
 
   void CheckAll();
-  // Checks the first step of a worker that has joined.
+  // Checks the step with which a worker that has joined begins.
   void CheckFirstStep(const Trainer& trainer);
 
   size_t checkpoints() const { return checkpoints_; }  // committed

@@ -33,7 +33,7 @@ class FailingMemory : public Memory {
     SystemMemory()->Free(memory, bytes);
   }
 
-  // Lets `requests` more requests succeed, then fails.
+  // Lets the next `requests` requests succeed. Later requests fail.
   void FailAfter(int64_t requests) { left_ = requests; }
   void Heal() { left_ = INT64_MAX; }
 

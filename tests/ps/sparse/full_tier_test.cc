@@ -34,15 +34,15 @@ TEST(FullTierTest, WithoutRoomOnDiskAPushIsRefusedAsAWhole) {
     return floats;
   }());
   // Expects that rows in memory stay usable, and that all rows are usable once
-  // there is room.
+  // the disk has room.
   EXPECT_TRUE(Push(table.get(), {2999}).ok());
   tier.Limit(SIZE_MAX);
   EXPECT_TRUE(Push(table.get(), Range(2990, 9000)).ok());
   EXPECT_EQ(Pull(table.get(), {2999, 8999}), (Floats{3, 1}));
 }
 
-// Tests that rows in the tier can be trained on a full disk: each is swapped
-// with a row in memory.
+// Tests that rows in the tier can be trained on a full disk, by swapping each
+// of them with a row in memory.
 TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -76,8 +76,8 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   EXPECT_EQ(counters.dropped, 0u);
 }
 
-// Tests more rows than memory and a full disk have room for. Each of these rows
-// could only come to a place that another one leaves.
+// Tests a push of more rows than memory and a full disk have room for. Each of
+// these rows could only use the place that another one leaves.
 TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

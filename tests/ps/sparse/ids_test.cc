@@ -1,4 +1,4 @@
-// Tests the memory of ids without rows: push counts and removals.
+// Tests the memory for ids that have no row: counts of pushes, and removals.
 
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST(AdmissionTest, StaysWithinTheBytesThatItMayTake) {
   const size_t limit = Admission::BytesFor(64) + 100;
   for (uint64_t id = 0; id < 1000; ++id) Admit(&admission, id, limit);
   EXPECT_EQ(memory.held(), Admission::BytesFor(64));
-  // Makes a memory with a limit of 0 bytes, in which there still is one set.
+  // Makes a memory with a limit of 0 bytes, which still has one set.
   Admission small(2, 64, &kHash, &memory);
   EXPECT_FALSE(Admit(&small, 5, 0));
   EXPECT_TRUE(Admit(&small, 5, 0));
@@ -96,7 +96,7 @@ TEST(AdmissionTest, ThoseOftenSeenOutlastAFloodOfOthers) {
   EXPECT_TRUE(Admit(&admission, 1));
 }
 
-// Tests a full set: pushes each id of one set of eight once.
+// Tests a full set: pushes each of the eight ids of a set once.
 TEST(AdmissionTest, OfThoseSeenAsOftenTheFirstMakesRoom) {
   Admission admission(3, 8, &kHash, SystemMemory());
   for (uint64_t id = 0; id < 9; ++id) EXPECT_FALSE(Admit(&admission, id));

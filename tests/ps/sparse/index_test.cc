@@ -29,7 +29,7 @@ TEST(RowIndexTest, AnEmptyOneHasNothing) {
   EXPECT_EQ(index.limit(), 0u);
 }
 
-// Tests random tags, and tags that crowd into few places. Runs of occupied
+// Tests random tags, and tags of which many share few places. Runs of occupied
 // places get long, wrap around the end, and close up in all ways.
 TEST(RowIndexTest, RandomProgramsGiveWhatAMapGives) {
   const auto seed = std::random_device()();

@@ -104,7 +104,8 @@ TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->not_admitted, 2u);
   EXPECT_EQ(result->dropped, 0u);
-  // Expects that the id now asks for room, and gets room when there is some.
+  // Expects that the next push of the id needs room, and succeeds once there is
+  // room.
   EXPECT_FALSE(Push(table.get(), {next}).ok());
   EXPECT_GT(table->Remove(Range(0, id)), 0u);
   EXPECT_EQ(Push(table.get(), {next})->updated, 1u);
@@ -266,14 +267,14 @@ TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
     memory.FailAfter(budget ? INT64_MAX : 0);
     uint64_t id = 20000;
     while (Push(table.get(), {id}).ok()) ++id;
-    // Expects that rows of 4 KiB fill the available bytes except for 1 MiB.
-    // Memory comes in slabs of 2 MiB, each with some unused bytes.
+    // Expects that rows of 4 KiB fill all available bytes but 1 MiB. Memory
+    // comes in slabs of 2 MiB, and each slab has some unused bytes.
     const size_t room = budget ? options.budget_bytes : held;
     EXPECT_GT(table->counters().rows * 4032, room - (size_t{1} << 20));
   }
 }
 
-// Tests attacks by somebody who knows everything except the seed.
+// Tests attacks by a peer that knows everything except the seed.
 TEST(TableHostileTest, ChosenIdsMakeNoShardAndNoRunLong) {
   const HashKey known(1);
   std::vector<Ids> attacks(4);

@@ -100,7 +100,7 @@ TEST(PoolTest, CandidatesLeaveRoomForTheRowsOfAllTables) {
     EXPECT_LE(table->counters().bytes, kLimit / 8 / 13);
   }
   for (const auto& table : counting) {
-    // Pushes ids that alternate with few others. They are admitted.
+    // Alternates new ids with few ids that repeat. The repeated ids get rows.
     auto pushed = PushReserved(table.get(), Range(0, 20));
     ASSERT_TRUE(pushed.ok()) << pushed.status();
     ASSERT_EQ(pushed->not_admitted, 20u);

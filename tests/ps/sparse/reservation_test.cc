@@ -113,7 +113,7 @@ TEST(ReservationTest, OnlyAnIdThatLosesItsRowMeanwhileIsDropped) {
   Reservation none = *table->Reserve(Range(0, 200), At(0));
   EXPECT_EQ(none.rows(), 0u);
   table->Remove(Range(0, 200));
-  // Lets other pushes reserve and use up all the room.
+  // Lets other pushes reserve and use all room.
   Reservation all;
   Ids ids;
   for (uint64_t id = 1000; id < 10000; ++id) {

@@ -47,7 +47,7 @@ TEST(RestoreTest, ASnapshotHasWhatItsRowsWereBefore) {
   auto snapshot = *table->BeginSnapshot({});
   ASSERT_TRUE(table->Restore(BlockOf({1}, 7, 1)).ok());
   EXPECT_EQ(All(snapshot.get()).values, (Floats{1, 0}));
-  // Takes a snapshot, which has the restored rows.
+  // Takes a snapshot, which contains the restored rows.
   SnapshotOptions since;
   since.since = snapshot->epoch();
   snapshot.reset();
@@ -55,7 +55,8 @@ TEST(RestoreTest, ASnapshotHasWhatItsRowsWereBefore) {
   EXPECT_EQ(All(snapshot.get()).values, (Floats{7, 7}));
 }
 
-// Returns a block of rows that were last used at these times, one by one.
+// Returns a block of rows, each of which was last used at the time in
+// `last_used` with the same index.
 RowBlock UsedAt(const Ids& ids, const std::vector<uint32_t>& last_use) {
   RowBlock block = BlockOf(ids, 7, 1);
   block.last_use = last_use;

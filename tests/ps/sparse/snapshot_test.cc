@@ -89,8 +89,8 @@ Sums SumOf(Snapshot* snapshot, std::mt19937_64* random) {
     if (!more.ok() || !*more) return sums;
     sums.rows += block.ids.size();
     for (size_t i = 0; i < block.ids.size(); ++i) {
-      // Expects whole rows: all elements of a row are equal, and all elements
-      // of its slot are the opposite.
+      // Expects that no row is torn: all elements of a row are equal, and all
+      // elements of its slot are the opposite.
       for (size_t k = 0; k < kDim; ++k) {
         EXPECT_EQ(block.values[i * kDim + k], block.values[i * kDim]);
         EXPECT_EQ(block.slots[i * kDim + k], -block.values[i * kDim]);
@@ -226,7 +226,8 @@ TEST(SnapshotTest, AnIncrementalOneHasWhatChangedAndWhatIsGone) {
   Floats out(kDim);
   ASSERT_TRUE(table->Pull({9}, absl::UnixEpoch(), absl::MakeSpan(out)).ok());
   auto snapshot = *table->BeginSnapshot(Since(epoch));
-  // Changes rows. Neither change is in the snapshot.
+  // Changes rows after the snapshot began. The snapshot must contain neither
+  // change.
   ASSERT_TRUE(Push(table.get(), {300}, 1).ok());
   table->Remove({10});
   Ids ids;
@@ -254,8 +255,8 @@ TEST(SnapshotTest, AnIncrementalOneIsRefusedWhereRemovalsAreForgotten) {
   const uint32_t second = (*table->BeginSnapshot({}))->epoch();
   auto snapshot = table->BeginSnapshot(Since(second));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  // Removes so many rows that removals are forgotten during the snapshot: the
-  // ring wraps around.
+  // Removes many rows. The ring of removals wraps around, so removals are
+  // forgotten during the snapshot.
   ASSERT_TRUE(Push(table.get(), Range(0, 100), 1).ok());
   snapshot->reset();
   snapshot = table->BeginSnapshot(Since(second));

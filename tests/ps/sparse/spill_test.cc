@@ -1,4 +1,4 @@
-// Tests a table with a tier: with room, without room, and failing.
+// Tests a table with a tier that has room, has no room, or fails.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -184,7 +184,7 @@ TEST(SpillTest, OptionsThatDoNotFitEachOtherAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(Validate(options)));
 }
 
-// Tests that a call reads few rows that the snapshot does not have, so that a
+// Tests that a call reads only few rows that the snapshot lacks, so that a
 // waiting caller can be cancelled soon.
 TEST(SpillTest, ACallForRowsOfASnapshotReadsFewThatItDoesNotHave) {
   MemoryTier tier;
@@ -222,7 +222,7 @@ TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
       EXPECT_TRUE(table->Reserve(Range(5000, 5500), At(0)).ok());
       is_reserved.Notify();
     });
-    // Waits for a moment, in which a mistake would show: Reserve() must wait.
+    // Waits for a moment, in which Reserve() must not return.
     is_reserved.WaitForNotificationWithTimeout(absl::Milliseconds(200));
   };
   auto snapshot = *table->BeginSnapshot({});

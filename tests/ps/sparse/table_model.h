@@ -25,8 +25,8 @@ struct ModelRow {
 };
 using ModelRows = std::map<uint64_t, ModelRow>;
 
-// A model of Table with one shard, or with any number of shards if rows are not
-// limited.
+// A model of a Table with one shard, or with any number of shards if rows are
+// not limited.
 class TableModel {
  public:
   explicit TableModel(const Options& options)

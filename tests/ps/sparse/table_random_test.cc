@@ -110,7 +110,7 @@ class Program {
       case 3:
         return Compare();
       case 4:
-        // Sometimes removes most of all ids, so that slabs become empty.
+        // Sometimes removes most ids, so that slabs become empty.
         return Once(5) ? RemoveMost() : Remove();
       case 5:
       case 6:
@@ -171,7 +171,8 @@ class Program {
     held.reservation = *std::move(reservation);
     for (const uint64_t id : held.ids) held.rows += model_.WouldMake(id, now_);
     ASSERT_GE(held.reservation.rows(), held.rows);
-    // Compares only without a tier, whose rows are not searched.
+    // Compares the two numbers only without a tier, because a reservation does
+    // not look for rows in a tier.
     ASSERT_TRUE(spills() || held.reservation.rows() == held.rows);
     held.rows = held.reservation.rows();
     held_.push_back(std::move(held));
@@ -291,7 +292,7 @@ class Program {
     EXPECT_TRUE(more.ok()) << more.status();
     if (!more.ok() || !*more) return false;
     for (const uint64_t id : block.removed) {
-      // Expects that no removal follows its row.
+      // Expects that no removal follows the row that it removes.
       EXPECT_EQ(given_.count(id), 0u);
       taken_.erase(id);
     }

@@ -146,7 +146,7 @@ TEST(TableTest, TheTimeToLiveCountsFromTheLastUse) {
   EXPECT_EQ(table->counters().rows, 3u);
   EXPECT_FALSE(table->Maintain(At(116)));
   EXPECT_EQ(table->counters().rows, 2u);
-  // Expects that the row is not yet removed, but no longer visible.
+  // Expects that the row is invisible, although it is not removed yet.
   EXPECT_EQ(Pull(table.get(), {2}, 118), Floats{0});
   EXPECT_EQ(table->counters().rows, 2u);
   ASSERT_TRUE(Push(table.get(), {2}, 118).ok());

@@ -207,8 +207,8 @@ TEST(TableThreadsTest, EverythingAtOnceKeepsTheBooksInOrder) {
                                   counters.over_budget + counters.removed);
 }
 
-// Tests a table at its budget, which refuses pushes. Accepted pushes must be
-// complete.
+// Tests a table at its budget, which refuses pushes. A push that was accepted
+// must have been applied completely.
 TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
   Options options = SharedTable();
   options.max_removals = 0;

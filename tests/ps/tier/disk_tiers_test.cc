@@ -345,8 +345,8 @@ TEST_F(DiskTiersTest, ATableAtTheLimitGoesOnWithTheRowsThatItHas) {
   EXPECT_EQ(SumOf(table.get()), rows + 2 * 400 * 100);
   EXPECT_EQ(table->counters().rows, rows);
   EXPECT_LE(tiers->bytes(), options_.max_bytes);
-  // Allows for one row without room, because one thread may have taken the room
-  // of the other thread's row.
+  // Allows that one row is refused, because another thread may have taken the
+  // room for it.
   EXPECT_LE(table->counters().bytes, table->options().budget_bytes * 9 / 8);
 }
 

@@ -62,8 +62,8 @@ class FullDiskTest : public testing::Test {
     EXPECT_GT(rows_, 3000u);
   }
 
-  // Expects that the tier has those rows for which `is_there(id)` is true, and
-  // no others.
+  // Expects that the tier has exactly the rows for which `is_there(id)` is
+  // true.
   template <typename IsThere>
   void ExpectRows(const IsThere& is_there) {
     std::string row(kRow, 0);
@@ -97,8 +97,8 @@ TEST_F(FullDiskTest, HasNoRoomAndLosesNothing) {
   ExpectRows([](uint64_t) { return true; });
 }
 
-// Tests rows that come back from a full disk, and go there again once it has
-// room.
+// Tests rows that are read back from a full disk, and written there again once
+// it has room.
 TEST_F(FullDiskTest, RowsAreErasedAllTheSame) {
   for (uint64_t id = 0; id < rows_; id += 2) {
     const absl::Status erased = tier_->Erase({0, id});

@@ -77,8 +77,8 @@ TEST_F(ShortageTest, AFailedTableIsToldUntilOneOfItsKindIsDone) {
   EXPECT_TRUE(shortage->status().ok());
 }
 
-// Tests that a failure is forgotten after some time. Nothing is left to
-// compact, so no success follows the failure.
+// Tests that a failure is forgotten after some time, even without a later
+// success: nothing is left to compact.
 TEST_F(ShortageTest, AFailureIsForgotten) {
   Shortage::Pace pace = Quick();
   pace.memory = absl::Milliseconds(5);

@@ -58,7 +58,7 @@ class TableFileTest : public testing::Test {
   static IOStatus Sync(TableFile* file) {
     return file->Sync(IOOptions(), nullptr);
   }
-  // Lets the disk work again once some calls have failed.
+  // Makes the disk work again after some calls have failed.
   std::thread WorksLater() {
     return std::thread([this] {
       const uint64_t before = disk_.failures;

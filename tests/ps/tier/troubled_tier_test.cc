@@ -42,8 +42,8 @@ class TroubledTierTest : public testing::Test {
     ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     Open(DiskOptions().longest_stall);
   }
-  // Opens the tier anew. A short stall is for a disk that hangs only: a sound
-  // disk of a busy machine may take a second for a write.
+  // Opens the tier again. Use a short stall only for a disk that hangs: on a
+  // busy machine, a working disk may take a second for a write.
   void Open(absl::Duration longest_stall) {
     tier_.reset();
     tiers_.reset();
@@ -71,7 +71,7 @@ class TroubledTierTest : public testing::Test {
     for (uint64_t i = 0; i < kMost && status.ok(); ++i) status = Put(next_++);
     return status;
   }
-  // Repeats the next row until it is taken.
+  // Repeats the next row until the tier accepts it.
   void PutInTheEnd() {
     while (!Put(next_).ok()) absl::SleepFor(absl::Milliseconds(1));
     ++next_;
@@ -145,17 +145,18 @@ TEST_F(TroubledTierTest, ADiskThatDoesNotAnswerHoldsUpNobodyForLong) {
   EXPECT_GE(absl::Now() - begin, absl::Seconds(1));
   begin = absl::Now();
   for (int i = 0; i < kCalls; ++i) ASSERT_FALSE(Put(next_++).ok());
-  // If each call waited, all would take kCalls seconds.
+  // Expects that most calls do not wait. If each call waited, all calls
+  // together would take kCalls seconds.
   EXPECT_LT(absl::Now() - begin, absl::Seconds(kCalls) / 2);
   ExpectRows();
   disk_.hangs = false;
-  // The disk works again, and may stall for a second now and then.
+  // Lets the disk work again. It may still stall for a second now and then.
   for (uint64_t i = 0; i < kMost; ++i) PutInTheEnd();
   ExpectRows();
 }
 
-// Tests that another disk works meanwhile, although all databases of a process
-// share RocksDB's threads.
+// Tests that another disk works while this one fails, although all databases of
+// a process share RocksDB's threads.
 TEST_F(TroubledTierTest, AnotherDiskWorksMeanwhile) {
   disk_.write = ENOSPC;
   ASSERT_FALSE(PutUntilRefused().ok());
@@ -170,7 +171,7 @@ TEST_F(TroubledTierTest, AnotherDiskWorksMeanwhile) {
   }
 }
 
-// Tests that the tier ends without waiting for a disk in trouble.
+// Tests that the tier can be destroyed without waiting for a failing disk.
 TEST_F(TroubledTierTest, EndsWithoutWaitingForTheDisk) {
   disk_.write = ENOSPC;
   ASSERT_FALSE(PutUntilRefused().ok());

@@ -1,5 +1,5 @@
-// The training of whole clusters: its model, and the gradients of a push. The
-// values show which pushes were applied.
+// Defines the training of whole clusters: the model, and the gradients of a
+// push. The values show which pushes were applied.
 
 #ifndef PENSTOCK_TESTS_PS_TRAINING_TRAINING_H_
 #define PENSTOCK_TESTS_PS_TRAINING_TRAINING_H_
@@ -15,9 +15,9 @@
 
 namespace penstock::ps {
 
-// The gradient of each row. Any number of workers divides it. A row gets a
-// gradient from one push only. A row is therefore 0, or -kGradient divided by
-// the number of pushes of its synchronous step.
+// The gradient of each row, which any number of workers divides evenly. A row
+// gets a gradient from only one push. A row is therefore 0, or -kGradient
+// divided by the number of pushes of its synchronous step.
 inline constexpr float kGradient = 6;
 inline constexpr int64_t kDenseElements = 3;
 // The number of ids that a push may use. Push p uses ids from p * kIdsPerPush

@@ -54,7 +54,7 @@ TEST_F(KeepingTest, NobodyIsDroppedIfEtcdHasEndedAllLeases) {
   etcd_.ExpireLeases();
   absl::SleepFor(absl::Milliseconds(600));
   EXPECT_EQ(nodes_[0]->replicas.view(), before) << nodes_[0]->log();
-  // Later, deaths are seen again.
+  // Kills another server. The keepers must notice later deaths, too.
   nodes_[2] = nullptr;
   EXPECT_TRUE(Await([](const View& view) {
     return PrimariesOf(view) ==

@@ -72,7 +72,7 @@ TEST_F(MovingTest, ADrainedServerHoldsNothingUntilItIsAddedAgain) {
   ASSERT_TRUE(Await([&](const View& view) {
     return IsComplete(view) && PartsOf(view, nodes_[1]->replicas.self()) == 0;
   })) << nodes_[0]->log();
-  // Rebalance leaves it alone, and says so.
+  // Expects that rebalancing changes nothing, and says so.
   said_.clear();
   ASSERT_TRUE(Rebalance(options_).ok());
   EXPECT_THAT(said(), HasSubstr("its own server, ps1:1, is gone or leaves"));
@@ -105,7 +105,8 @@ TEST_F(MovingTest, ANewServerTakesThePlaceOfOneThatIsGone) {
   Start(3, 103);
   EXPECT_THAT(AddServer(options_, "ps3", "").ToString(),
               HasSubstr("no server is gone"));
-  // The others look after each other while a spare server is there.
+  // Kills a server. The other servers must back each other up while there is a
+  // spare one.
   nodes_[1] = nullptr;
   ASSERT_TRUE(Await([](const View& view) {
     return PrimariesOf(view)[1] == "ps2:1" && IsComplete(view);
@@ -121,7 +122,7 @@ TEST_F(MovingTest, ANewServerTakesThePlaceOfOneThatIsGone) {
                std::vector<std::string>({"ps0:1", "ps3:1", "ps2:1"}) &&
            IsComplete(view);
   })) << nodes_[0]->log();
-  // Workers find the servers that the view has.
+  // Expects that workers find the servers of the view.
   const auto found = member_->AwaitServers(kTimeout, nullptr);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(*found, std::vector<std::string>({"ps0:1", "ps3:1", "ps2:1"}));
@@ -173,7 +174,7 @@ TEST_F(MovingTest, AMoveThatDoesNotEndIsTakenBack) {
   options_.interrupted = [] { return true; };
   EXPECT_TRUE(absl::IsCancelled(DrainServer(options_, "ps1")));
   for (const auto& node : nodes_) node->replicas.SetCompletes(true);
-  // The copy that is one too many goes.
+  // Waits until the superfluous copy is removed.
   EXPECT_TRUE(Await([](const View& view) {
     return PrimariesOf(view) == kAllAtHome && IsComplete(view);
   })) << nodes_[0]->log();
@@ -220,7 +221,8 @@ TEST_F(MovingTest, ADrainNamesTheLastCopy) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(drained)) << drained;
   EXPECT_THAT(drained.ToString(),
               HasSubstr("ps1 (ps1:1) has the last copy of shard 1: do not"));
-  // A second attempt is refused at once, and says so, too.
+  // Expects that a second attempt is refused immediately, with a text that says
+  // so.
   EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
               HasSubstr("ps1 (ps1:1) has the last copy of shard 1: do not"));
 }
@@ -259,7 +261,7 @@ TEST_F(MovingTest, ADrainedServerStaysDrainedWhenItRegistersAnew) {
   ASSERT_TRUE(DrainServer(options_, "ps1").ok());
   etcd_.ExpireLeases();
   absl::SleepFor(absl::Seconds(1));  // longer than the nodes' `settle`
-  // Another server is missing: the drained one still gets nothing.
+  // Kills another server. The drained server must still get no shard.
   nodes_[2] = nullptr;
   ASSERT_TRUE(Await([](const View& view) {
     return view.shards[0].backups.empty();

@@ -29,7 +29,7 @@ namespace penstock::ps::views {
 constexpr uint64_t kRun = 7;
 constexpr absl::Duration kTimeout = absl::Seconds(20);
 
-// Replicas that do as the test says.
+// Replicas whose reports the test sets.
 class Replicas final : public replication::ViewFollower {
  public:
   explicit Replicas(const replication::ReplicaId& self) : self_(self) {}
@@ -91,7 +91,7 @@ class Replicas final : public replication::ViewFollower {
   std::vector<replication::Primary::Complaint> overdue_ ABSL_GUARDED_BY(mu_);
 };
 
-// A server process: its registration, its replicas and its keeper.
+// A server process in the test: its registration, its replicas and its keeper.
 class Node {
  public:
   Node(const std::string& etcd, int number, uint64_t incarnation,
