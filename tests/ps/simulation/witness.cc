@@ -31,8 +31,7 @@ void Witness::NotePush(const Letter& letter) {
   const Taken taken = {push.header.view().run(), letter.server, letter.node,
                        push.header.clock()};
   // A push that counts while its call is being cancelled is answered CANCELLED.
-  // That the push has counted shows only later, when its repetition is a
-  // duplicate.
+  // Only its repetition, which is a duplicate, shows that the push has counted.
   const bool counted_before = reply.verdict() == v1::PushReply::DUPLICATE;
   if (counted_before && ledger_->HasCounted(number, letter.server)) return;
   if (!counted_before && ledger_->ConfirmCounted(number, taken)) return;

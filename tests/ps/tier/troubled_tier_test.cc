@@ -150,7 +150,7 @@ TEST_F(TroubledTierTest, ADiskThatDoesNotAnswerHoldsUpNobodyForLong) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(kCalls) / 2);
   ExpectRows();
   disk_.hangs = false;
-  // Lets the disk work again. It may still stall for a second now and then.
+  // Lets the disk work again. Writes may still stall for a second now and then.
   for (uint64_t i = 0; i < kMost; ++i) PutInTheEnd();
   ExpectRows();
 }
