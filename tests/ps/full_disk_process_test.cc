@@ -1,5 +1,6 @@
 // Tests ps_server --spill on a disk that fills up again and again. The server
-// must live, keep each row that it took, and take more once there is room.
+// must survive, keep each row that it has accepted, and accept more once there
+// is room.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -158,8 +159,8 @@ class FullDiskProcessTest : public testing::Test {
   void Fill(uint64_t pushes) {
     std::unique_ptr<Ballast> others;
     absl::Status refused;
-    // Repeat a push that exceeds its deadline: that is no refusal, but happens
-    // on a slow machine.
+    // Repeats a push that exceeds its deadline. Such an error is no refusal,
+    // and happens on a slow machine.
     while (refused.ok() || absl::IsDeadlineExceeded(refused)) {
       if (others == nullptr && rows_ >= pushes * kRowsAPush) {
         others = std::make_unique<Ballast>(folder_);

@@ -1,5 +1,5 @@
-// Tests one ps_server with the connections of 1,000 workers: idle ones hold up
-// nobody, and busy ones lose no push.
+// Tests one ps_server with the connections of 1,000 workers. Idle workers must
+// not delay the others, and busy ones must lose no push.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -31,8 +31,9 @@ namespace {
 constexpr uint32_t kWorkers = 1000;
 constexpr uint64_t kSteps = 5;  // of each busy worker
 constexpr int kThreads = 8;
-// Suffices for a loaded machine of two cores. Heartbeats are late there, too,
-// so the lease of a worker is two minutes.
+// The timeout of calls, which suffices for a loaded machine of two cores.
+// Heartbeats are late on such a machine too, so the lease of a worker is two
+// minutes.
 constexpr absl::Duration kTimeout = absl::Minutes(5);
 
 // Returns the time of a clock that does not jump.
@@ -41,7 +42,7 @@ absl::Time SteadyNow() {
          absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-// A channel with a connection of its own.
+// Returns a channel with a connection of its own.
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -177,7 +178,7 @@ TEST_F(ManyWorkersTest, IdleOnesHoldUpNobodyAndBusyOnesLoseNothing) {
   std::printf("%u busy workers: %.0f pushes a second, %s\n", kWorkers,
               kWorkers * kSteps / absl::ToDoubleSeconds(SteadyNow() - begin),
               StatusOf(server_->pid(), "Threads:").c_str());
-  // Acknowledged pushes are applied soon.
+  // Waits, because acknowledged pushes are applied soon.
   const absl::Time limit = SteadyNow() + kTimeout;
   float value = 0;
   while (value != static_cast<float>(pushes_) && SteadyNow() < limit) {

@@ -32,7 +32,7 @@ TEST_F(RepositoryTest, ARootHasOneWriter) {
 }
 
 // Tests two trainings that both began with step 2 in one folder. Neither
-// removes checkpoints of the other.
+// training may remove checkpoints of the other.
 TEST_F(RepositoryTest, CheckpointsOfAnotherTrainingAreNeverRemoved) {
   ASSERT_TRUE(Write(2).ok());
   Reopen();
@@ -126,7 +126,7 @@ TEST_F(RepositoryTest, OneAttemptAtATime) {
   EXPECT_TRUE(repository_->Begin(world_.Describe(2, 2, {})).ok());
 }
 
-// Tests a server that hangs while its attempt is aborted, and continues later.
+// Tests a server that hangs while its attempt is aborted, and then continues.
 TEST_F(RepositoryTest, AServerOfAnEarlierAttemptHarmsNothing) {
   const auto old = repository_->Begin(world_.Describe(1, 2, {}));
   auto late = ShardWriter::Create(&files_, &world_.model(), *old, 0);

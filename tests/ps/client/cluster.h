@@ -106,7 +106,7 @@ class Cluster {
   std::shared_ptr<grpc::Channel> ChannelTo(int port) const {
     grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
     // Gives each channel its own connection, because workers in one process
-    // must not share one.
+    // must not share a connection.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);

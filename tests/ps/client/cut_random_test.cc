@@ -170,7 +170,7 @@ class Program {
   }
 
   // Expects that a kernel's value is the sum of all counted gradients. `moved_`
-  // has the weight of each push in its step.
+  // has the share of each push in its step.
   void CheckKernel(int64_t i, uint32_t server,
                    const std::vector<float>& elements) {
     std::vector<float> expected(kElements);

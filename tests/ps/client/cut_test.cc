@@ -20,8 +20,9 @@ namespace {
 
 using tensor::Tensor;
 
-// The minimal bytes of a connection before it breaks. Enough for a greeting, a
-// join, a push and a pull: each connection makes some progress.
+// The smallest number of bytes after which a connection breaks. Enough for a
+// greeting, a join, a push and a pull, so that each connection makes some
+// progress.
 constexpr size_t kShortest = 4000;
 // The number of bytes by which each connection is longer than the previous one.
 // After kMore more bytes, the lengths start again. Connections thus break

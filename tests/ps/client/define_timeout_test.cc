@@ -1,4 +1,4 @@
-// Tests that Define()'s timeout limits all its calls together.
+// Tests that the timeout of Define() limits all its calls together.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ namespace {
 
 namespace experimental = grpc::experimental;
 
-// Moves the steady clock on by this in each call.
+// The time by which each call moves the steady clock forward.
 constexpr absl::Duration kStep = absl::Minutes(1);
 
 // A server that is defined once, and is slow: the steady clock moves in each

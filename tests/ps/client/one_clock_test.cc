@@ -67,7 +67,7 @@ TEST_F(OneClock, AStepThatOneServerHasEndedIsForgoneAtTheOther) {
   cluster_.core(1).Lost({1, second->options().incarnation});
   ASSERT_TRUE(first->Push(0, {Values(1), {}}).ok());
   // Waits until server 1 has ended step 0 without the second worker. Server 0
-  // waits.
+  // still waits for that worker.
   while (cluster_.core(1).report().version < 1) std::this_thread::yield();
   Step(second.get(), 0);
   EXPECT_EQ(ClockAt(0, 1), 2u);
@@ -81,7 +81,7 @@ TEST_F(OneClock, AStepThatOneServerHasEndedIsForgoneAtTheOther) {
 }
 
 // Tests a worker that heartbeats have made a member again. Heartbeats do not
-// tell the clock, so the worker learns its clock by a pull.
+// carry the clock, so the worker learns its clock by a pull.
 TEST_F(OneClock, AWorkerLearnsTheClockOfItsNewMembershipByAPull) {
   auto first = JoinAs(0, 3);
   auto second = JoinAs(1, 3);

@@ -113,7 +113,7 @@ TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytes) {
           Fails(grpc::UNAVAILABLE), Verdict(v1::PushReply::DUPLICATE)});
   auto pushed = worker->Push(0, Ones());
   ASSERT_TRUE(pushed.ok()) << pushed.status();
-  // Expects "counted", although the server says DUPLICATE: an earlier attempt
+  // Expects "counted", although the server says DUPLICATE: the earlier attempt
   // has counted, and only its answer was lost.
   EXPECT_EQ(pushed->verdicts[0], PushVerdict::kCounted);
   const auto sent = requests();

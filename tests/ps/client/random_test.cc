@@ -36,8 +36,8 @@ std::vector<float> Elements(const Tensor& tensor) {
   return elements;
 }
 
-// The expected values, from gradients that are summed by a simple loop. Values
-// are small integers, exact in any order of additions and in bf16.
+// The expected values, which a simple loop computes from the sums of gradients.
+// Values are small integers, exact in any order of additions and in bf16.
 struct Oracle {
   std::map<std::string, std::vector<float>> dense;
   std::map<std::string, std::map<uint64_t, std::vector<float>>> rows;
@@ -219,7 +219,7 @@ class Program {
     }
   }
 
-  // Checks all values, once all taken pushes are applied.
+  // Checks all values, after all accepted pushes are applied.
   void Check(const TrainingConnection& connection) {
     for (size_t server = 0; server < connection.servers(); ++server) {
       while (cluster_.core(server).report().held_bytes > 0) {

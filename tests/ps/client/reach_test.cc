@@ -54,8 +54,7 @@ std::shared_ptr<grpc::Channel> ChannelTo(
   return grpc::CreateCustomChannel(address, security, arguments);
 }
 
-// A port without a server yet. The kernel accepts connections, but nobody
-// answers.
+// A port without a server. The kernel accepts connections, but nobody answers.
 class Port {
  public:
   Port() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -247,7 +246,8 @@ TEST_F(TlsReachTest, ACertificateOfAnotherAuthorityFailsAtOnce) {
                 absl::StatusCode::kUnauthenticated, "--ca names who signed it");
 }
 
-// Tests a wrong signature, for which OpenSSL has another message.
+// Tests a certificate with a wrong signature, for which OpenSSL has a different
+// error text.
 TEST_F(TlsReachTest, AnotherAuthorityOfTheSameNameFailsAtOnce) {
   const Authority impostor;
   RealServer server("127.0.0.1:0", ServerOf(ours_, server_));
@@ -273,8 +273,8 @@ TEST_F(TlsReachTest, AServerWithoutTlsFailsAtOnce) {
                 absl::StatusCode::kUnauthenticated, "leave them out here");
 }
 
-// Tests a server that the client cannot distinguish from a starting server,
-// which takes kClosedLimit.
+// Tests a server that does not trust the client's authority. The client cannot
+// distinguish it from a starting server, so giving up takes kClosedLimit.
 TEST_F(TlsReachTest, AServerThatTrustsNotOurAuthorityIsGivenUp) {
   RealServer server("127.0.0.1:0", ServerOf(others_, server_));
   const auto channel =

@@ -73,7 +73,7 @@ TEST_P(ReattachTest, EndOfTheOldWorkerDoesNotEndTheNewOne) {
 }
 
 // Tests checkpoints after a restart. The tables of the old run are gone, and so
-// are the changes since its last checkpoint.
+// are the records of what changed since its last checkpoint.
 TEST_P(ReattachTest, CheckpointsOfTheNewRunHaveNoBaseOfTheOldOne) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -120,7 +120,7 @@ TEST_P(ReattachTest, WorkerThatMissedTwoRestartsGoesOn) {
   }
 }
 
-// The run of worker 1 ends before its first checkpoint.
+// Ends the run of worker 1 before its first checkpoint.
 TEST_P(ReattachTest, WorkerWhoseRunWroteNoCheckpointMayMissRestarts) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -167,8 +167,8 @@ TEST_P(ReattachTest, WorkersThatComeAtTheSameTimeAreOfOneRun) {
   EXPECT_EQ(workers_[2]->connection().run(), workers_[0]->connection().run());
 }
 
-// Tests a new chief, because the old one may have ended. Each worker knows the
-// model.
+// Tests a new chief, because the old chief may have ended. Each worker knows
+// the model.
 TEST_P(ReattachTest, NewChiefRestoresServersThatKeptRunning) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -183,8 +183,8 @@ TEST_P(ReattachTest, NewChiefRestoresServersThatKeptRunning) {
   ExpectPushes(4);
 }
 
-// Tests a restore after an earlier client has died, which had defined one of
-// the servers.
+// Tests a restore after an earlier client, which had defined one of the
+// servers, has died.
 TEST_P(ReattachTest, RestoreOfSomeServersIsCompleted) {
   for (const size_t first : {0, 1}) {
     Reset();
@@ -321,7 +321,7 @@ TEST_P(ReattachTest, WorkerThatWasSupersededDoesNotComeBack) {
   ExpectPushes(4);
 }
 
-// Tests a server that has lost its values since the client asked for them.
+// Tests a server that has lost its values after the client asked for them.
 TEST_P(ReattachTest, DefineForAnEarlierProcessOfAServerIsRefused) {
   StartNodes();
   const uint64_t earlier = nodes_[1]->core().instance();
@@ -337,8 +337,8 @@ TEST_P(ReattachTest, DefineForAnEarlierProcessOfAServerIsRefused) {
   EXPECT_TRUE(nodes_[1]->core().Define(definition).ok());
 }
 
-// Tests that a client can tell that a server was started anew, although the
-// server had a model.
+// Tests that a client notices that a server was restarted, although the server
+// has a model.
 TEST_P(ReattachTest, AServerWithAModelTellsItsInstance) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());

@@ -59,8 +59,8 @@ TEST(RepeatedPushTest, OfAStepCountsOnce) {
 }
 
 // Tests that a push of any other step is refused. If a step were skipped,
-// servers would wait for it until the end. An old step would count as a new
-// step.
+// servers would wait for it until the end of the training. An old step would
+// count as a new step.
 TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
   Cluster cluster(2);
   auto defined =
@@ -133,8 +133,8 @@ TEST(RepeatedPushTest, GradientsThatOneServerWouldRefuseReachNone) {
   worker->Leave();
 }
 
-// Tests a repeated pull, which returns the same values as before, and waits for
-// nobody.
+// Tests a repeated pull, which must return the same values as before, without
+// waiting for other workers.
 TEST(RepeatedPushTest, AStepThatWasRefusedMayBePulledAgain) {
   for (const int64_t staleness : {int64_t{0}, ConsistencyPolicy::kUnlimited}) {
     SCOPED_TRACE(staleness);

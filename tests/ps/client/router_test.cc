@@ -42,7 +42,8 @@ using testing::HasSubstr;
 constexpr uint64_t kRun = 7;
 constexpr absl::Duration kTimeout = absl::Seconds(20);
 
-// A server that answers as the test says, and notes the shards that calls name.
+// A server that answers as the test says, and records the shards that calls
+// name.
 class FakeServer final : public v1::ParameterServer::Service {
  public:
   FakeServer() { Start(); }
@@ -247,7 +248,8 @@ TEST_F(RouterTest, ADeadServerIsPassedOver) {
   ASSERT_TRUE(router.ok()) << router.status();
   ASSERT_NE(*router, nullptr);
   EXPECT_EQ(*PortOf((*router)->route(0)), servers_[1].port());
-  // The router learns of the next view from the server that lives.
+  // Announces the next view at the server that lives. The router must learn it
+  // there.
   servers_[1].SetView(Reply(4, 0, 1));
   servers_[0].Start();
   EXPECT_EQ(*PortOf((*router)->route(1)), servers_[1].port());

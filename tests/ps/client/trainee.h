@@ -142,8 +142,8 @@ class Trainee {
     worker_->Leave();
   }
 
-  // Returns the ids of the push of `step`. Each push has its own rows, one for
-  // each server.
+  // Returns the ids of the rows in the push of `step`. Each push has rows of
+  // its own, one for each server.
   static std::vector<uint64_t> IdsOf(const TrainingConnection& connection,
                                      uint32_t rank, uint64_t step) {
     const PlacedTable& rows = *connection.placement().Find("rows");

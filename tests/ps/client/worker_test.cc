@@ -117,7 +117,7 @@ TEST_F(WorkerTest, TheNextPullOverlapsAndIsThereWhenItIsWanted) {
   auto worker = Chief(TestModel(), 0);
   Awaited<absl::StatusOr<Pulled>> last;
   const auto on_last = last.Callback();
-  // Starts the next step in each callback, without a wait.
+  // Starts the next step in each callback, without waiting.
   std::function<void(uint64_t, const Pulled&)> step =
       [&](uint64_t at, const Pulled& pulled) {
         ExpectAll(pulled, -1.0f * at);
@@ -350,7 +350,7 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
     worker->StartPull(
         7, {}, [&](const auto& pulled) { ends.push_back(pulled.status()); });
   }
-  // Makes the push of step 1, which was not pulled, wait for `other`.
+  // Makes the push of step 1 wait for `other`. Step 1 was not pulled.
   ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());
   worker->StartPush(1, {Values(1), {}}, [&](const auto& pushed) {
     ends.push_back(pushed.status());

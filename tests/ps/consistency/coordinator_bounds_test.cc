@@ -41,7 +41,7 @@ TEST(CoordinatorOptionsTest, BadOptionsAreNamed) {
               o->membership.expected_workers = 0;
             }).find("expected_workers"),
             std::string::npos);
-  // Options that no server's checkpoint can have must be refused.
+  // Expects that options which no server's checkpoint can have are refused.
   EXPECT_NE(error([](Options* o) {
               o->policies = {{kUnlimited}};
               o->membership.clocks = {{{3, 1}, kMaxClock + 1}};
@@ -72,7 +72,7 @@ TEST(CoordinatorBoundsTest, HostileRanksAreRememberedOnlyOnce) {
   EXPECT_EQ(core.held_pushes(), 0u);
 }
 
-// Tests that a push with the highest clock is refused. A rank with this clock
+// Tests that a push with the highest clock is refused. Afterwards the rank
 // could not train any more.
 TEST(CoordinatorBoundsTest, NoPushUsesUpTheClocksOfItsRank) {
   for (const int64_t staleness : {kUnlimited, int64_t{1} << 40}) {

@@ -65,8 +65,8 @@ TEST_F(CoordinatorTest, PushThatIsRepeatedCountsOnceInEachTable) {
 
 TEST_F(CoordinatorTest, PushIsOfAllTablesOrOfNone) {
   Use({{3}, {0}});
-  // Expects a refusal: the first table would take the push, but the second one
-  // is still at version 0.
+  // Expects a refusal: the first table would accept the push, but the second
+  // one is still at version 0.
   EXPECT_EQ(PushNow(kFirst, 1), Verdict::kAhead);
   EXPECT_TRUE(core_->policy(0).unapplied().empty());
   EXPECT_EQ(PushNow(kFirst, 0), Verdict::kAccepted);

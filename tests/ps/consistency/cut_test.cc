@@ -39,7 +39,8 @@ class Shard {
   void Push(uint32_t rank, uint64_t clock) {
     Take(coordinator_.Push(++ticket_, Id(rank), clock, kNow));
   }
-  // Applies all batches handed out, and the batches that follow.
+  // Applies all batches that the coordinator has handed out, and the batches
+  // that follow.
   void Apply() {
     while (!applies_.empty()) {
       Coordinator::Apply apply = std::move(applies_.front());
@@ -97,8 +98,8 @@ TEST(CutTest, HeldServerTakesPushesAndAppliesNone) {
   EXPECT_THAT(shard.applied(0), ElementsAre(Pair(0, 0)));
 }
 
-// Tests a push of worker 0 that only the asynchronous table has, because its
-// step is not over.
+// Tests a push of worker 0 that only the asynchronous table has applied,
+// because the synchronous step has not ended.
 TEST(CutTest, PushThatOneTableHasIsInWithItsWholeStep) {
   Shard shard(2, {{0}, {kUnlimited}});
   shard.Push(0, 0);
@@ -196,7 +197,8 @@ TEST(CutTest, WorkerThatHasLeftIsNotWaitedFor) {
   EXPECT_TRUE(IsAtCut(*first));
 }
 
-// Tests a second server that has lost the worker before its push arrived there.
+// Tests a push to two servers. The second server has lost the worker before the
+// push arrives.
 TEST(CutTest, PushBelowACutDoesNotCountAfterTheCut) {
   Shard first(2, {{kUnlimited}});
   Shard second(2, {{kUnlimited}});
@@ -238,7 +240,8 @@ TEST(CutTest, PushBelowACutDoesNotCountIfItsWorkerJoinsAfterwards) {
   EXPECT_THAT(second.applied(0), ElementsAre(Pair(1, 1)));
 }
 
-// The server has no synchronous table, and nobody is there at the cut.
+// Tests a server without a synchronous table, which has no member at the time
+// of the cut.
 TEST(CutTest, WorkerThatJoinsAfterACutBeginsAtItsStep) {
   Shard shard(1, {{kUnlimited}});
   shard.Leave(0);
@@ -254,7 +257,8 @@ TEST(CutTest, WorkerThatJoinsAfterACutBeginsAtItsStep) {
   EXPECT_THAT(shard.applied(0), ElementsAre(Pair(1, 5)));
 }
 
-// Such a cut would end all steps of a rank: no push would count any more.
+// Tests a cut that would be beyond all steps of a rank: no later push would
+// count.
 TEST(CutTest, CutThatNoServersChooseIsRefused) {
   constexpr uint64_t kFar = Coordinator::kMaxLead + 2;
   const auto at = [](uint32_t rank, uint64_t clock) {
@@ -276,8 +280,8 @@ TEST(CutTest, CutThatNoServersChooseIsRefused) {
   }
 }
 
-// The synchronous table has ended the step without the worker. The asynchronous
-// table could still take the worker's push.
+// Tests a worker without which the synchronous table has ended the step. The
+// asynchronous table could still accept the worker's push.
 TEST(CutTest, SlowMemberForgoesTheStepsOfACut) {
   Shard shard(2, {{0, 1}, {kUnlimited}});
   shard.Push(0, 0);

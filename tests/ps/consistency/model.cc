@@ -66,8 +66,8 @@ Model::Verdict Model::Standing(const WorkerId& worker) {
   if (IsMember(worker)) return Verdict::kAccepted;
   if (members_.count(worker.rank) > 0) return Verdict::kSuperseded;
   const std::vector<uint64_t>& known = incarnations_[worker.rank];
-  // Compares only with the previous incarnation of a rank, because no other is
-  // remembered.
+  // Compares only with the previous incarnation of a rank. Older incarnations
+  // are not remembered.
   const bool was_before =
       known.size() > 1 && known[known.size() - 2] == worker.incarnation;
   return was_before ? Verdict::kSuperseded : Verdict::kNotMember;

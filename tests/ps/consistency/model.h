@@ -1,4 +1,4 @@
-// A simple model of the coordinator. Forgets nothing, has no index, and
+// A simple model of the coordinator, which forgets nothing, has no index, and
 // searches its whole history for each answer.
 
 #ifndef PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
@@ -30,7 +30,7 @@ class Model {
   void Lost(const WorkerId& worker);
   void Tick(absl::Time now);
 
-  // Returns the answer to a push that comes now, or nullopt if the push is
+  // Returns the answer to a push that arrives now, or nullopt if the push is
   // held. Remembers accepted and late pushes.
   struct PushAnswer {
     Verdict verdict;

@@ -180,8 +180,9 @@ TEST_F(PolicyTest, BoundedStalenessLetsWorkersBeThatFarAhead) {
   Push(1, 0);
   EXPECT_EQ(WaitsFor(3), Ranks{2});  // has not done the first step
   Push(2, 0);
-  // Expects that workers may push up to clock 3: all have done a step, and the
-  // staleness is 2. Pulls end at clock 2: the pushes are not applied yet.
+  // Expects that workers may push up to clock 3: all have done one step, and
+  // the staleness is 2. Pulls may ask for at most clock 2, because the pushes
+  // are not applied yet.
   EXPECT_EQ(policy_.Limit(members_), 3u);
   EXPECT_EQ(policy_.Horizon(members_), 2u);
   Next();

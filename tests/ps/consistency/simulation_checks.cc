@@ -193,7 +193,7 @@ void Simulation::TakeApplies(const std::vector<Coordinator::Apply>& applies) {
   }
 }
 
-// Checks that every held call must wait.
+// Checks that every held call really has to wait.
 void Simulation::CheckRest() {
   for (const auto& [ticket, call] : calls_) {
     if (ticket == sending_) continue;

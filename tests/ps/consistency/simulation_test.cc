@@ -40,8 +40,8 @@ TEST(ConsistencySimulation, AgreesWithTheModelAndGoesOn) {
                 entry.first.c_str());
   }
   if (seeds.ran() < kSeeds) return;
-  // Expects that the seeds have reached each verdict, because otherwise they
-  // would not test it.
+  // Expects that the seeds have reached each verdict. Otherwise the test would
+  // not cover that verdict.
   using Verdict = Coordinator::Verdict;
   for (Verdict verdict :
        {Verdict::kAccepted, Verdict::kDuplicate, Verdict::kLate,

@@ -1,5 +1,5 @@
-// Tests readers of a variable and its writer: versions of readers do not
-// change.
+// Tests readers of a variable and its writer. A version that a reader holds
+// must not change.
 
 #include "ps/dense/versioned_tensor.h"
 

@@ -1,4 +1,4 @@
-// Tests the client against an etcd that fails and lies.
+// Tests the client against an etcd that fails and gives false answers.
 
 #include "ps/etcd/client.h"
 

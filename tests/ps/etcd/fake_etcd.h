@@ -1,4 +1,5 @@
-// An etcd in this process, which fails and lies as the test says.
+// An etcd in this process, which fails and gives false answers as the test
+// says.
 
 #ifndef PENSTOCK_TESTS_PS_ETCD_FAKE_ETCD_H_
 #define PENSTOCK_TESTS_PS_ETCD_FAKE_ETCD_H_
@@ -17,8 +18,8 @@
 namespace penstock::ps::etcd {
 
 // One endpoint. Answers ranges of a key or a prefix, transactions that compare
-// for equality, leases that end when the test says so, and watches of the
-// history. Thread-safe.
+// for equality, and watches of the history. A lease ends when the test says so.
+// Thread-safe.
 class FakeEtcd {
  public:
   // Serves a state of its own, or that of another endpoint of the same etcd.
@@ -31,14 +32,15 @@ class FakeEtcd {
 
   // Makes all calls fail with UNAVAILABLE, and ends all streams.
   void SetAway(bool is_away);
-  // Makes all calls fail with this code, without effect; OK: no more.
+  // Makes all calls fail with this code, without effect. With OK, calls work
+  // again.
   void FailWith(grpc::StatusCode code);
   // Makes the next transaction take effect, and fail with UNAVAILABLE.
   void LoseNextAnswer();
   // Makes transactions that write take effect immediately, and answer later.
   void DelayAnswersOfWrites(absl::Duration delay);
-  // Puts this cluster id or revision into the header of each answer. 0 makes
-  // the headers right again.
+  // Puts this cluster id or revision into the header of each answer. 0 restores
+  // the true headers.
   void LieOfCluster(uint64_t cluster_id);
   void LieOfRevision(int64_t revision);
   // Requires a user. ForgetTokens() makes all tokens invalid.
@@ -56,7 +58,7 @@ class FakeEtcd {
   void EndStreams();
   // Blocks until a call came while etcd was away.
   void AwaitRefusedCall() const;
-  // Returns how many reads have come, other than those in transactions.
+  // Returns the number of reads so far, without reads in transactions.
   int reads() const;
   // Blocks until `count` watches were created, in all.
   void AwaitWatches(int count) const;

@@ -23,7 +23,7 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   using ServerContext = grpc::ServerContext;
   using Status = grpc::Status;
 
-  // The time after which a watch looks again whether its client is there.
+  // The time after which a watch checks again if its client is still connected.
   static constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
 
   explicit Services(Shared* shared) : shared_(shared) {}

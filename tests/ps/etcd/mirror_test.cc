@@ -1,4 +1,4 @@
-// Tests the copy of a prefix while etcd fails and lies.
+// Tests the copy of a prefix while etcd fails and gives false answers.
 
 #include "ps/etcd/mirror.h"
 

@@ -14,7 +14,7 @@ namespace {
 // BUILD defines the path, or "" if etcd is not installed.
 constexpr char kProgram[] = ETCD_PROGRAM;
 
-// Returns the address in the line of etcd's log that says where it serves.
+// Returns the address from the line of etcd's log that says where etcd serves.
 absl::optional<std::string> AddressOf(process::Child* process) {
   constexpr char kServes[] = "\"msg\":\"serving client traffic";
   constexpr char kAddress[] = "\"address\":\"";
@@ -44,7 +44,7 @@ std::unique_ptr<RealEtcd> RealEtcd::Start(
       "--listen-peer-urls=" + any_peer,
       "--initial-advertise-peer-urls=" + any_peer,
       "--initial-cluster=default=" + any_peer,
-      // Short elections make short leases possible.
+      // Makes elections short, because the lease can be no shorter.
       "--heartbeat-interval=10",
       "--election-timeout=100",
       "--logger=zap",

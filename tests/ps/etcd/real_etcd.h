@@ -1,4 +1,4 @@
-// etcd itself, as a process.
+// Runs the real etcd as a process.
 
 #ifndef PENSTOCK_TESTS_PS_ETCD_REAL_ETCD_H_
 #define PENSTOCK_TESTS_PS_ETCD_REAL_ETCD_H_
@@ -11,7 +11,7 @@
 
 namespace penstock::ps::etcd {
 
-// One etcd of one member, on free ports of this host, with its data in the
+// A real etcd with one member, on free ports of this host, with its data in the
 // test's folder. Leases may be as short as a second.
 class RealEtcd {
  public:

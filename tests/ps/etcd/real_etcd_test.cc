@@ -1,4 +1,4 @@
-// Tests the client and the mirror against etcd itself.
+// Tests the client and the mirror against a real etcd.
 
 #include "tests/ps/etcd/real_etcd.h"
 
@@ -82,7 +82,7 @@ TEST(RealEtcdTest, AWatchOfCompactedRevisionsSaysSo) {
                     ->Compact(&context, request, &reply)
                     .ok());
   }
-  // The copy of a reader that was away since the first write.
+  // Reads the copy of a client that was away since the first write.
   grpc::ClientContext context;
   const auto stub = etcdserverpb::Watch::NewStub(client.endpoint().channel);
   const auto stream = stub->Watch(&context);
@@ -120,7 +120,7 @@ TEST(RealEtcdTest, AStoppedEtcdIsWaitedFor) {
   EXPECT_TRUE(Await(&mirror, "t/b", true));
 }
 
-// Turns on etcd's users: root, and a user who may use "mine/" only.
+// Turns on etcd's users: root, and a user who may only use keys below "mine/".
 void AddUsers(Client* client) {
   const auto stub = etcdserverpb::Auth::NewStub(client->endpoint().channel);
   for (const char* name : {"root", "me"}) {

@@ -1,5 +1,5 @@
-// Tests that periodic checkpoints continue when a server at another address has
-// taken the place and the shard of one that is gone.
+// Tests that periodic checkpoints continue after a server at another address
+// has taken the place and the shard of a lost one.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ TEST(AddedServerTest, PeriodicCheckpointsHaveItsShard) {
   SKIP_WITHOUT_ETCD();
   const checkpoint::TestFolder kept;
   const std::string& folder = kept.name();
-  // A server starts on a folder that has checkpoints only with --restore.
+  // Starts servers with --restore, which a folder with checkpoints requires.
   ReplicatedServers servers(
       2, /*replicas=*/1, /*workers=*/1,
       {"--checkpoints=" + folder, "--checkpoint-every=1", "--restore=newest"});
@@ -32,7 +32,8 @@ TEST(AddedServerTest, PeriodicCheckpointsHaveItsShard) {
   const auto balanced = servers.RunPs("rebalance", {});
   ASSERT_EQ(balanced.first, 0) << balanced.second << servers.Logs();
   ASSERT_EQ(servers.PrimaryOf(1), 1u) << balanced.second;
-  // One may have been begun before.
+  // Waits for the next checkpoint, because the newest one may have begun before
+  // the change.
   AwaitCheckpointAfter(folder, NewestIn(folder));
   AwaitCheckpointAfter(folder, NewestIn(folder));
   bank.SetServers(servers.Channels());

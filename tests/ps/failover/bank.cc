@@ -122,7 +122,8 @@ void Bank::Work(uint32_t rank) {
     if (!pulled.ok()) return Fail(pulled.status().ToString());
     Note(base::SteadyNow() - asked);
     const float counter = (*pulled->Rows(0).flat<float>())[0];
-    // An acknowledged push may not be applied yet.
+    // Accepts a lower counter, because an acknowledged push may not be applied
+    // yet.
     if (counter > static_cast<float>(acknowledged_[rank])) {
       return Fail(absl::StrCat("rank ", rank, " has ", acknowledged_[rank],
                                " pushes, and ", counter, " were applied"));
@@ -177,7 +178,7 @@ std::string Bank::Close() {
     ids.push_back(kFirstCounter + rank);
   }
   Reader reader(*connection);
-  // Acknowledged pushes are applied soon.
+  // Waits, because acknowledged pushes are applied soon.
   const absl::Time limit = base::SteadyNow() + absl::Seconds(5);
   while (true) {
     const auto pulled = reader.Pull(0, RowsOf(ids), kTimeout);

@@ -1,4 +1,5 @@
-// Workers that move amounts between accounts, and count what they have done.
+// A bank of workers that move amounts between accounts, and count their
+// transfers.
 
 #ifndef PENSTOCK_TESTS_PS_FAILOVER_BANK_H_
 #define PENSTOCK_TESTS_PS_FAILOVER_BANK_H_
@@ -24,7 +25,8 @@ namespace penstock::ps {
 // counter has all its pushes.
 class Bank {
  public:
-  // Opens the bank at servers that have no model yet, and starts the workers.
+  // Defines the bank's model at servers that have no model yet, and starts the
+  // workers.
   Bank(const TrainingConnection::Channels& servers,
        const std::vector<std::string>& addresses, uint32_t workers,
        Router::Connect connect = nullptr);
@@ -32,18 +34,20 @@ class Bank {
   ~Bank();
 
   uint64_t transfers() const { return transfers_; }
-  // Blocks until that many more transfers were acknowledged.
+  // Blocks until `more` further transfers were acknowledged.
   void AwaitTransfers(uint64_t more) const;
-  // Returns the longest time that a push or pull has taken since the last call.
+  // Returns the longest time that a push or pull has taken since the last call
+  // of this function.
   absl::Duration TakeLongestPause() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Uses other channels from now on. Workers that run keep theirs.
+  // Uses other channels from now on. Running workers keep their channels.
   void SetServers(TrainingConnection::Channels servers) {
     servers_ = std::move(servers);
   }
   // Returns the transfers that the servers have, by the workers' counters.
   absl::StatusOr<uint64_t> Counted(uint32_t workers) const;
-  // Stops the workers. Returns what is wrong with the accounts; empty: nothing.
+  // Stops the workers. Returns the errors in the accounts, or "" if there are
+  // none.
   std::string Close();
 
  private:

@@ -1,4 +1,4 @@
-// Looks for the checkpoints that servers take periodically.
+// Finds the checkpoints that servers take periodically.
 
 #ifndef PENSTOCK_TESTS_PS_FAILOVER_CHECKPOINTS_H_
 #define PENSTOCK_TESTS_PS_FAILOVER_CHECKPOINTS_H_
@@ -8,7 +8,7 @@
 
 namespace penstock::ps {
 
-// Returns the step of the newest checkpoint in a folder; 0: there is none.
+// Returns the step of the newest checkpoint in a folder, or 0 if there is none.
 uint64_t NewestIn(const std::string& folder);
 // Waits for a checkpoint that is newer than `step`. Fails after 30 seconds.
 void AwaitCheckpointAfter(const std::string& folder, uint64_t step);

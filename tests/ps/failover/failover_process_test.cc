@@ -1,5 +1,5 @@
-// Tests that a training survives the loss of servers: ps_server processes with
-// replicas, an etcd, and workers that know of neither.
+// Tests that a training survives the loss of servers. Runs ps_server processes
+// with replicas, an etcd, and workers that know neither.
 //
 // FAILOVER_SECONDS makes the last test longer than a few seconds.
 
@@ -30,7 +30,8 @@
 namespace penstock::ps {
 namespace {
 
-// A failover takes about 3 s. Machines that run other tests are slow.
+// The longest pause of a worker that is allowed. A failover takes about 3 s,
+// and longer on machines that run other tests.
 constexpr absl::Duration kLongestPause = absl::Seconds(15);
 
 void Print(const char* what, absl::Duration pause) {
@@ -76,7 +77,7 @@ TEST(FailoverTest, AWorkerThatComesLateFindsTheServersThatLive) {
   ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
   bank.AwaitTransfers(10);
   servers.Kill(0);
-  // Close() opens a connection of its own, without server 0.
+  // Does not use server 0: Close() opens a connection of its own.
   bank.AwaitTransfers(10);
   EXPECT_EQ(bank.Close(), "") << servers.Logs();
 }
@@ -96,7 +97,8 @@ TEST(FailoverTest, PeriodicCheckpointsGoOnAndAreRestored) {
     servers.Kill(0);
     bank.AwaitTransfers(20);
     transfers = bank.transfers();
-    // One may have been begun before.
+    // Waits for the next checkpoint, because the newest one may have begun
+    // before the change.
     AwaitCheckpointAfter(folder, NewestIn(folder));
     AwaitCheckpointAfter(folder, NewestIn(folder));
     EXPECT_EQ(bank.Close(), "") << servers.Logs();

@@ -1,4 +1,4 @@
-// Tests that shards move between ps_server processes by `penstock ps`, while
+// Tests moving shards between ps_server processes by `penstock ps`, while
 // workers push.
 
 #include <gmock/gmock.h>
@@ -17,8 +17,9 @@ namespace {
 
 using testing::HasSubstr;
 
-// A move takes some tens of milliseconds, and less than the lease of 2 s even
-// on a slow machine. A failover takes longer.
+// The longest pause of a worker that is allowed. A move takes some tens of
+// milliseconds, and less than the lease of 2 s even on a slow machine. A
+// failover takes longer.
 constexpr absl::Duration kLongestPause = absl::Milliseconds(1900);
 
 TEST(MovesTest, ATrainingGoesOnWhileItsShardsMove) {
@@ -42,7 +43,8 @@ TEST(MovesTest, ATrainingGoesOnWhileItsShardsMove) {
   bank.AwaitTransfers(50);
   EXPECT_LT(bank.TakeLongestPause(), kLongestPause);
 
-  // A server at another address takes its place, and then its shard.
+  // Starts a server at another address, which takes the place of server 1, and
+  // then its shard.
   ASSERT_TRUE(servers.StartElsewhere(1, "ps-1b")) << servers.Logs();
   const auto added = servers.RunPs("add", {"ps-1b"});
   EXPECT_EQ(added.first, 0) << added.second << servers.Logs();

@@ -28,10 +28,10 @@ class ReplicatedServers {
                     std::vector<std::string> flags = {});
   ~ReplicatedServers();
 
-  // Starts a server, or starts it anew. Returns false on failure.
+  // Starts a server that is not running. Returns false on failure.
   bool Start(size_t server);
-  // Starts a server with this name at another address, in the place of one that
-  // was killed.
+  // Starts a server with this name at another address, in place of one that was
+  // killed.
   bool StartElsewhere(size_t server, const std::string& name);
   void Kill(size_t server) { servers_[server] = nullptr; }
   process::Child* process(size_t server) { return servers_[server].get(); }
@@ -52,11 +52,11 @@ class ReplicatedServers {
   // Returns a new channel to a server, and to each server.
   static std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address);
   TrainingConnection::Channels Channels() const;
-  // Returns the newest view that any server knows.
+  // Returns the newest view that any server has.
   v1::GetViewReply View() const;
   // Returns the server that leads a shard.
   size_t PrimaryOf(int shard) const;
-  // Waits until each shard has all its backups. Returns false after the time.
+  // Waits until each shard has all its backups. Returns false after `timeout`.
   bool AwaitBackups(absl::Duration timeout = absl::Seconds(30)) const;
 
   // Returns the log of all processes, for people.

@@ -105,7 +105,7 @@ TEST(CompleteServersTest, OtherValuesAreRefused) {
   garbage["t/servers/a"].set_value("\xff\xff");
   EXPECT_TRUE(
       absl::IsFailedPrecondition(CompleteServers(garbage, "t/").status()));
-  // A server under another one's name.
+  // A server that has registered under another server's name.
   etcd::Values moved;
   moved["t/servers/b"].set_value(MakeServer("a", 1).SerializeAsString());
   EXPECT_TRUE(

@@ -74,13 +74,13 @@ TEST(ProcessTest, ServersAreFoundInTheOrderOfTheirNames) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(*found, std::vector<std::string>({addresses[1], addresses[0]}));
 
-  // Stops etcd. The servers go on.
+  // Stops etcd. The servers must continue.
   etcd->process()->Suspend();
   EXPECT_TRUE(Answers(addresses[0]));
   EXPECT_TRUE(Answers(addresses[1]));
   etcd->process()->Resume();
 
-  // A server that ends deletes its key before it ends.
+  // Expects that a server that ends normally deletes its key first.
   kill(servers[0]->pid(), SIGTERM);
   servers[0]->ReadAll();
   EXPECT_EQ(servers[0]->Finish(), 0);

@@ -1,4 +1,5 @@
-// Tests registrations and agreements against an etcd that fails and lies.
+// Tests registrations and agreements against an etcd that fails and gives false
+// answers.
 
 #include "ps/membership/registration.h"
 
@@ -114,7 +115,7 @@ TEST_F(MembershipTest, AChiefInTwoPlacesIsRefused) {
 }
 
 TEST_F(MembershipTest, TheNameOfADeadServerIsWaitedFor) {
-  // A server that was killed leaves its key, until its lease ends.
+  // The key of a killed server, which stays until the server's lease ends.
   v1::Server dead;
   dead.set_name("a");
   const auto lease = client_.GrantLease(absl::Seconds(10), absl::Seconds(5));
@@ -123,7 +124,7 @@ TEST_F(MembershipTest, TheNameOfADeadServerIsWaitedFor) {
   Registration::Options options = Server("a", 2);
   options.patience = absl::Seconds(20);
   std::thread end([this, leases = etcd_.Save().leases.size()] {
-    // The other process has asked for its own lease by then.
+    // Waits until the other process has asked for its own lease.
     EXPECT_TRUE(Eventually([&] { return etcd_.Save().last_lease > 1; }));
     EXPECT_EQ(leases, 1u);
     etcd_.ExpireLeases();
@@ -217,7 +218,7 @@ TEST_F(MembershipTest, WhoseNameWasTakenMeanwhileSaysSo) {
 
 TEST_F(MembershipTest, AWipedEtcdGetsNoRegistration) {
   const auto registration = Registered(Server("a", 1));
-  // This etcd's revisions have overtaken those of the etcd before.
+  // Replaces etcd by one whose revisions are already higher.
   etcd::EtcdState empty;
   empty.revision = 1000;
   etcd_.Restore(empty);
@@ -339,7 +340,8 @@ TEST_F(MembershipTest, ServersOfAViewAreFoundWithoutThoseThatAreGone) {
   ASSERT_EQ(servers->size(), 2u);
   EXPECT_EQ((*servers)[0].name(), "b");
   EXPECT_EQ((*servers)[1].address(), "a:1");
-  // A view of other runs of the servers is of a training that is over.
+  // A view with other incarnations of the servers belongs to a training that
+  // has ended.
   view.set_incarnations(0, 6);
   etcd_.Put("t/view", view.SerializeAsString());
   etcd_.Delete("t/servers/d");

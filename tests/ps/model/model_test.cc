@@ -125,7 +125,7 @@ std::string ClearField(Message* message, int* left) {
   return "";
 }
 
-// Tests that the conversion and the comparison handle each field: clearing any
+// Tests that the conversion and the comparison handle each field: clearing a
 // field must make a difference.
 TEST(ModelTest, EachFieldTells) {
   const auto whole = FromMessage(Parse(kFull));

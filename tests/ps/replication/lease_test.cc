@@ -16,7 +16,8 @@ TEST(LeaseTest, EndsBeforeThePromise) {
   Lease lease({absl::Seconds(2), absl::Milliseconds(100)});
   Promises promises;
   const LeaseStamp asked = lease.Ask(At(10));
-  // The question takes a second, and the answer half of one.
+  // Gives a promise for a question that takes a second. The answer takes half a
+  // second.
   promises.Give(kA, absl::Seconds(2), At(11));
   lease.Grant(kB, asked, At(11.5));
   EXPECT_TRUE(lease.Covers({kB}, At(11.89)));
@@ -47,7 +48,7 @@ TEST(LeaseTest, AClockThatGoesBackEndsAllLeases) {
   const LeaseStamp before = lease.Ask(At(100));
   lease.Grant(kA, before, At(100));
   EXPECT_FALSE(lease.Covers({kA}, At(50)));
-  // The clock passes the old time again.
+  // Lets the clock pass the old end of the lease again.
   lease.Grant(kA, before, At(100.5));
   EXPECT_FALSE(lease.Covers({kA}, At(100.5)));
   lease.Grant(kA, lease.Ask(At(101)), At(101));

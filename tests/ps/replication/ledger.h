@@ -1,4 +1,5 @@
-// A model that forgets nothing: what a simulated shard has promised and done.
+// A model that forgets nothing, of the promises and actions of a simulated
+// shard.
 
 #ifndef PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_
 #define PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_
@@ -29,8 +30,8 @@ class Amount final : public Payload {
 
 // The values of a shard.
 struct Values {
-  // Each entry changes all bits, so that two replicas are equal only if they
-  // have applied the same entries in the same order.
+  // A hash of all entries. Each entry changes all bits, so two replicas are
+  // equal only if they have applied the same entries in the same order.
   uint64_t bits = 0;
   uint64_t sum = 0;  // of all amounts
 };
@@ -69,10 +70,11 @@ class Ledger {
   size_t BeginPush(const WorkerPush& push, uint64_t amount);
   void EndCall(size_t call, uint64_t value);
 
-  // Returns the view in which an entry was accepted; 0 if none has applied it.
+  // Returns the view in which an entry was accepted, or 0 if no replica has
+  // applied the entry.
   uint64_t ViewOf(uint64_t seq) const;
-  // Checks that all that was acknowledged has been applied, and that the
-  // answers to all calls fit together.
+  // Checks that all acknowledged entries have been applied, and that the
+  // answers to all calls are consistent.
   void CheckEnd();
 
  private:

@@ -22,7 +22,7 @@ class Search {
   }
 
  private:
-  // Returns the time at which the first of the remaining calls must have taken
+  // Returns the time before which one of the remaining calls must have taken
   // effect.
   absl::Time Deadline() const {
     absl::Time deadline = absl::InfiniteFuture();
@@ -33,7 +33,7 @@ class Search {
     return deadline;
   }
 
-  // Lets a pull that returns the present sum take effect. This excludes no
+  // Lets a pull that returns the current sum take effect. This excludes no
   // order of the other calls, because a pull changes nothing.
   bool TakeOnePull(std::vector<size_t>* taken) {
     const absl::Time deadline = Deadline();
@@ -110,7 +110,7 @@ Judgement JudgeHistory(const std::vector<Operation>& history,
                        size_t max_states) {
   std::vector<Operation> calls;
   for (const Operation& call : history) {
-    // A pull without an answer says nothing.
+    // Leaves out a pull without an answer, which proves nothing.
     const bool counts = call.kind == Operation::kPush ||
                         call.answered != absl::InfiniteFuture();
     if (counts) calls.push_back(call);

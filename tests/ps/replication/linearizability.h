@@ -18,7 +18,8 @@ struct Operation {
   absl::Time answered = absl::InfiniteFuture();  // or never
   // The amount that a push adds, or that a pull has returned. Sums wrap around.
   uint64_t value = 0;
-  // Lower numbers are tried first. Affects only the time of the search.
+  // Lower numbers are tried first. The order affects only the time of the
+  // search.
   uint64_t guess = 0;
 };
 

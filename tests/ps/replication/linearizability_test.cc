@@ -31,14 +31,14 @@ bool IsLinearizable(const std::vector<Operation>& history) {
 TEST(LinearizabilityTest, GoodHistories) {
   EXPECT_TRUE(IsLinearizable({}));
   EXPECT_TRUE(IsLinearizable({Push(0, 1, 5), Pull(2, 3, 5)}));
-  // A pull may see a push that is under way, or not.
+  // Tests a pull during a push. The pull may see the push or not.
   EXPECT_TRUE(IsLinearizable({Push(0, 9, 5), Pull(2, 3, 5)}));
   EXPECT_TRUE(IsLinearizable({Push(0, 9, 5), Pull(2, 3, 0)}));
   EXPECT_TRUE(IsLinearizable({Push(0, 9, 5), Pull(2, 3, 0), Pull(4, 5, 5)}));
-  // A push without an answer may take effect late, or never.
+  // Tests a push without an answer, which may take effect late or never.
   EXPECT_TRUE(IsLinearizable({LostPush(0, 5), Pull(1, 2, 0)}));
   EXPECT_TRUE(IsLinearizable({LostPush(0, 5), Pull(1, 2, 0), Pull(8, 9, 5)}));
-  // Pushes under way take effect in any order.
+  // Tests concurrent pushes, which may take effect in any order.
   EXPECT_TRUE(IsLinearizable(
       {Push(0, 9, 1), Push(0, 9, 2), Pull(1, 2, 2), Pull(3, 4, 3)}));
 }
@@ -55,7 +55,7 @@ TEST(LinearizabilityTest, APushThatCountsTwiceIsFound) {
 }
 
 TEST(LinearizabilityTest, AnOldValueIsFound) {
-  // Another pull has seen the push before.
+  // Tests a pull that misses a push, after another pull has seen it.
   EXPECT_FALSE(IsLinearizable({Push(0, 9, 5), Pull(1, 2, 5), Pull(3, 4, 0)}));
   EXPECT_FALSE(IsLinearizable({LostPush(0, 5), Pull(1, 2, 5), Pull(3, 4, 0)}));
 }

@@ -20,8 +20,8 @@ ReplicaId Server(uint64_t number) {
 // Three servers, each of which leads its own shard and backs up another one.
 class MovesTest : public testing::Test {
  protected:
-  // Makes one move, whose joiner becomes a backup. Returns false if there is
-  // none.
+  // Makes one move, and lets its joiner become a backup. Returns false if no
+  // move is wanted.
   bool Move() {
     const auto move = NextMove(view_, live_, wishes_, copies_);
     if (!move) return false;
@@ -76,7 +76,7 @@ TEST_F(MovesTest, ALeavingServerStaysIfTooFewOthersLive) {
   for (const ShardReplicas& shard : view_.shards) {
     EXPECT_EQ(shard.backups.size(), 1u);
   }
-  // A server that is new takes the place.
+  // Adds a new server, which takes the place of the lost one.
   live_.push_back(Server(3));
   wishes_.own_servers[0] = Server(3).server;
   while (Move()) {

@@ -101,7 +101,8 @@ void Node::AcceptOne(const Call& call) {
 
 void Node::Gather(const Call& call) {
   gathered_[call.push.worker.rank] = call;
-  // A worker may have been superseded since its push came.
+  // Drops the pushes of workers that were superseded after their pushes had
+  // come.
   for (auto at = gathered_.begin(); at != gathered_.end();) {
     const auto verdict = replica_.primary()->Judge(at->second.push).verdict;
     at = verdict == Verdict::kNew ? std::next(at) : gathered_.erase(at);
@@ -160,7 +161,7 @@ void Node::OnTimer() {
   Primary* primary = replica_.primary();
   if (primary == nullptr) return;
   for (const ReplicaId& peer : primary->Peers()) {
-    // A connection that has been silent is made anew.
+    // Sends again over a connection that has been silent.
     if (timers_ % 8 == 0) primary->Resend(peer);
     if (timers_ % 16 == 0) primary->LoseSnapshot(peer);
     Send(peer, *primary->Heartbeat(peer, clock_.Now()));
@@ -244,7 +245,7 @@ void Node::SendSnapshot(const ReplicaId& to, const Snapshot& message) {
   });
 }
 
-// A snapshot that takes long meets later views.
+// Renews snapshots that have taken so long that there are later views.
 void Node::RenewSnapshots(Primary* primary) {
   for (const auto& [joiner, message] : snapshots_) {
     const auto renewed = primary->RenewSnapshot(joiner, message, clock_.Now());

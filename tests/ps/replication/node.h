@@ -46,7 +46,7 @@ class Node {
 
   // The world around a node. Each function may be called at any time.
   struct Hooks {
-    // Delivers to the live node of the name, if there is one.
+    // Delivers a message to the live node with this name, if there is one.
     std::function<void(const std::string& to, std::function<void(Node*)>)> send;
     std::function<void(const std::string& to, const Reply&)> reply;
     std::function<void(uint64_t view, const ReplicaId&)> propose;
@@ -61,7 +61,7 @@ class Node {
   void OnView(const std::shared_ptr<const View>& view);
   void OnCall(const Call& call);
   void OnTimer();
-  // Applies entries that are committed.
+  // Applies the committed entries.
   void OnApply();
 
   Replica& replica() { return replica_; }

@@ -16,7 +16,7 @@
 namespace penstock::ps::replication {
 
 // Makes one view after another: because servers have died or returned, because
-// primaries propose or complain, and for no reason at all.
+// primaries propose or complain, or without a reason.
 class Owner {
  public:
   struct Hooks {
@@ -28,7 +28,8 @@ class Owner {
   Owner(World* world, Hooks hooks, std::vector<ReplicaId> servers,
         size_t backups);
 
-  // Does what is due. Announces the view from time to time, too.
+  // Makes the view that is due. Also announces the current view from time to
+  // time.
   void Act();
   void OnProposal(uint64_t view, const ReplicaId& joiner);
   void OnComplaint(uint64_t view, const ReplicaId& replica);
@@ -37,7 +38,8 @@ class Owner {
   const ShardReplicas& shard() const { return view_->shards[0]; }
   // Returns true if a primary or backup remains without `replica`.
   bool CanSpare(const ReplicaId& replica) const;
-  // Returns true if all wanted backups are there, as far as there are servers.
+  // Returns true if each shard has its wanted number of backups, as far as
+  // there are servers.
   bool IsFull() const;
 
  private:

@@ -130,7 +130,8 @@ TEST_F(ReplicaTest, AMessageThatIsNotForThisBackupIsRefused) {
               m->entries.clear();
             }),
             StatusCode::kOutOfRange);
-  // None of them was taken, and none extends the promise.
+  // Expects that none of the entries was accepted, and that none extends the
+  // promise.
   EXPECT_EQ(b_.holdings().log.last(), 1u);
   EXPECT_TRUE(Refused(good).ok());
   EXPECT_TRUE(Refused(good).ok());
@@ -140,7 +141,7 @@ TEST_F(ReplicaTest, AMessageThatIsNotForThisBackupIsRefused) {
 TEST_F(ReplicaTest, ABackupWithoutRoomHoldsWhatFits) {
   Push(0, 6000);
   Exchange(At(0));
-  // B does not apply.
+  // Lets A apply the entry, but not B.
   a_.Applied();
   a_.Applied();
   Push(1, 6000);
@@ -246,8 +247,8 @@ TEST_F(ReplicaTest, AReplicaThatHasNotCaughtUpNeverLeads) {
   ASSERT_TRUE(c.OnView(ViewOf(3, kA, {kB}, {kC}), At(0)).ok());
   EXPECT_EQ(c.OnView(ViewOf(4, kC, {}), At(0)).code(), StatusCode::kDataLoss);
   EXPECT_EQ(c.primary(), nullptr);
-  // A replica was complete, and missed a view in which it was a joiner. The
-  // replica has to catch up again.
+  // Tests a replica that was complete, and then missed a view in which it was a
+  // joiner. The replica must catch up again.
   ASSERT_TRUE(b_.OnView(ViewOf(3, kA, {}), At(0)).ok());
   EXPECT_EQ(b_.OnView(ViewOf(4, kB, {}), At(0)).code(), StatusCode::kDataLoss);
 }
@@ -279,7 +280,7 @@ TEST_F(ReplicaTest, AJoinerCatchesUpBySnapshotWhilePushesGoOn) {
   exchange(*primary().Heartbeat(kC, At(0)));
   EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kC});
   EXPECT_FALSE(a_.holdings().log.Has(2));
-  // A repeated snapshot changes nothing.
+  // Repeats the snapshot, which must change nothing.
   c.backup()->OnSnapshot(snapshot, At(0), &replaces_values);
   EXPECT_FALSE(replaces_values);
   EXPECT_EQ(c.holdings().log.last(), 2u);
@@ -319,7 +320,8 @@ TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
   primary().OnAnswer(take(*renewed), At(0));
   EXPECT_TRUE(replaces_values);
   EXPECT_FALSE(primary().RenewSnapshot(kC, snapshot, At(0)).has_value());
-  // The entry after the snapshot was kept, and is still when a view comes.
+  // Expects that the entry after the snapshot was kept, and stays when a view
+  // comes.
   move(ViewOf(5, kA, {kB}, {kC}));
   exchange(*primary().Next(kC, At(0)));
   exchange(*primary().Heartbeat(kC, At(0)));

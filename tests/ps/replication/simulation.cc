@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kEvents = 4000;
 constexpr uint64_t kFairPushes = 3;
-// Limits a fair schedule, which takes a few leases, waits for patience, and
+// Limits the time of a fair schedule, which takes a few leases, waits and
 // snapshots. All of these take twice as long if clocks run at half speed.
 constexpr absl::Duration kFairTime = absl::Seconds(200);
 
@@ -96,7 +96,7 @@ void Simulation::Deliver(const std::string& name,
     return world_.After(host->frozen_until - world_.now(),
                         [=] { Deliver(name, event); });
   }
-  // An event may end the process.
+  // Holds the node, because an event may end the process.
   const std::shared_ptr<Node> node = host->node;
   event(node.get());
   node->CheckBounds();
@@ -142,7 +142,7 @@ bool Simulation::MayPush(uint64_t clock) const {
 }
 
 void Simulation::SendCall(const Worker& worker, const Call& call) {
-  // A worker may know an old view.
+  // Sends to the primary of the view that the worker knows, which may be old.
   std::string to = owner_->shard().primary.server;
   if (world_.dice().Chance(world_.is_fair() ? 0 : 20)) {
     to = hosts_[world_.dice().Below(hosts_.size())].name;
@@ -239,7 +239,8 @@ void Simulation::ActWorkers() {
   if (HavePushed()) return;
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (workers_[rank].back()->is_over()) {
-      // A late call of an earlier process has taken the rank.
+      // Starts the worker again, because a late call of an earlier process has
+      // taken the rank.
       StartWorker(rank);
       fair_goals_[rank] = kFairPushes;
     }

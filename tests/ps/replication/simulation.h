@@ -1,5 +1,5 @@
 // Simulates a replicated shard with servers, workers and an owner of the views.
-// A seed decides all that happens.
+// A seed determines all events.
 
 #ifndef PENSTOCK_TESTS_PS_REPLICATION_SIMULATION_H_
 #define PENSTOCK_TESTS_PS_REPLICATION_SIMULATION_H_
@@ -19,9 +19,9 @@
 
 namespace penstock::ps::replication {
 
-// A random run. For a while, faults happen: crashes, frozen processes, lost
-// messages, cut links, jumps of clocks, changes of the view. Afterwards nothing
-// fails any more. The shard must then go on, and get all its backups.
+// A random run. At first there are faults: crashes, frozen processes, lost
+// messages, cut links, jumps of clocks, changes of the view. Afterwards there
+// are no faults. The shard must then continue, and get all its backups.
 class Simulation {
  public:
   explicit Simulation(uint64_t seed);
@@ -43,7 +43,8 @@ class Simulation {
   std::shared_ptr<Node> MakeNode(const ReplicaId& id, Node::Start start);
   Host* At(const std::string& name);
   std::vector<ReplicaId> Servers() const;
-  // Runs `event` at the process that the host has now, once it is not frozen.
+  // Runs `event` at the host's current process, once that process is not
+  // frozen.
   void Deliver(const std::string& name, std::function<void(Node*)> event);
   void Send(const std::string& from, const std::string& to,
             std::function<void(Node*)> event);

@@ -33,7 +33,8 @@ void Simulation::Fault() {
   }
 }
 
-// Keeps one process that holds all that was acknowledged.
+// Crashes a host, but never the last process that holds all acknowledged
+// entries.
 void Simulation::Crash(Host* host) {
   if (host->node == nullptr || !owner_->CanSpare(host->node->id())) return;
   world_.Count(host->node->replica().primary() != nullptr ? "primary crashed"

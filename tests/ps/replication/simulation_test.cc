@@ -21,7 +21,7 @@
 namespace penstock::ps::replication {
 namespace {
 
-// Enough seeds for all that may happen to have happened.
+// The number of seeds after which each kind of event should have happened.
 constexpr uint64_t kManySeeds = 200;
 
 TEST(ReplicationSimulation, ForgetsAndRepeatsNothing) {

@@ -34,8 +34,8 @@ using Replicas = std::vector<ReplicaId>;
 
 constexpr uint64_t kRun = 7;
 
-// Servers with their keepers, a store of the views, and a list of the servers
-// that live, which the keepers read late.
+// Servers with their keepers, a store of the views, and a list of the live
+// servers, which the keepers read late.
 class World {
  public:
   explicit World(uint64_t seed) : dice_(seed) {
@@ -97,8 +97,8 @@ class World {
     return listed;
   }
 
-  // Returns true if no shard needs the server. A replica that a late list lacks
-  // may still be dropped.
+  // Returns true if no shard needs the server. Keepers may still drop a replica
+  // that is missing in a late list.
   bool CanSpare(const Server& server) const {
     if (!view_) return false;
     for (const ShardReplicas& shard : view_->shards) {
@@ -124,7 +124,7 @@ class World {
     });
   }
 
-  // Wishes for something else than before.
+  // Draws a new wish of the operator, different from the last one.
   void Wish() {
     moves_.leaving.clear();
     moves_.to_own_servers = dice_.Chance(30);
@@ -170,7 +170,8 @@ class World {
       }
       Replicas others = shard.backups;
       others.insert(others.end(), shard.joiners.begin(), shard.joiners.end());
-      // A primary that fails while its last backup dies loses the shard.
+      // Makes a primary fail, but not while its last backup is dying, which
+      // would lose the shard.
       if (!is_fair_ && dice_.Chance(1) && CanSpare(server)) {
         wish.overdue.push_back({server.id, "its disk is full"});
       }
@@ -197,7 +198,7 @@ class World {
     if (!next) return;
     quiet_since_ = now_;
     Check(known, *next);
-    // The store takes one view of each number, and may lose a proposal.
+    // The store accepts one view of each number, and may lose a proposal.
     if (dice_.Chance(90)) view_ = std::move(next);
   }
 

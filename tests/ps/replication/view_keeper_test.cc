@@ -72,8 +72,8 @@ TEST(ViewKeeperTest, ALostShardStaysWithItsPrimaryAndTheOthersGoOn) {
   ASSERT_EQ(LostShards(known).size(), 1u);
   EXPECT_EQ(LostShards(known)[0].first, 1u);
   EXPECT_EQ(LostShards(known)[0].second, Server(1));
-  // A server that comes back without its memory gets no part while the view
-  // still has its former run.
+  // Tests a server that comes back without its memory. The server gets no shard
+  // while the view still has its former incarnation.
   known.view = next;
   known.live = {Server(0), {Server(1).server, 900}, Server(2)};
   const auto later = KeeperOf(0).Next(known, kNow);
@@ -92,7 +92,7 @@ TEST(ViewKeeperTest, NobodyIsDroppedWhileTheListMayLackServers) {
   known.sees_deaths = false;
   EXPECT_EQ(KeeperOf(2).Next(known, kNow), absl::nullopt);
   EXPECT_TRUE(LostShards(known).empty());
-  // A server that was restarted is dead in its former incarnation.
+  // Tests a server that was restarted: its former incarnation counts as dead.
   known.live.push_back({Server(1).server, 900});
   const auto next = KeeperOf(2).Next(known, kNow);
   ASSERT_TRUE(next.has_value());
@@ -162,7 +162,8 @@ TEST(ViewKeeperTest, AMoveWaitsWhileAnotherReplicaJoins) {
                      {Server(2), {Server(0)}, {}}}};
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
   known.view->shards[1] = {Server(1), {Server(0)}, {}};
-  // The primary of the shard proposes the step, once it has begun.
+  // Expects no proposal by the keeper: the primary of the shard, once it has
+  // begun, proposes the step itself.
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
   known.wishes = {{0, 3, true, {}, {}}};
   EXPECT_EQ(KeeperOf(1).Next(known, kNow), absl::nullopt);

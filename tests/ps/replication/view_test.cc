@@ -103,7 +103,7 @@ TEST(ViewTest, OnlyBackupsMayLeadAndOnlyReplicasBackUp) {
               HasSubstr("cannot be the primary, since it was no backup"));
   EXPECT_THAT(std::string(after({Server(0), {Server(9)}, {}}).message()),
               HasSubstr("it has not caught up"));
-  // A restarted server has lost what it held.
+  // Tests a restarted server, which has lost its replica.
   EXPECT_FALSE(after({{"ps1", 5}, {}, {}}).ok());
 }
 

@@ -13,8 +13,8 @@
 
 namespace penstock::ps::replication {
 
-// Joins, and then pushes and pulls alternately. Repeats each call until it is
-// answered.
+// A worker that joins, and then pushes and pulls alternately. Repeats each call
+// until the call is answered.
 class Worker {
  public:
   struct Hooks {
@@ -22,8 +22,8 @@ class Worker {
     std::function<void(const Call&)> send;
     // Returns false if the worker has to wait for slower ones.
     std::function<bool(uint64_t clock)> may_push;
-    // Returns true if two others have begun with the rank. Servers remember one
-    // superseded worker of each rank.
+    // Returns true if two other workers have begun with this rank. Servers
+    // remember one superseded worker of each rank.
     std::function<bool()> has_two_rivals;
   };
 

@@ -139,7 +139,8 @@ TEST(BeginTest, OneOfChiefsThatDefineAtOnceGivesTheRun) {
   }
 }
 
-// Tests a server that holds no part of the model. A worker pushes to it, too.
+// Tests a server that holds no part of the model. The worker pushes to this
+// server, too.
 TEST(BeginTest, ServerWithNothingDoesNotHoldBackAnAsynchronousWorker) {
   Server::Options options;
   options.membership.expected_workers = 2;

@@ -232,8 +232,8 @@ TEST(BoundsTest, WhatPullsThatWaitHaveAskedForIsBounded) {
   }
 }
 
-// Tests a worker that pushes only new ids, and is told to retry. A worker whose
-// ids have rows continues to train.
+// Tests a worker that pushes only new ids, and is told to retry. Another
+// worker, whose ids have rows, must be able to train.
 TEST(BoundsTest, SparseTablesWithoutABudgetAreBoundedTogether) {
   Server::Options options = ForWorkers(1);
   options.tables.max_sparse_bytes = size_t{8} << 20;

@@ -1,4 +1,4 @@
-// Tests checkpoints of a model that has changed since.
+// Tests checkpoints whose model has changed after they were written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,8 +60,8 @@ class CountingFiles final : public checkpoint::MemoryFiles {
   uint64_t read_ = 0;
 };
 
-// Tests which shards a restore reads. A new table moves the ids of the other,
-// because their shards are dealt to servers in a row.
+// Tests which shards a restore reads. A new table changes the servers of the
+// other table's ids, because shards are dealt to the servers in turn.
 TEST_F(ChangedModelTest, ServersReadOnlyTheirOwnRowsIfNoIdHasMoved) {
   constexpr size_t kServers = 3;
   constexpr size_t kDim = 100;

@@ -58,7 +58,7 @@ TEST_F(CheckpointTest, ManifestNamesRunServersAndCut) {
   EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
 }
 
-// Tests calls that waited while another run replaced theirs.
+// Tests calls that were waiting while another run replaced their run.
 TEST_F(CheckpointTest, CallsOfAnEarlierRunChangeNothing) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
@@ -110,7 +110,7 @@ TEST_F(CheckpointTest, CheckpointWithAllShardsIsCommittedDuringADrain) {
 }
 
 // Tests that a restored server does not wait for steps that a rank had not
-// taken before the checkpoint.
+// taken at the time of the checkpoint.
 TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
   constexpr WorkerId kStays = {0, 11};

@@ -31,7 +31,7 @@ class CheckpointLossTest : public CheckpointTest {
     };
     return options;
   }
-  // Flips a bit in a shard of a checkpoint, far from its ends.
+  // Flips a bit in the middle of a checkpoint's shard.
   void Damage(uint64_t step) {
     const auto manifest = checkpoint::ReadManifest(&files_, step);
     ASSERT_TRUE(manifest.ok()) << manifest.status();

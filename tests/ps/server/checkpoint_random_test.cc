@@ -362,8 +362,9 @@ TEST(CheckpointTrainingTest, ErrorOfAnyFileOperationCostsOneCheckpoint) {
   }
 }
 
-// The servers then never have values of an older checkpoint, and a chief that
-// defines again restores the newest one.
+// Makes each file operation of a restore fail in turn. The servers must never
+// get the values of an older checkpoint, and a chief that defines again must
+// restore the newest one.
 TEST(CheckpointTrainingTest, ErrorOfAnyFileOperationRefusesARestore) {
   MemoryFiles files;
   TrainingState last;

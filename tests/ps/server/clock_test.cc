@@ -58,8 +58,8 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
           .ok());
   SetClockBy(absl::Hours(1));
   ASSERT_TRUE(server->Heartbeat(kView.run, kFirst).ok());
-  // Waits for the answer. The check of the clock that ends memberships ends
-  // this wait, too.
+  // Waits for the answer. The check of the clock, which ends memberships, ends
+  // this wait as well.
   Answer<Server::Pulled> pulled;
   Server::PullSpec spec;
   spec.clock = 7;

@@ -204,8 +204,8 @@ class Program {
         ++counted_;
         return;
       case Verdict::kDuplicate:
-        // Notes the push for later, because the answer kCounted may still be on
-        // its way.
+        // Notes the push for later, because the answer kCounted may still be in
+        // flight.
         duplicates_.push_back(attempt.push);
         return;
       case Verdict::kLate:

@@ -1,4 +1,5 @@
-// Snapshots whose cut the server chooses, as for a replica that joins.
+// Tests snapshots whose cut the server itself chooses, as it does for a replica
+// that joins.
 
 #include <gtest/gtest.h>
 
@@ -26,8 +27,8 @@ std::string Define(SmallServer* server, uint32_t number) {
   return training->tables->parts().front().name;
 }
 
-// A worker has begun a step that the other one has not. One of the servers has
-// no table of steps.
+// Tests servers of which one has no synchronous table. One worker has begun a
+// step that the other worker has not.
 TEST(OwnCutTest, NoServerWaitsForTheOtherWorker) {
   for (const uint32_t number : {0, 1}) {
     Server::Options options;
@@ -38,7 +39,8 @@ TEST(OwnCutTest, NoServerWaitsForTheOtherWorker) {
     ASSERT_TRUE(server->Join(kView, {1, 1}).ok());
     ASSERT_TRUE(
         server->Initialize(kView, {0, 1}, {{Floats(table, {2}, {0, 0})}}).ok());
-    // The first push is applied before the second one is taken.
+    // Counts the pushes of the cut: the first push is applied before the second
+    // one is accepted.
     const uint64_t pushes = table == "pushes" ? 2 : 1;
     for (uint64_t clock = 0; clock < pushes; ++clock) {
       ASSERT_TRUE(

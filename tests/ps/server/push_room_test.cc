@@ -1,6 +1,6 @@
-// Tests, by a simulation, the pushes of a server whose limit on held gradients
-// is small, with any sizes of gradients. Checks that the limit holds, that
-// workers go on, and that a training is ended only if it could not go on.
+// Simulates the pushes of a server with a small limit on held gradients, for
+// any sizes of gradients. Checks that the limit holds, that workers continue,
+// and that a training is ended only if it could not continue.
 //
 // push_room_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 
@@ -41,7 +41,8 @@ Gradients GradientsOf(size_t ids) {
   return gradients;
 }
 
-// A simplified Exchange: takes, holds and applies pushes, without threads.
+// A simplified Exchange, which accepts, holds and applies pushes, without
+// threads.
 class Pushes {
  public:
   explicit Pushes(uint64_t seed) : dice_(seed) {
@@ -212,8 +213,8 @@ class Pushes {
     return versions;
   }
 
-  // Lets all workers go on without a stop, unless the training was ended.
-  // Expects of an ended training that some step could really not end.
+  // Lets all workers continue without a stop, unless the training was ended.
+  // Expects of an ended training that some step really could not end.
   void PlayFair() {
     is_fair_ = true;
     std::vector<uint64_t> steps_at_end;
@@ -318,8 +319,8 @@ TEST(PushRoomTest, NobodyWaitsForEverAndTheLimitHolds) {
                 what.c_str());
   }
   if (seeds.ran() < kSeeds) return;
-  // Expects that the seeds have reached each rule, because otherwise they would
-  // not test it.
+  // Expects that the seeds have reached each rule. Otherwise the test would not
+  // cover that rule.
   for (const char* what :
        {"OK", "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "ABORTED", "ended"}) {
     EXPECT_GT(counts[what], 0u) << what;

@@ -159,7 +159,7 @@ TEST(ServerTest, WhatIsNoGradientIsRefusedByNameWorkerAndStep) {
     EXPECT_EQ(server.log().back(), refused.status().message());
   }
   EXPECT_EQ(server->report().pushes.refused, cases.size());
-  // Pushes in the right way. No refused push may have changed anything.
+  // Pushes correctly. No refused push may have changed anything.
   EXPECT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
             Verdict::kCounted);
   EXPECT_THAT(ElementsOf(server.Pull(kChief, 1)->bundle.tensors[0].tensor),

@@ -42,7 +42,8 @@ TableSpec Rows(const std::string& name, int64_t staleness,
   return table;
 }
 
-// "all" waits for both workers, "first" for one of them, "free" for none.
+// Returns a model with three tables: "all" waits for both workers, "first" for
+// one of them, "free" for none.
 Model MixedTables() {
   return {{Rows("all", 0, 0), Rows("first", 0, 1),
            Rows("free", ConsistencyPolicy::kUnlimited, 0)}};
@@ -121,8 +122,8 @@ class BackupCutTest : public testing::Test {
     return values[0];
   }
 
-  // Waits until both servers have taken the step of "first", which needs one
-  // push, and "all" has none of them. Returns false after ten seconds.
+  // Waits until both servers have ended the step of "first", which needs one
+  // push, while "all" has no push. Returns false after ten seconds.
   bool IsFirstAhead() {
     const absl::Time deadline = absl::Now() + absl::Seconds(10);
     while (absl::Now() < deadline) {

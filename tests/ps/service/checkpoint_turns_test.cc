@@ -17,7 +17,8 @@
 namespace penstock::ps {
 namespace {
 
-// Tests a second caller. The first one goes on when the second one waits.
+// Tests a second caller. The first caller's checkpoint continues once the
+// second caller waits.
 TEST_F(CheckpointServiceTest, SecondCallerJoinsTheRunningCheckpoint) {
   Node::Options options = WithFolder();
   options.lease = absl::InfiniteDuration();
@@ -45,7 +46,7 @@ TEST_F(CheckpointServiceTest, CallerWhoFailsFreesItsTurn) {
   ASSERT_TRUE(worker_->Pull(1).ok());
   CheckpointOptions failing;
   failing.progress = [&](absl::string_view line) {
-    // Both servers fail to create their shards.
+    // Makes both servers fail to create their shards.
     if (absl::StrContains(line, "writes")) {
       std::filesystem::remove_all(root_ + "/step-0000000001");
     }
@@ -55,7 +56,7 @@ TEST_F(CheckpointServiceTest, CallerWhoFailsFreesItsTurn) {
   EXPECT_TRUE(taken.ok()) << taken.status();
 }
 
-// Worker 1 has pushed to server 0 only, so server 1 waits for its cut.
+// Lets worker 1 push to server 0 only, so that server 1 waits for its cut.
 TEST_F(CheckpointServiceTest, CallerWhoIsInterruptedFreesItsTurn) {
   staleness_ = ConsistencyPolicy::kUnlimited;
   Node::Options options = WithFolder();
@@ -85,7 +86,7 @@ TEST_F(CheckpointServiceTest, CallerWhoIsInterruptedFreesItsTurn) {
   EXPECT_TRUE(taken.ok()) << taken.status();
 }
 
-// The disk holds the thread that would remove the files. The failure counts
+// Holds the thread that would remove the files. The failure must count
 // nevertheless.
 TEST_F(CheckpointServiceTest, TurnEndsBeforeTheWriteOfTheShard) {
   HeldFiles held(files_.get());

@@ -39,7 +39,7 @@ class HeldFiles final : public checkpoint::Files {
   }
   // Lets all calls return. Call once.
   void Release() { released_.Notify(); }
-  // Makes one call of Sync() fail with `error`, the next one.
+  // Makes the next call of Sync() fail with `error`.
   void FailOnce(const absl::Status& error) {
     absl::MutexLock lock(&mu_);
     next_ = error;

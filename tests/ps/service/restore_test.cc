@@ -224,7 +224,7 @@ TEST_F(RestoreTest, AnyChiefGoesOnAfterOneThatDiedBetweenServers) {
   }
 }
 
-// Tests sparse tables, which need no first values.
+// Tests sparse tables, which need no initial values from a worker.
 TEST_F(RestoreTest, FirstStartOfSparseTablesGoesOnAfterAChiefThatDied) {
   StartNode(0, On(&files_, false));
   StartNode(1, On(&files_, false));
@@ -233,8 +233,8 @@ TEST_F(RestoreTest, FirstStartOfSparseTablesGoesOnAfterAChiefThatDied) {
   EXPECT_EQ(defined_.connection->run(), 77u);
 }
 
-// Tests a server that died after the others had restored, and now has different
-// flags.
+// Tests a server that died after the others had restored, and that was
+// restarted with other flags.
 TEST_F(RestoreTest, ServerThatHasBegunWithAnotherCutTakesTheOneOfServer0) {
   Train(&files_, 2);
   StartNode(1, On(&files_, true));
@@ -356,7 +356,7 @@ TEST_F(RestoreTest, FolderIsOfOneTrainingFromTheRestoreOn) {
   EXPECT_TRUE(TakeCheckpoint(*defined_.connection, {}).ok());
 }
 
-// Tests chiefs that give up while the servers restore.
+// Tests chiefs whose timeouts end while the servers restore.
 TEST_F(RestoreTest, ChiefsOfShortPatienceEndWithARestoredTraining) {
   Train(&files_);
   auto held = std::make_shared<HeldSource>(&files_);

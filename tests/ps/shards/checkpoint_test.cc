@@ -1,5 +1,5 @@
-// Checkpoints of replicated shards: whole steps only, at all shards, while
-// primaries die; and what a restore gets.
+// Tests checkpoints of replicated shards: whole steps only, at all shards,
+// while primaries die. Also tests restores from them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-// Writes the shards of an attempt at the same time.
+// Writes the shards of an attempt in parallel.
 absl::StatusOr<std::vector<CheckpointShard>> WriteShards(
     const std::vector<std::shared_ptr<Shard>>& shards,
     const CheckpointAttempt& attempt, const CutPoint& cut) {
@@ -177,7 +177,7 @@ absl::StatusOr<uint64_t> Checkpoint(Cluster* cluster) {
   return taken;
 }
 
-// Restores the newest checkpoint, and checks that its values are those of its
+// Restores the newest checkpoint, and checks that its values belong to its
 // clocks.
 void CheckNewest(checkpoint::Files* files, uint64_t step) {
   SmallTraining::Options options;
@@ -222,11 +222,11 @@ TEST(CheckpointTest, HasWholeStepsOfAllShardsAlsoAfterFailovers) {
     cluster.AwaitBackups();
     cluster.KillPrimary(failover == 1 ? 1 : 0);
   }
-  // All are checkpoints of one run, so none was set aside.
+  // Expects that no checkpoint was set aside, because all are of one run.
   EXPECT_EQ(checkpoint::ListSteps(files)->size(), 9u);
 }
 
-// Lets each rank push its number plus one times, at all shards.
+// Lets each rank push its number plus one times, to all shards.
 void PushClocks(Cluster* cluster) {
   const std::vector<std::string> parts = PartsOf(*cluster);
   for (uint32_t shard = 0; shard < kShards; ++shard) {
@@ -299,7 +299,7 @@ TEST(CheckpointTest, AServerWritesAllItsShardsAtTheSameTime) {
   for (std::thread& each : calls) each.join();
 }
 
-// Waits until somebody has the lock of the folder. Returns false after ten
+// Waits until some process has locked the folder. Returns false after ten
 // seconds.
 bool IsLockedSoon(checkpoint::Files* files) {
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
@@ -313,7 +313,7 @@ bool IsLockedSoon(checkpoint::Files* files) {
   return false;
 }
 
-// Nobody takes a checkpoint.
+// Tests a training in which nobody takes a checkpoint.
 TEST(CheckpointTest, EachPrimaryLocksTheFolder) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());
@@ -343,7 +343,8 @@ TEST(CheckpointTest, NoCallWaitsUntilTheFolderIsLocked) {
   cluster.AwaitBackups();
 }
 
-// Tests a chief that defines a training again. A primary has the folder.
+// Tests a chief that defines a training again while a primary has locked the
+// folder.
 TEST(CheckpointTest, TheFolderOfATrainingMayBeClaimedForIt) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());
@@ -369,7 +370,8 @@ TEST(CheckpointTest, TheFolderOfATrainingMayBeClaimedForIt) {
   }
 }
 
-// The copy has the clocks from a snapshot only: no rank pushes any more.
+// Tests a replica that has the clocks from a snapshot only, because no rank
+// pushes any more.
 TEST(CheckpointTest, ACopyKnowsTheClocksOfSilentRanks) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());

@@ -22,7 +22,7 @@ namespace {
 using replication::ReplicaId;
 using replication::ShardReplicas;
 
-// A loaded machine still renews such leases in time.
+// The times of leases, which even a loaded machine renews in time.
 constexpr replication::LeaseTimes kLease = {absl::Milliseconds(600),
                                             absl::Milliseconds(50)};
 constexpr absl::Duration kPatience = absl::Seconds(60);

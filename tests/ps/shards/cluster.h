@@ -47,7 +47,7 @@ class Addresses {
       ABSL_GUARDED_BY(mu_);
 };
 
-// Peers that a test can cut off.
+// The messages to peers, which a test can cut off.
 class CutPeers final : public Peers {
  public:
   explicit CutPeers(std::unique_ptr<Peers> peers) : peers_(std::move(peers)) {}
@@ -72,7 +72,7 @@ class Node {
   };
   Node(const std::string& name, uint64_t incarnation, const Options& options,
        Addresses* addresses);
-  // Ends like a process that is killed: sends nothing any more.
+  // Ends like a killed process, which sends nothing any more.
   ~Node();
 
   Server& own() { return own_; }
@@ -111,20 +111,21 @@ class Cluster {
   Cluster(const Options& options, Model model);
   ~Cluster();
 
-  // Kills the primary of a shard once it has a backup. The backup follows, and
-  // a new node may join.
+  // Kills the primary of a shard once it has a backup. The backup becomes the
+  // primary, and a new node may join.
   void KillPrimary(uint32_t shard);
   // Blocks until each shard has its backups.
   void AwaitBackups();
   // Stops or continues telling views to a node.
   void Isolate(const std::string& name, bool is_isolated);
-  // Takes a server that is isolated for dead.
+  // Treats an isolated server as dead.
   void GiveUp(const std::string& name);
 
   replication::View view() const;
   std::shared_ptr<Node> node(const std::string& name) const;
   std::shared_ptr<Node> PrimaryOf(uint32_t shard) const;
-  // Call the primary of the shard, again and again while it is not ready.
+  // Call the primary of the shard. Repeat the call while the primary is not
+  // ready.
   absl::StatusOr<uint64_t> Join(uint32_t shard, const WorkerId& worker);
   absl::StatusOr<Exchange::PushVerdict> Push(uint32_t shard,
                                              const WorkerId& worker,
@@ -137,8 +138,8 @@ class Cluster {
 
  private:
   std::shared_ptr<Node> Add(const std::string& name);
-  // Removes the primary of a shard from the nodes. Returns null if it has no
-  // backup.
+  // Removes the primary of a shard from the nodes and returns it. Returns null
+  // if it has no backup.
   std::shared_ptr<Node> TakePrimary(uint32_t shard);
   void KeepLoop();
   void KeepOnce();

@@ -1,7 +1,7 @@
-// Replicas of a shard that apply at different speeds stay equal through
-// checkpoints and snapshots for joiners. The cut of a checkpoint is a place in
-// the log, and its gate is in front of the log. The cut of a joiner's snapshot
-// is a matter of the primary alone.
+// Tests that replicas of a shard that apply at different speeds stay equal
+// through checkpoints and snapshots for joiners. The cut of a checkpoint is a
+// position in the log, and its gate is in front of the log. Only the primary
+// chooses the cut of a joiner's snapshot.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ struct Entry {
 
 using Applied = std::vector<std::pair<uint32_t, uint64_t>>;
 
-// One server that is fed the log, and applies whenever it gets to it.
+// A server that gets the entries of the log, and applies them with a delay.
 class Replica {
  public:
   explicit Replica(const std::vector<int64_t>& staleness)
@@ -82,7 +82,7 @@ class Replica {
     return true;
   }
 
-  // Begins to go to the first cut for a snapshot.
+  // Begins to run up to the first cut for a snapshot.
   void HoldForSnapshot(bool is_synchronous) {
     Coordinator::Outcome outcome;
     core_.GoOnTo(FirstCutOf({core_.Hold()}, is_synchronous), &outcome);
@@ -208,12 +208,13 @@ class World {
     workers_[rank] = {rank, ++incarnation_};
     log_.push_back({Entry::kJoin, workers_[rank], 0, {}});
   }
-  // The worker's successor joins at once.
+  // Loses a worker, whose successor joins at once.
   void Lose(uint32_t rank) {
     log_.push_back({Entry::kLost, workers_[rank], 0, {}});
     Join(rank);
   }
-  // The worker pushes its next step, if the primary knows of the last one.
+  // Lets the worker push its next step, if the primary knows the worker's last
+  // step.
   void Push(uint32_t rank) {
     const WorkerId worker = workers_[rank];
     const Coordinator& core = primary_.core();
@@ -261,7 +262,7 @@ class World {
         return EndCheckpoint();
     }
   }
-  // Entries come while the values at the cut are taken.
+  // Sends a snapshot. Entries arrive while the values at the cut are copied.
   void SendSnapshot() {
     switch (snapshot_) {
       case Snapshot::kNone:
@@ -283,7 +284,8 @@ class World {
     gate_.Open(hold_);
     state_ = State::kNone;
   }
-  // Another server may have begun a step more.
+  // Draws a cut, possibly one step further, because another server may have
+  // begun that step.
   CutPoint DrawCut(HeldSteps held) {
     HeldSteps other = held;
     if (dice_() % 2 == 0) ++other.version;
@@ -348,7 +350,8 @@ TEST(CutSimulationTest, ReplicasStayEqualThroughCheckpointsAndSnapshots) {
             << " in vain, " << snapshots << " snapshots\n";
   EXPECT_GT(checkpoints, worlds);
   EXPECT_GT(snapshots, worlds);
-  // A lost worker completes a step behind the cut now and then.
+  // Allows some checkpoints without a cut: sometimes a lost worker completes a
+  // step behind the cut.
   EXPECT_LT(vain, checkpoints / 10);
 }
 

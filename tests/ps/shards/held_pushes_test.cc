@@ -1,4 +1,4 @@
-// Pushes that wait in front of the log while a checkpoint is taken.
+// Tests pushes that wait in front of the log while a checkpoint is taken.
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
   EXPECT_TRUE(absl::IsResourceExhausted(third.answer.Wait().status()));
   EXPECT_FALSE(first.answer.is_there());
   EXPECT_FALSE(second.answer.is_there());
-  // The third push is in the cut, so that the others make room.
+  // Puts the third push into the cut, so that the other pushes make room.
   CutPoint cut;
   cut.clocks.push_back({{2, 0}, 1});
   std::thread snapshot([&] {

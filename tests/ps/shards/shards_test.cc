@@ -1,4 +1,5 @@
-// Shards keep their promises while servers are killed, join and are cut off.
+// Tests that shards keep their promises while servers are killed, join and are
+// cut off.
 
 #include "ps/shards/shards.h"
 
@@ -95,7 +96,8 @@ TEST(ShardsTest, EachAcknowledgedPushCountsOnceWhilePrimariesDie) {
   for (std::thread& each : workers) each.join();
   const std::vector<float> expected(acknowledged.begin(), acknowledged.end());
   std::vector<float> values = ValuesOf(cluster.Pull(0, {}, 0));
-  // The last pushes may still be applied: pulls do not wait for them.
+  // Waits, because the last pushes may still be applied, and pulls do not wait
+  // for them.
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
   while (values != expected && absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(5));
@@ -104,7 +106,7 @@ TEST(ShardsTest, EachAcknowledgedPushCountsOnceWhilePrimariesDie) {
   EXPECT_EQ(values, expected);
 }
 
-// The gradient depends on the values, so that any difference grows.
+// Returns a gradient that depends on the values, so that any difference grows.
 tensor::Bundle GradientOf(const std::vector<float>& values, uint32_t rank,
                           uint64_t step) {
   std::vector<float> gradient;
@@ -170,8 +172,8 @@ TEST(ShardsTest, SynchronousTrainingThroughFailoversIsBitEqual) {
   EXPECT_EQ(TrainAll(&cluster, kSteps, 3), expected);
 }
 
-// A large table, so that the step is being applied when the second worker
-// joins.
+// Uses a large table, so that the step is still being applied when the second
+// worker joins.
 TEST(ShardsTest, AnEntryWaitsForTheStepBeforeIt) {
   constexpr size_t kElements = size_t{8} << 20;
   TableSpec table = DenseTable("w", {kElements});
@@ -195,7 +197,7 @@ tensor::Bundle SparsePush(uint64_t clock) {
   return bundle;
 }
 
-// Returns the values at one server, without its log.
+// Returns the values at one server, not through its log.
 std::vector<float> ValuesAt(Server* server) {
   tensor::Bundle ids;
   std::vector<int64_t> all;
@@ -237,7 +239,7 @@ TEST(ShardsTest, JoinerCatchesUpWhilePushesGoOn) {
     ASSERT_TRUE(verdict.ok()) << verdict.status();
     ++clock;
   };
-  // The first backup joins during pushes, and so does the one after a kill.
+  // Lets a first backup join during pushes, and another one after a kill.
   for (int i = 0; i < 2; ++i) {
     while (cluster.view().shards[0].backups.empty()) push();
     for (int more = 0; more < 20; ++more) push();
@@ -247,8 +249,8 @@ TEST(ShardsTest, JoinerCatchesUpWhilePushesGoOn) {
   const auto backup =
       cluster.node(cluster.view().shards[0].backups.front().server);
   ASSERT_NE(backup, nullptr);
-  // The last push may still be applied, and the backup learns of its commit
-  // with the next message.
+  // Waits: the last push may still be applied, and the backup learns of its
+  // commit only with the next message.
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   std::vector<float> expected;
   while (expected.empty() || (expected.front() != static_cast<float>(clock) &&
@@ -296,14 +298,14 @@ TEST(ShardsTest, DeposedPrimaryAnswersNothing) {
   spec.all_parts = true;
   (*calls)->Pull(kView, spec, pull.callback());
   cluster.GiveUp(name);
-  // The worker repeats the push at the new primary, which has the first one.
+  // Repeats the push at the new primary, which already has it.
   const auto repeated = cluster.Push(0, worker, 1, AddOneAt(0, 1));
   ASSERT_TRUE(repeated.ok()) << repeated.status();
   EXPECT_EQ(*repeated, Verdict::kCounted);
   EXPECT_EQ(*cluster.Push(0, worker, 0, AddOneAt(0, 1)), Verdict::kDuplicate);
   EXPECT_FALSE(push.is_there());
   EXPECT_FALSE(pull.is_there());
-  // Once it knows the view, it refuses both.
+  // Expects that the old primary refuses both calls once it knows the view.
   cluster.Isolate(name, false);
   const auto pushed = push.Wait();
   EXPECT_EQ(pushed.status().code(), absl::StatusCode::kUnavailable);
@@ -327,7 +329,7 @@ TEST(ShardsTest, GradientsThatAreNotFiniteAreRefusedAndNotLogged) {
   EXPECT_EQ(*cluster.Push(0, worker, 0, AddOneAt(0, 1)), Verdict::kCounted);
 }
 
-// A call over gRPC names its shard in its metadata.
+// Makes calls over gRPC that name their shard in their metadata.
 TEST(ShardsTest, ServiceFindsTheShardOfACall) {
   Cluster cluster({2, 2, 1, 1}, ModelOf({DenseTable("a", {1}, kAsynchronous),
                                          DenseTable("b", {1}, kAsynchronous)}));

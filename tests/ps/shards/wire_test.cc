@@ -1,4 +1,5 @@
-// Messages between replicas survive the way, and hostile bytes are refused.
+// Tests that messages between replicas are encoded and decoded without loss,
+// and that hostile bytes are refused.
 
 #include "ps/shards/wire.h"
 

@@ -79,7 +79,7 @@ class Chief : public Client {
 class Saver : public Client {
  public:
   using Client::Client;
-  // Starts to take a checkpoint.
+  // Starts a call that takes a checkpoint.
   void StartSave(bool incremental, uint64_t keep, std::set<uint64_t> settled);
   // Returns the pushes that were settled when the checkpoint began.
   const std::set<uint64_t>& settled() const { return settled_; }
@@ -88,7 +88,7 @@ class Saver : public Client {
   std::set<uint64_t> settled_;
 };
 
-// A worker: joins, and then pulls and pushes in turn.
+// A worker that joins, and then pulls and pushes alternately.
 class Trainer : public Client {
  public:
   enum class Call {
@@ -120,7 +120,7 @@ class Trainer : public Client {
   void StartPull();
   void StartPush(const Push& push);
   void StartLeave();
-  // Handles an error of a call as a training loop does: attaches again.
+  // Handles the error of a call like a training loop: attaches again.
   void StartReattach(const absl::Status& error);
   void EndStep() { ++step_; }
 

@@ -81,7 +81,7 @@ class Ledger {
   // Returns true if a push has counted at a server, in whatever training.
   bool HasCounted(uint64_t push, size_t server) const;
   // Returns true if the same count was inferred before. The count is then
-  // known, so that a second one would be a violation.
+  // already known, and another one would be a violation.
   bool ConfirmCounted(uint64_t push, const Taken& taken);
   void OnAcknowledged(uint64_t push);
 
