@@ -171,8 +171,7 @@ class Program {
     held.reservation = *std::move(reservation);
     for (const uint64_t id : held.ids) held.rows += model_.WouldMake(id, now_);
     ASSERT_GE(held.reservation.rows(), held.rows);
-    // Compares the two numbers only without a tier, because a reservation does
-    // not look for rows in a tier.
+    // Compares only without a tier, because reservations ignore rows in a tier.
     ASSERT_TRUE(spills() || held.reservation.rows() == held.rows);
     held.rows = held.reservation.rows();
     held_.push_back(std::move(held));

@@ -61,8 +61,8 @@ TEST(PollSet, PollsEachThatIsHot) {
 
 absl::Time g_now = absl::FromUnixSeconds(1000);
 
-// Adds as many clients as possible. A round over all of them would take too
-// long.
+// Adds as many clients as possible, so that a round over all of them would take
+// too long.
 TEST(PollSet, ARoundEndsInTimeAndTheNextOneGoesOn) {
   constexpr int kCount = 40;  // more than one block
   PollSet set(1, [] { return g_now; });

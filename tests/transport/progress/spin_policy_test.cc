@@ -126,7 +126,7 @@ absl::Duration LogUniform(absl::Duration least, absl::Duration most,
   return std::exp(std::uniform_real_distribution<>(0, orders)(*random)) * least;
 }
 
-// Each yield costs a slice of a program that never sleeps.
+// Tests a neighbour that never sleeps, so that each yield costs a time slice.
 TEST(SpinPolicy, NextToAProgramThatNeverSleepsCoresAreSeldomLost) {
   for (int seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
@@ -148,8 +148,8 @@ TEST(SpinPolicy, NextToAProgramThatNeverSleepsCoresAreSeldomLost) {
       policy.RecordYield(slice, now, &losses);
       ++lost;
     }
-    // Two losses come before the first rest, of at least 10 ms. Seven more
-    // losses double the rest up to a second.
+    // Allows two losses before the first rest of at least 10 ms, and seven
+    // more, which double the rest up to a second.
     EXPECT_LE(lost, 2 + 7 + 10);
   }
 }

@@ -56,7 +56,8 @@ TEST_P(EndsTest, CancelTellsTheHandler) {
   EXPECT_EQ(cancelled.count(), 1);
 }
 
-// A handler may free what the callback uses once it has answered.
+// Tests a handler that has answered its call, and then frees what its pending
+// callback would use.
 TEST_P(EndsTest, AnswerForgetsACancellationThatWaits) {
   const Awaited<std::shared_ptr<IncomingCall>> incoming;
   const Awaited<std::shared_ptr<IncomingCall>> cancelled;
@@ -64,7 +65,8 @@ TEST_P(EndsTest, AnswerForgetsACancellationThatWaits) {
   Serve([=](std::shared_ptr<IncomingCall> call) {
     if (call->request().method == "first") return incoming.Set(std::move(call));
     if (call->request().method == "second") {
-      // Callbacks run one after another, so the new one has to wait.
+      // Occupies the callbacks, which run one after another, so the new one has
+      // to wait.
       const std::shared_ptr<IncomingCall> first = *cancelled.Get();
       first->OnCancel([late] { late.Set(true); });
       first->Respond(Response());

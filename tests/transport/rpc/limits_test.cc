@@ -113,7 +113,7 @@ TEST_P(LimitsTest, HandlersWorkOnNoMoreCalls) {
   EXPECT_EQ(Echo(other.get(), 1), std::make_pair(exhausted, exhausted));
   call->Respond(Response());
   EXPECT_TRUE(first.Get()->ok());
-  // The handler still works on the call.
+  // Expects an error, because the handler is still working on the first call.
   EXPECT_EQ(Call(client.get(), Named("any")).status().code(), exhausted);
   call = nullptr;
   EXPECT_TRUE(Call(other.get(), Named("any")).ok());

@@ -256,7 +256,8 @@ TEST_F(RawClientTest, StreamsAboveTheLimitReachNoHandler) {
   for (uint32_t i = 0; i < 20 * kMaxCalls; ++i) {
     client.SendFrame(wire::FrameType::kHeaders, 1 + i, 0, StreamHead());
   }
-  // The last of the first streams has ended when the server took all frames.
+  // Waits until the server has received all frames: the last of the first
+  // streams has then ended.
   client.SendFrame(wire::FrameType::kTrailers, 1, 0, "");
   const std::shared_ptr<IncomingStream> first = *streams_.Get();
   const Awaited<bool> cancelled;

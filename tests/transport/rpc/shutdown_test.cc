@@ -40,7 +40,7 @@ TEST_P(ShutdownTest, OpenCallsEndAsUsual) {
   EXPECT_TRUE(absl::IsUnavailable(Call(client.get(), Named("new")).status()));
   EXPECT_EQ(stopped.count(), 0);
   EXPECT_EQ(closed_.count(), 0);
-  // The answer is large, so that the client has to read it from the server.
+  // Answers with a large message, which the client has to read from the server.
   call->Respond(Response{"", Text(std::string(3000000, 'x'))});
   const Result result = *open.Get();
   ASSERT_TRUE(result.ok()) << result.status();

@@ -76,7 +76,7 @@ TEST_P(StreamEndsTest, StreamsEndBeforeThereIsAConnection) {
   EXPECT_EQ(last.EndCode(), absl::StatusCode::kCancelled);
 }
 
-// Callbacks often hold the object that owns the stream.
+// Tests callbacks that hold the object that owns the stream, as they often do.
 TEST_P(StreamEndsTest, StreamThatWasNeverSentHoldsNoCallback) {
   Client::Options options;
   options.target = "127.0.0.1:1";  // nobody listens

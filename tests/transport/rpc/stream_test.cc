@@ -43,7 +43,7 @@ TEST_P(StreamTest, MessagesGoBothWays) {
   ASSERT_TRUE(end.has_value());
   EXPECT_TRUE(end->status.ok()) << end->status;
   EXPECT_EQ(end->metadata, "trailing");
-  // The end leaves messages to read.
+  // Ends the stream while messages are still unread.
   EXPECT_EQ(opened.Read(), "first");
   EXPECT_EQ(opened.Read(), "");
   EXPECT_TRUE(opened.Read() == large);
@@ -81,7 +81,8 @@ TEST_P(StreamTest, WindowHoldsWritesBackUntilTheyAreRead) {
     opened.stream->Write(WithOwner(text), [accepted = opened.accepted](
                                               bool is) { accepted.Set(is); });
   }
-  // The answer comes behind the reports of all writes that had room.
+  // Makes a call, whose answer arrives after the reports of all writes that had
+  // room.
   ASSERT_TRUE(Call(client.get(), Named("any")).ok());
   EXPECT_LT(opened.accepted.count(), kWrites);
   for (size_t i = 0; i < kWrites; ++i) {
@@ -99,7 +100,8 @@ TEST_P(StreamTest, TinyMessagesAreBoundedToo) {
   std::unique_ptr<Client> client = Connect();
   const Opened opened = Open(client.get(), Named("any"));
   const Incoming incoming = *incoming_.Get();
-  // More messages than the window holds: each costs 65 bytes of 4 MiB.
+  // The number of messages, more than the window holds: each costs 65 bytes of
+  // 4 MiB.
   constexpr size_t kWrites = 70000;
   const auto accepted = std::make_shared<std::atomic<size_t>>(0);
   for (size_t i = 0; i < kWrites; ++i) {
@@ -120,7 +122,7 @@ TEST_P(StreamTest, ReadsKeepTheirOrder) {
   const Opened opened = Open(client.get(), Named("any"));
   const Incoming incoming = *incoming_.Get();
   incoming->Write(Text("first"), nullptr);
-  // The answer comes behind the message.
+  // Makes a call, whose answer arrives after the message.
   ASSERT_TRUE(Call(client.get(), Named("any")).ok());
   const Awaited<bool> is_blocked;
   const Awaited<bool> goes_on;

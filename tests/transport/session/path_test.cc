@@ -230,7 +230,8 @@ TEST_F(RawPeerTest, BytesThatAreNoFrameOnTheFastPathEndThePathOnly) {
   Open();
   AddPath();
   raw_fast_->SendBytes("garbage");
-  // The path ends with the garbage, so the session must not read this frame.
+  // Sends a frame after the garbage. The path ends with the garbage, so the
+  // session must not read this frame.
   raw_fast_->Send(Header(FrameType::kGoaway, 1, 1));
   Run();
   EXPECT_EQ(peer_->Take(), Lines{});
@@ -304,7 +305,8 @@ TEST_F(RawPeerTest, AReadThatEndsAfterTheSessionTouchesNoLostPath) {
   wire::Announce announce;
   announce.id = 1;
   announce.length = 5000;
-  // The announced region does not exist, so the read over the lifeline fails.
+  // Announces a region that does not exist, so that the read over the lifeline
+  // fails.
   announce.regions = {{0, {{99, 0, 5000}}}};
   raw_->Send(Header(FrameType::kAnnounce, 1),
              wire::EncodeAnnounce(announce, wire::kVersion));
@@ -313,7 +315,7 @@ TEST_F(RawPeerTest, AReadThatEndsAfterTheSessionTouchesNoLostPath) {
   EXPECT_TRUE((*peer_)->closed());
 }
 
-// The path is lost by a bad packet, and a read over it ends afterwards. The
+// Loses the path by a bad packet, while a read over the path is in flight. The
 // same bytes are then read over the lifeline, where this region does not exist.
 TEST_F(RawPeerTest, AReadOverALostPathIsNotThatOfTheLifeline) {
   Open();

@@ -186,7 +186,8 @@ TEST_F(RefusedLoanTest, DoesNotConcernMessagesThatAreLent) {
   EXPECT_EQ(Move(&client_, &server_), Units{});
 }
 
-// The peer asks for what was pushed before it knew the announcement.
+// Tests a peer that requests bytes that were pushed before the peer knew the
+// announcement.
 TEST_F(RefusedLoanTest, SurvivesTheLossOfTheFastPath) {
   const std::string message = Letters(100 * 1000);
   Refuse();

@@ -159,7 +159,7 @@ const Injection kInjections[] = {
     {"Accept", Call::kAccept, EINVAL},
     {"Reject", Call::kReject, EINVAL},
     {"Disconnect", Call::kDisconnect, EINVAL},
-    // Failures that cannot be repaired, but must not cause others.
+    // Failures that cannot be repaired, but must not cause other failures.
     {"DeallocPd", Call::kDeallocPd, EBUSY, true},
     {"DeregMr", Call::kDeregMr, EBUSY, true},
     {"DeallocMw", Call::kDeallocMw, EBUSY, true},

@@ -149,7 +149,7 @@ TEST_F(SetupTest, HalfOpenConnectionsAreBounded) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(peers[i]->CallProperly(absl::StrCat("token ", i)), -1);
   }
-  // Delivers the requests; the answers behind them wait in the network.
+  // Delivers the requests. The answers to them wait in the network.
   for (int i = 0; i < 5; ++i) {
     api()->Step();
     DrainLoop();

@@ -290,7 +290,7 @@ TEST_F(ConnectedTest, DisconnectFlushesHereAndIsToldThere) {
   ASSERT_EQ(pair_->verbs.Disconnect(client_->id), 0);
   EXPECT_EQ(Only(client_).status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(pair_->NextEvent(server_), RDMA_CM_EVENT_DISCONNECTED);
-  // Sends from the peer, whose queue pair does not know of the end before.
+  // Sends from the peer, whose queue pair learns of the end only by this.
   pair_->Post(server_, IBV_WR_SEND, FakePair::Part(*server_));
   EXPECT_EQ(Only(server_).status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(pair_->NextEvent(client_), -1);
