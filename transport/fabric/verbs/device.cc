@@ -99,16 +99,41 @@ absl::Status NothingFound(const std::vector<std::string>& others,
                    "; there is ", absl::StrJoin(others, ", ")));
 }
 
-// Binds `id` to the port of `options`.
+// Returns the error of binding to the port of `options`.
+absl::Status PortError(Api* api, const rdma_cm_id& id, const Options& options,
+                       const Address& address, int error) {
+  const uint16_t port = options.listen_port;
+  switch (error) {
+    case EACCES:
+      return absl::PermissionDeniedError(
+          absl::StrCat("RDMA port ", port, " of ", address.Text(),
+                       " is not for this user: use a port from 1024 on, or "
+                       "grant CAP_NET_BIND_SERVICE"));
+    case EADDRINUSE:
+    case EADDRNOTAVAIL:  // by a listener at the wildcard address
+      return absl::AlreadyExistsError(absl::StrCat(
+          "RDMA port ", port, " of ", address.Text(),
+          " is taken by another listener (see: rdma resource show cm_id)"));
+    default:
+      return CallFailed(
+          api, error,
+          absl::StrCat("bind to RDMA port ", port, " of ", address.Text()),
+          id.verbs);
+  }
+}
+
+// Binds `id` to the port of `options`. If the address is on no device, returns
+// OK, and `id` has no device.
 absl::Status BindToPort(Api* api, rdma_cm_id* id, const Options& options,
                         Address* address) {
   address->set_port(options.listen_port);
-  if (api->BindAddr(id, address->get()) == 0 || errno != EADDRINUSE) {
-    return absl::OkStatus();
-  }
-  return absl::AlreadyExistsError(absl::StrCat(
-      "RDMA port ", options.listen_port, " of ", address->Text(),
-      " is taken by another listener (see: rdma resource show cm_id)"));
+  if (api->BindAddr(id, address->get()) == 0) return absl::OkStatus();
+  const int error = errno;
+  // Another port tells an error of the port from a missing device.
+  address->set_port(0);
+  (void)api->BindAddr(id, address->get());
+  if (id->verbs == nullptr) return absl::OkStatus();
+  return PortError(api, *id, options, *address, error);
 }
 
 // Returns an identifier for the address. Most addresses of a machine are not on

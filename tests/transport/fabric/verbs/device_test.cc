@@ -82,6 +82,23 @@ TEST_F(DeviceTest, RequestedPortMayBeTaken) {
       << status;
 }
 
+// The kernel reports a listener at the wildcard address as EADDRNOTAVAIL.
+TEST_F(DeviceTest, ErrorsOfARequestedPortAreToldFromAMissingDevice) {
+  options_.listen_port = 80;
+  const std::pair<int, absl::StatusCode> errors[] = {
+      {EACCES, absl::StatusCode::kPermissionDenied},
+      {EADDRNOTAVAIL, absl::StatusCode::kAlreadyExists},
+      {ENOMEM, absl::StatusCode::kResourceExhausted},
+  };
+  for (const auto& [error, code] : errors) {
+    verbs_.FailNext(Call::kBindAddr, error);
+    const absl::Status status = Bind().status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "RDMA port 80 of 10.0.0.1"))
+        << status;
+  }
+}
+
 TEST_F(DeviceTest, EachHasAPort) {
   const std::vector<BoundId> bound = Bind().value();
   for (const BoundId& each : bound) {
