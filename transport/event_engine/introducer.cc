@@ -93,10 +93,9 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
     done(RequiredButNotUsed(status));
   }
   void OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
-    const absl::Status status = path.status();
-    connection_->OnPath(std::move(path));
+    const absl::Status used = connection_->OnPath(std::move(path));
     if (done_ == nullptr) return;
-    status.ok() ? HandOver() : Refuse(status);
+    used.ok() ? HandOver() : Refuse(used);
   }
 
   // Tries to get a path, by calling `seek`. If `is_required`, gRPC gets the
@@ -132,7 +131,7 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
     HandOver();
   }
   void StayOnTcp(bool is_required, const absl::Status& why) {
-    connection_->OnPath(why);
+    (void)connection_->OnPath(why);
     is_required ? Refuse(why) : HandOver();
   }
 
@@ -190,6 +189,10 @@ absl::StatusOr<std::shared_ptr<MeetingPlace>> OpenSoon(
     pause *= 2;
   }
 }
+
+// Returns when to try again to open a taken RDMA port. A failed attempt may
+// block for some milliseconds, and a stranger can connect often.
+absl::Time NextOpening() { return absl::Now() + absl::Seconds(1); }
 
 bool IsRequired(const Settings& settings) {
   return settings.policy == Policy::kRequire;
@@ -250,13 +253,15 @@ void MeetingPlaces::OpenMeetingPlace(const TcpAddress& address) {
 // Logs nothing on a machine without RDMA, which is usual.
 void MeetingPlaces::OpenRdmaPort(const TcpAddress& address) {
   auto rdma = open_rdma_(settings_, address, address.port);
-  if (absl::IsAlreadyExists(rdma.status())) {
+  if (absl::IsAlreadyExists(rdma.status()) ||
+      absl::IsPermissionDenied(rdma.status())) {
     base::LogWarning(absl::StrCat(
         "port ", address.port,
         ": clients on other hosts stay on TCP: ", rdma.status().message()));
   }
   base::MutexLock lock(&mu_);
-  rdma_.insert_or_assign(MeetingName(address), std::move(rdma));
+  rdma_.insert_or_assign(MeetingName(address),
+                         RdmaPort{std::move(rdma), NextOpening()});
 }
 
 void MeetingPlaces::Close() {
@@ -284,16 +289,30 @@ std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {
 
 absl::StatusOr<std::shared_ptr<fabric::Fabric>> MeetingPlaces::FindRdma(
     const TcpAddress& server) {
-  base::MutexLock lock(&mu_);
   for (const TcpAddress& address : {server, server.Wildcard()}) {
+    ReopenRdmaPort(address);
+    base::MutexLock lock(&mu_);
     auto it = rdma_.find(MeetingName(address));
-    if (it == rdma_.end()) continue;
-    if (absl::IsAlreadyExists(it->second.status())) {
-      it->second = open_rdma_(settings_, address, address.port);
-    }
-    return it->second;
+    if (it != rdma_.end()) return it->second.opened;
   }
   return absl::UnavailableError("this port has no RDMA port");
+}
+
+void MeetingPlaces::ReopenRdmaPort(const TcpAddress& address) {
+  const std::string name = MeetingName(address);
+  {
+    base::MutexLock lock(&mu_);
+    auto it = rdma_.find(name);
+    if (it == rdma_.end() || !it->second.was_taken() ||
+        absl::Now() < it->second.next_opening) {
+      return;
+    }
+    it->second.next_opening = NextOpening();
+  }
+  auto rdma = open_rdma_(settings_, address, address.port);
+  base::MutexLock lock(&mu_);
+  auto it = rdma_.find(name);
+  if (it != rdma_.end()) it->second.opened = std::move(rdma);
 }
 
 void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,

@@ -9,7 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "grpc/event_engine/event_engine.h"
 #include "transport/base/mutex.h"
 #include "transport/event_engine/meeting/place.h"
@@ -51,7 +53,8 @@ class MeetingPlaces {
   // for a quarter of a second if the name is taken. If the place cannot be
   // opened, or the RDMA port is taken, logs the reason, and connections stay on
   // TCP. Each accepted connection tries again, because another server at the
-  // same port may have ended meanwhile.
+  // same port may have ended meanwhile. For an RDMA port, once a second at
+  // most.
   void Open(const EventEngine::ResolvedAddress& bound, int port);
   // Frees the names and the RDMA ports. Connections that come later stay on
   // TCP.
@@ -66,12 +69,21 @@ class MeetingPlaces {
   // if another server had taken it before.
   std::shared_ptr<MeetingPlace> Find(const TcpAddress& server);
 
+  // An RDMA port, or the reason why there is none.
+  struct RdmaPort {
+    bool was_taken() const { return absl::IsAlreadyExists(opened.status()); }
+    absl::StatusOr<std::shared_ptr<fabric::Fabric>> opened;
+    absl::Time next_opening;  // if it was taken
+  };
+
   // Returns the RDMA port for clients of `server`, or the reason why there is
-  // none. Opens the port if another listener had taken it before.
+  // none. May block, if the port was taken before.
   absl::StatusOr<std::shared_ptr<fabric::Fabric>> FindRdma(
       const TcpAddress& server);
   void OpenMeetingPlace(const TcpAddress& address);
   void OpenRdmaPort(const TcpAddress& address);
+  // Opens a port that another listener had taken before.
+  void ReopenRdmaPort(const TcpAddress& address);
   void WrapOnOneHost(std::shared_ptr<Wrapping> wrapping);
   void WrapBetweenHosts(std::shared_ptr<Wrapping> wrapping);
 
@@ -81,9 +93,8 @@ class MeetingPlaces {
   // Maps the name to the place, or to null if the name was taken.
   std::map<std::string, std::shared_ptr<MeetingPlace>> places_
       ABSL_GUARDED_BY(mu_);
-  // The RDMA ports, by the same names.
-  std::map<std::string, absl::StatusOr<std::shared_ptr<fabric::Fabric>>> rdma_
-      ABSL_GUARDED_BY(mu_);
+  // Maps the same names.
+  std::map<std::string, RdmaPort> rdma_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace event_engine

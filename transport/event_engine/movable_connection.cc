@@ -8,12 +8,12 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limits the time in which the path of an ended connection sends its last
-// bytes. Longer than a network needs, even if it has to repeat packets.
-constexpr absl::Duration kDepartureLimit = absl::Seconds(2);
+// Limits the time in which an ended connection sends its last bytes. Longer
+// than a hung RDMA network takes to fail, after which TCP sends them.
+constexpr absl::Duration kDepartureLimit = absl::Seconds(10);
 
-// Limits the polls of a path for one event of TCP. An honest peer's window
-// takes fewer polls, even in the smallest packets that gRPC writes.
+// Limits the polls of a path at an event of TCP. An honest peer has fewer
+// packets on the path (kMaxKeptPackets).
 constexpr int kMostPolls = 64 * 1024;
 
 }  // namespace
@@ -35,6 +35,8 @@ class MovableConnection::Section {
     connection_->SettleLocked(&ended_);
     const std::vector<memory::Payload> released =
         connection_->stream_.TakeReleased();
+    const bool has_departed =
+        connection_->is_departing() && !connection_->HasBytesToSendLocked();
     connection_->mu_.Unlock();
     for (EndedOperation& operation : ended_) {
       if (operation.callback == nullptr) continue;
@@ -43,6 +45,7 @@ class MovableConnection::Section {
         callback(status);
       });
     }
+    if (has_departed) connection_->End();
   }
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;
@@ -58,7 +61,8 @@ MovableConnection::MovableConnection(std::unique_ptr<Endpoint> tcp, Crew* crew,
     : crew_(crew),
       is_client_(is_client),
       peer_(std::move(peer)),
-      tcp_(std::move(tcp)) {}
+      tcp_(std::move(tcp)),
+      handshake_(is_client) {}
 
 MovableConnection::~MovableConnection() = default;
 
@@ -109,17 +113,17 @@ void MovableConnection::AwaitTls(std::string name, bool is_required,
                                  OnTls on_tls) {
   base::MutexLock lock(&mu_);
   path_name_ = std::move(name);
-  awaits_path_ = is_required;
+  requires_path_ = is_required;
   on_tls_ = std::move(on_tls);
   stream_.FollowRecords();
 }
 
-void MovableConnection::TakeOpeningLocked(absl::Span<const uint8_t> bytes) {
-  if (on_tls_ == nullptr) return;
-  opening_.Take(bytes);
-  if (opening_.state() == TlsOpening::State::kIncomplete) return;
-  absl::StatusOr<std::string> opening = opening_.bytes();
-  if (opening_.state() == TlsOpening::State::kOther) {
+void MovableConnection::CheckHandshakeLocked() {
+  const TlsHandshake::State state = handshake_.state();
+  if (on_tls_ == nullptr || state == TlsHandshake::State::kInProgress) return;
+  awaits_path_ = requires_path_;
+  absl::StatusOr<std::string> opening = handshake_.opening();
+  if (state == TlsHandshake::State::kOther) {
     stream_.IgnoreRecords();
     opening = absl::UnavailableError(
         "without TLS, the peer's RDMA address cannot prove that it is the "
@@ -129,16 +133,15 @@ void MovableConnection::TakeOpeningLocked(absl::Span<const uint8_t> bytes) {
               opening = std::move(opening)] { on_tls(opening); });
 }
 
-// Looks at all bytes that a client writes, and so also at the first bytes of
-// TLS.
 void MovableConnection::NoteWrittenLocked(SliceBuffer* bytes) {
   if (!stream_.follows_records()) return;
   for (size_t i = 0; i < bytes->Count(); ++i) {
     const auto slice = bytes->RefSlice(i);
     const absl::Span<const uint8_t> span(slice.data(), slice.size());
     stream_.NoteWritten(span);
-    if (is_client_) TakeOpeningLocked(span);
+    if (on_tls_ != nullptr) handshake_.OnSent(span);
   }
+  CheckHandshakeLocked();
 }
 
 void MovableConnection::SeekPath(Seek seek, fabric::ConnectCallback found) {
@@ -161,58 +164,77 @@ void MovableConnection::SeekAgain() {
   SeekPath(std::move(seek),
            [weak](absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
              std::shared_ptr<MovableConnection> self = weak.lock();
-             if (self != nullptr) self->OnPath(std::move(path));
+             if (self != nullptr) (void)self->OnPath(std::move(path));
            });
 }
 
-void MovableConnection::OnPath(
+absl::Status MovableConnection::OnPath(
     absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
   Section section(this);
   mu_.AssertHeld();
-  if (tcp_ == nullptr || !failure_.ok()) return;
-  if (!path.ok()) {
-    why_no_path_ = std::string(path.status().message());
+  if (tcp_ == nullptr || !failure_.ok()) return failure_;
+  const absl::Status used =
+      path.ok() ? UsePathLocked(*std::move(path)) : path.status();
+  if (!used.ok()) {
+    why_no_path_ = std::string(used.message());
+    was_not_met_ = is_client_ && !has_heard_;
     stream_.IgnoreRecords();
-    if (awaits_path_) FailLocked(RequiredButNotUsed(path.status()));
-    return;
+    if (awaits_path_) FailLocked(RequiredButNotUsed(used));
+    return used;
   }
   awaits_path_ = false;
-  UsePathLocked(*std::move(path));
+  return used;
 }
 
-void MovableConnection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
-  if (stream_.path() != nullptr) return;
+absl::Status MovableConnection::UsePathLocked(
+    std::shared_ptr<fabric::Endpoint> path) {
+  if (stream_.path() != nullptr) return absl::OkStatus();
   std::weak_ptr<MovableConnection> weak = weak_from_this();
   absl::StatusOr<std::unique_ptr<PathWatch>> watch =
       PathWatch::Create(crew_, path, [weak] {
         std::shared_ptr<MovableConnection> self = weak.lock();
         return self != nullptr && self->PollPath();
       });
-  if (!watch.ok()) {
-    why_no_path_ = std::string(watch.status().message());
-    return;  // without a greeting the peer does not move
-  }
+  // Without a greeting the peer does not move.
+  if (!watch.ok()) return watch.status();
   watch_ = *std::move(watch);
   nudges_ = 0;
   stream_.MoveTo(std::move(path));
+  return absl::OkStatus();
 }
 
+// Ends a connection that has failed before at once, because its peer or its TCP
+// connection is gone.
 void MovableConnection::Close() {
   {
     Section section(this);
     mu_.AssertHeld();
+    const bool has_failed = !failure_.ok();
     FailLocked(absl::CancelledError("the endpoint was destroyed"));
+    if (stream_.has_lost_path()) LeavePathLocked();
     absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-    const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
-    if (path != nullptr && !stream_.has_lost_path() && loop.ok() &&
-        !path->IsDrained()) {
-      is_departing_ = true;
-      (*loop)->RunAfter(kDepartureLimit,
-                        [self = shared_from_this()] { self->End(); });
+    if (!has_failed && loop.ok() && HasBytesToSendLocked()) {
+      departing_self_ = shared_from_this();
+      for (Callback& done : writer_.TakeCallbacks()) {
+        section.ended()->push_back({std::move(done), failure_, {}});
+      }
+      (*loop)->RunAfter(kDepartureLimit, [weak = weak_from_this()] {
+        std::shared_ptr<MovableConnection> self = weak.lock();
+        if (self != nullptr) self->End();
+      });
       return;
     }
   }
   End();
+}
+
+// Relies on the path's watch: IsDrained() changes only while the path is
+// polled.
+bool MovableConnection::HasBytesToSendLocked() {
+  if (writer_.has_accepted_bytes()) return true;
+  const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
+  return path != nullptr && watch_ != nullptr && !stream_.has_lost_path() &&
+         stream_.error().ok() && !path->IsDrained();
 }
 
 void MovableConnection::End() {
@@ -222,11 +244,12 @@ void MovableConnection::End() {
   std::unique_ptr<fabric::PendingConnect> attempt;
   Seek seek;
   OnTls on_tls;
+  std::shared_ptr<MovableConnection> self;
   {
     Section section(this);
     mu_.AssertHeld();
     on_tls = std::exchange(on_tls_, nullptr);
-    is_departing_ = false;
+    self = std::exchange(departing_self_, nullptr);
     tcp = std::move(tcp_);
     watch = std::move(watch_);
     attempt = std::move(attempt_);
@@ -239,19 +262,9 @@ void MovableConnection::End() {
 }
 
 bool MovableConnection::PollPath() {
-  bool any = false;
-  {
-    Section section(this);
-    mu_.AssertHeld();
-    any = stream_.Poll();
-    if (!is_departing_) return any;
-    const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
-    const bool sends = path != nullptr && !stream_.has_lost_path() &&
-                       stream_.error().ok() && !path->IsDrained();
-    if (sends) return any;
-  }
-  End();
-  return any;
+  Section section(this);
+  mu_.AssertHeld();
+  return stream_.Poll();
 }
 
 void MovableConnection::OnTcpRead(const absl::Status& status) {
@@ -284,11 +297,12 @@ void MovableConnection::TakeTcpLocked(const absl::Status& status) {
   const memory::Payload input = TakePayload(&tcp_input_);
   tcp_input_.Clear();
   for (const memory::Bytes& piece : input.pieces()) {
-    if (!is_client_) TakeOpeningLocked({piece.data, piece.size});
+    if (on_tls_ != nullptr) handshake_.OnReceived({piece.data, piece.size});
     stream_.OnTcp(piece);
   }
-  // Continues without waiting for further bytes, because these bytes contained
-  // the peer's mark.
+  CheckHandshakeLocked();
+  // Goes on without waiting for further bytes, because the peer's mark was
+  // among these.
   if (!stream_.has_lost_path()) return;
   LeavePathLocked();
   GoOnWithoutPathLocked();
@@ -300,7 +314,10 @@ void MovableConnection::OnTcpWritten(const absl::Status& status) {
     Section section(this);
     mu_.AssertHeld();
     item = writer_.Finish();
-    if (!status.ok()) FailLocked(status);
+    if (!status.ok()) {
+      FailLocked(status);
+      DropWritesLocked(section.ended());
+    }
   }
   if (item.done != nullptr) item.done(status);
 }
@@ -324,7 +341,7 @@ void MovableConnection::LogPathLocked(const std::string& text) {
 MovableConnection::Description MovableConnection::Describe() {
   base::MutexLock lock(&mu_);
   Description description;
-  description.closed = tcp_ == nullptr || is_departing_;
+  description.closed = tcp_ == nullptr || is_departing();
   description.peer = peer_;
   description.path = announced_ && stream_.path() ? path_name_ : "http2";
   if (description.path != "http2") {

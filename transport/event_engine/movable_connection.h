@@ -18,7 +18,7 @@
 #include "transport/base/mutex.h"
 #include "transport/event_engine/path_watch.h"
 #include "transport/event_engine/stream/movable_stream.h"
-#include "transport/event_engine/stream/tls_opening.h"
+#include "transport/event_engine/stream/tls_handshake.h"
 #include "transport/event_engine/tcp_writer.h"
 #include "transport/event_engine/threads/crew.h"
 #include "transport/fabric/fabric.h"
@@ -50,12 +50,12 @@ class MovableConnection
   bool Read(Callback on_read, SliceBuffer* buffer, Endpoint::ReadArgs args);
   bool Write(Callback on_written, SliceBuffer* data, Endpoint::WriteArgs args);
 
-  // Receives the first bytes of TLS, or the reason why there are none.
+  // Receives the client's first bytes of TLS, or the reason why there are none.
   using OnTls = std::function<void(absl::StatusOr<std::string> opening)>;
-  // Makes this a connection between hosts, whose path uses the fabric `name`.
-  // Calls `on_tls` on the crew, once the client's first bytes are known. With
-  // `is_required`, gRPC receives no bytes before a path is found, and the
-  // connection fails if no path is found. Call before the first Read() and
+  // Makes this a connection between hosts, whose path is of the fabric `name`.
+  // Calls `on_tls` on the crew, once TLS's handshake is over. With
+  // `is_required`, gRPC receives no bytes from then on until a path is found,
+  // and the connection fails if none is found. Call before the first Read() and
   // Write().
   void AwaitTls(std::string name, bool is_required, OnTls on_tls);
 
@@ -63,14 +63,20 @@ class MovableConnection
   using Seek = std::function<std::unique_ptr<fabric::PendingConnect>(
       fabric::ConnectCallback found)>;
   // Begins an attempt to get a path. The attempt calls `found`, and ends when
-  // this connection ends. If a path is lost and the connection continues
-  // without it, begins another attempt. Makes at most kMaxSeeks attempts.
+  // this connection ends. Makes at most kMaxSeeks attempts. Seeks again when
+  // TCP delivers bytes after these events:
+  //
+  //   - a path was lost
+  //   - a client's first attempt failed, and its server had sent nothing yet. A
+  //     busy server accepts late, and knows the connection only then.
   static constexpr int kMaxSeeks = 4;
   void SeekPath(Seek seek, fabric::ConnectCallback found);
-  // Handles the result of the attempt.
-  void OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path);
-  // Ends everything, because gRPC destroys the endpoint. Lets the path finish
-  // sending first, for at most kDepartureLimit.
+  // Handles the result of the attempt. Returns OK if the path is used, or the
+  // reason why it is not.
+  absl::Status OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path);
+  // Ends everything, because gRPC destroys the endpoint. Before that, sends the
+  // bytes that gRPC believes to be sent, for at most kDepartureLimit: those on
+  // the path, and those that TCP carries again after the loss of a path.
   void Close();
 
   struct Description {
@@ -104,18 +110,23 @@ class MovableConnection
   void SeekAgain();
 
   bool ReadNowLocked(SliceBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Looks for a TLS handshake in the client's first bytes.
-  void TakeOpeningLocked(absl::Span<const uint8_t> bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Calls on_tls_ once TLS's handshake is over, or if there is none.
+  void CheckHandshakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteWrittenLocked(SliceBuffer* bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeTcpLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
+  absl::Status UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Records that TCP has delivered bytes. The loss of the path then does not
   // mean that the peer is ending, because the peer has sent its mark.
   void GoOnWithoutPathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool is_departing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return departing_self_ != nullptr;
+  }
+  void SeekSoonLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns true if bytes that gRPC believes to be sent are still to be sent.
+  bool HasBytesToSendLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -129,6 +140,7 @@ class MovableConnection
   void SettleOnceLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettleReadLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettleWriteLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropWritesLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WriteTcpLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReadTcpLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -143,16 +155,21 @@ class MovableConnection
   std::unique_ptr<Endpoint> tcp_ ABSL_GUARDED_BY(mu_);  // null once closed
   MovableStream stream_ ABSL_GUARDED_BY(mu_);
   std::string path_name_ ABSL_GUARDED_BY(mu_) = "shm";
-  TlsOpening opening_ ABSL_GUARDED_BY(mu_);
+  TlsHandshake handshake_ ABSL_GUARDED_BY(mu_);
   OnTls on_tls_ ABSL_GUARDED_BY(mu_);  // null once called, or on one host
-  // True while gRPC must not receive bytes.
+  bool requires_path_ ABSL_GUARDED_BY(mu_) = false;
+  // True if gRPC must not receive bytes yet.
   bool awaits_path_ ABSL_GUARDED_BY(mu_) = false;
-  // True if gRPC has destroyed the endpoint, and the path is still sending.
-  bool is_departing_ ABSL_GUARDED_BY(mu_) = false;
+  // This connection, while gRPC has destroyed the endpoint, and the path or TCP
+  // still sends.
+  std::shared_ptr<MovableConnection> departing_self_ ABSL_GUARDED_BY(mu_);
   Seek seek_ ABSL_GUARDED_BY(mu_);
   int seeks_ ABSL_GUARDED_BY(mu_) = 0;
   std::unique_ptr<fabric::PendingConnect> attempt_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<PathWatch> watch_ ABSL_GUARDED_BY(mu_);
+  bool has_heard_ ABSL_GUARDED_BY(mu_) = false;  // TCP has delivered bytes
+  // True if no path was found before the peer's first bytes.
+  bool was_not_met_ ABSL_GUARDED_BY(mu_) = false;
   bool announced_ ABSL_GUARDED_BY(mu_) = false;  // the path of stream_
   // True if the log names the path that was lost, and does not say yet that it
   // was lost.

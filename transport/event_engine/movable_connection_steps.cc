@@ -40,7 +40,7 @@ void MovableConnection::SettleOnceLocked(Ended* ended) {
   if (stream_.has_lost_path()) LeavePathLocked();
   // Stops polling the path after a failure. Otherwise the path's input would
   // keep a thread awake until gRPC destroys the endpoint.
-  if (!failure_.ok() && !is_departing_) watch_.reset();
+  if (!failure_.ok() && !is_departing()) watch_.reset();
   if (stream_.on_path() && !announced_) {
     announced_ = true;
     LogPathLocked(
@@ -61,6 +61,7 @@ void MovableConnection::LeavePathLocked() {
   watch_.reset();
   TcpWriter::Item item;
   AppendPayload(stream_.LeavePath(), &item.bytes);
+  item.has_accepted_bytes = item.bytes.Length() > 0;
   item.done = std::move(on_written_);
   on_written_ = nullptr;
   if (item.bytes.Length() > 0 || item.done != nullptr) {
@@ -69,11 +70,17 @@ void MovableConnection::LeavePathLocked() {
 }
 
 void MovableConnection::GoOnWithoutPathLocked() {
+  const bool is_first = !std::exchange(has_heard_, true);
+  if (is_first && was_not_met_) return SeekSoonLocked();
   if (!may_be_ending_) return;
   may_be_ending_ = false;
   if (std::exchange(was_announced_, false)) {
     LogPathLocked(absl::StrCat("http2: ", why_no_path_));
   }
+  SeekSoonLocked();
+}
+
+void MovableConnection::SeekSoonLocked() {
   if (seek_ == nullptr || seeks_ == kMaxSeeks) return;
   crew_->Run([self = shared_from_this()] { self->SeekAgain(); });
 }
@@ -89,18 +96,21 @@ void MovableConnection::SettleReadLocked(Ended* ended) {
 }
 
 void MovableConnection::SettleWriteLocked(Ended* ended) {
-  if (!failure_.ok()) {
-    for (TcpWriter::Item& item : writer_.TakeWaiting()) {
-      ended->push_back({std::move(item.done), failure_, std::move(item.bytes)});
-    }
-  }
+  if (!failure_.ok() && !is_departing()) DropWritesLocked(ended);
   if (on_written_ == nullptr || (failure_.ok() && !stream_.idle())) return;
   ended->push_back({std::move(on_written_), failure_, {}});
   on_written_ = nullptr;
 }
 
+void MovableConnection::DropWritesLocked(Ended* ended) {
+  for (TcpWriter::Item& item : writer_.TakeWaiting()) {
+    ended->push_back({std::move(item.done), failure_, std::move(item.bytes)});
+  }
+}
+
 void MovableConnection::WriteTcpLocked(Ended* ended) {
-  while (tcp_ != nullptr && failure_.ok() && writer_.is_ready()) {
+  const bool may_write = failure_.ok() || is_departing();
+  while (tcp_ != nullptr && may_write && writer_.is_ready()) {
     TcpWriter::Item item;
     const bool finished = writer_.StartNext(
         tcp_.get(),
@@ -117,10 +127,8 @@ void MovableConnection::WriteTcpLocked(Ended* ended) {
 // Reads TCP even while the path carries all bytes, because the end of TCP is
 // the end of the connection. Reads more only once earlier bytes are consumed.
 void MovableConnection::ReadTcpLocked() {
-  // Reads repeatedly until the opening of TLS is complete, for which on_tls_
-  // waits.
   while (tcp_ != nullptr && failure_.ok() && !reads_tcp_ &&
-         (!stream_.has_due() || on_tls_ != nullptr) && stream_.error().ok()) {
+         !stream_.has_due() && stream_.error().ok()) {
     const bool waits = on_read_ != nullptr && read_buffer_->Length() == 0;
     if (!waits && stream_.path() == nullptr) return;
     reads_tcp_ = true;

@@ -1,5 +1,6 @@
 #include "transport/event_engine/tcp_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock {
@@ -21,6 +22,20 @@ TcpWriter::Item TcpWriter::Finish() {
   items_.pop_front();
   writes_ = false;
   return item;
+}
+
+std::vector<TcpWriter::Callback> TcpWriter::TakeCallbacks() {
+  std::vector<Callback> taken;
+  for (Item& item : items_) {
+    if (item.done != nullptr)
+      taken.push_back(std::exchange(item.done, nullptr));
+  }
+  return taken;
+}
+
+bool TcpWriter::has_accepted_bytes() const {
+  return std::any_of(items_.begin(), items_.end(),
+                     [](const Item& item) { return item.has_accepted_bytes; });
 }
 
 std::vector<TcpWriter::Item> TcpWriter::TakeWaiting() {

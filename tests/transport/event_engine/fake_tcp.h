@@ -42,10 +42,30 @@ class Pipe {
 
   void Write(const std::string& bytes) {
     std::lock_guard<std::mutex> lock(mu_);
-    all_ += bytes;
-    if (on_read_ == nullptr) return;
-    Deliver(buffer_);
-    Call(absl::OkStatus());
+    Take(bytes);
+  }
+  // Returns false if the pipe is full. Then calls `on_written` later.
+  bool WriteIfRoom(const std::string& bytes, Callback on_written) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!is_full_) {
+      Take(bytes);
+      return true;
+    }
+    held_ = bytes;
+    on_written_ = std::move(on_written);
+    return false;
+  }
+  // Lets writes wait until Empty() or Close(), which loses them.
+  void Fill() {
+    std::lock_guard<std::mutex> lock(mu_);
+    is_full_ = true;
+  }
+  void Empty() {
+    std::lock_guard<std::mutex> lock(mu_);
+    is_full_ = false;
+    if (on_written_ == nullptr) return;
+    Take(held_);
+    Call(&on_written_, absl::OkStatus());
   }
   bool Read(Callback on_read, SliceBuffer* buffer) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -55,13 +75,15 @@ class Pipe {
     }
     on_read_ = std::move(on_read);
     buffer_ = buffer;
-    if (is_closed_) Call(absl::UnavailableError("the end"));
+    if (is_closed_) Call(&on_read_, absl::UnavailableError("the end"));
     return false;
   }
   void Close() {
     std::lock_guard<std::mutex> lock(mu_);
     is_closed_ = true;
-    if (on_read_ != nullptr) Call(absl::UnavailableError("the end"));
+    const absl::Status end = absl::UnavailableError("the end");
+    if (on_read_ != nullptr) Call(&on_read_, end);
+    if (on_written_ != nullptr) Call(&on_written_, end);
   }
   std::string all() {
     std::lock_guard<std::mutex> lock(mu_);
@@ -69,13 +91,19 @@ class Pipe {
   }
 
  private:
+  void Take(const std::string& bytes) {
+    all_ += bytes;
+    if (on_read_ == nullptr) return;
+    Deliver(buffer_);
+    Call(&on_read_, absl::OkStatus());
+  }
   void Deliver(SliceBuffer* buffer) {
     buffer->Append(Slice::FromCopiedString(all_.substr(read_)));
     read_ = all_.size();
   }
-  void Call(const absl::Status& status) {
-    crew_->Run([on_read = std::exchange(on_read_, nullptr), status]() mutable {
-      on_read(status);
+  void Call(Callback* callback, const absl::Status& status) {
+    crew_->Run([call = std::exchange(*callback, nullptr), status]() mutable {
+      call(status);
     });
   }
 
@@ -86,6 +114,9 @@ class Pipe {
   bool is_closed_ = false;
   Callback on_read_;
   SliceBuffer* buffer_ = nullptr;
+  bool is_full_ = false;
+  std::string held_;
+  Callback on_written_;  // of held_
 };
 
 // One end of the connection. The destructor closes both directions.
@@ -103,15 +134,14 @@ class FakeTcp final : public EventEngine::Endpoint {
             ReadArgs) override {
     return in_->Read(std::move(on_read), buffer);
   }
-  bool Write(absl::AnyInvocable<void(absl::Status)>, SliceBuffer* data,
-             WriteArgs) override {
+  bool Write(absl::AnyInvocable<void(absl::Status)> on_written,
+             SliceBuffer* data, WriteArgs) override {
     std::string bytes;
     for (size_t i = 0; i < data->Count(); ++i) {
       bytes += std::string(data->RefSlice(i).as_string_view());
     }
     data->Clear();
-    out_->Write(bytes);
-    return true;
+    return out_->WriteIfRoom(bytes, std::move(on_written));
   }
   const EventEngine::ResolvedAddress& GetPeerAddress() const override {
     return peer_;

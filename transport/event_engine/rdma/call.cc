@@ -9,10 +9,12 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// The pauses between the attempts. A server that is not busy reads the client's
-// first bytes within a millisecond, and refuses an unknown token immediately.
+// The pauses between the calls. A server that is not busy ends TLS's handshake
+// a few milliseconds after the client, and refuses an unknown token
+// immediately.
 constexpr absl::Duration kPauses[] = {
-    absl::Milliseconds(5), absl::Milliseconds(50), absl::Milliseconds(500)};
+    absl::Milliseconds(5), absl::Milliseconds(50), absl::Milliseconds(500),
+    absl::Seconds(2)};
 
 }  // namespace
 

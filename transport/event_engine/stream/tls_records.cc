@@ -20,6 +20,7 @@ size_t TlsRecords::TakeRecord(absl::Span<const uint8_t> bytes) {
       taken += part;
       continue;
     }
+    if (head_ == 0) type_ = bytes[taken];
     if (head_ >= kLengthAt) body_ = body_ << 8 | bytes[taken];
     ++taken;
     if (++head_ == kHeadBytes) head_ = 0;

@@ -20,13 +20,16 @@ class TlsRecords {
  public:
   // Returns true between two records.
   bool at_boundary() const { return head_ == 0 && body_ == 0; }
-  // Takes the first bytes, up to the end of the current record. Returns the
-  // number of taken bytes, at most bytes.size().
+  // Returns the type of the present record, or of the last one at a boundary.
+  uint8_t type() const { return type_; }
+  // Takes the first bytes, up to the end of the present record. Returns their
+  // number, at most bytes.size().
   size_t TakeRecord(absl::Span<const uint8_t> bytes);
   // Takes all bytes.
   void Take(absl::Span<const uint8_t> bytes);
 
  private:
+  uint8_t type_ = 0;
   size_t head_ = 0;  // the bytes of the head that have come
   size_t body_ = 0;  // the bytes of the record that are still to come
 };

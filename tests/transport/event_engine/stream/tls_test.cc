@@ -1,10 +1,12 @@
-// Tests what a stream knows of TLS: its first bytes, and its records.
+// Tests what a stream knows of TLS: its first bytes, its handshake, and its
+// records.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "transport/event_engine/stream/tls_handshake.h"
 #include "transport/event_engine/stream/tls_opening.h"
 #include "transport/event_engine/stream/tls_records.h"
 
@@ -92,6 +94,105 @@ TEST(TlsRecordsTest, OneRecordIsTakenAtATime) {
   EXPECT_FALSE(records.at_boundary());
   EXPECT_EQ(records.TakeRecord(SpanOf(stream.substr(7) + "more")), 303u);
   EXPECT_TRUE(records.at_boundary());
+}
+
+// Returns a record of `size` bytes.
+std::string Record(char type, size_t size = 10) {
+  return std::string{type, 3, 3, 0, static_cast<char>(size)} +
+         std::string(size, 'x');
+}
+
+constexpr char kHandshake = 22, kApplicationData = 23;
+
+// Returns a ClientHello as one record.
+std::string HelloRecord() {
+  std::string hello = {kHandshake, 3, 1, 0, 100, 1, 0, 0, 96, 3, 3};
+  return hello + std::string(94, 'r');
+}
+
+// One end of a handshake.
+class Handshake {
+ public:
+  explicit Handshake(bool is_client) : handshake_(is_client) {}
+  TlsHandshake::State Sends(const std::string& bytes) {
+    handshake_.OnSent(SpanOf(bytes));
+    return handshake_.state();
+  }
+  TlsHandshake::State Receives(const std::string& bytes) {
+    handshake_.OnReceived(SpanOf(bytes));
+    return handshake_.state();
+  }
+  std::string opening() const { return handshake_.opening(); }
+
+ private:
+  TlsHandshake handshake_;
+};
+
+constexpr auto kInProgress = TlsHandshake::State::kInProgress;
+constexpr auto kOver = TlsHandshake::State::kOver;
+
+TEST(TlsHandshakeTest, ClientIsDoneWhenItSendsApplicationData) {
+  Handshake client(/*is_client=*/true);
+  EXPECT_EQ(client.Sends(HelloRecord()), kInProgress);
+  EXPECT_EQ(client.Receives(Record(kHandshake) + Record(kApplicationData)),
+            kInProgress);
+  EXPECT_EQ(client.Sends(Record(20, 1)), kInProgress);
+  EXPECT_EQ(client.Sends(Record(kApplicationData)), kOver);
+  EXPECT_EQ(client.opening(), HelloRecord().substr(0, TlsOpening::kBytes));
+}
+
+TEST(TlsHandshakeTest, ServerIsDoneWhenItAnswersApplicationData) {
+  Handshake server(/*is_client=*/false);
+  EXPECT_EQ(server.Receives(HelloRecord()), kInProgress);
+  EXPECT_EQ(server.Sends(Record(kHandshake) + Record(kApplicationData)),
+            kInProgress);
+  EXPECT_EQ(server.Receives(Record(20, 1) + Record(kApplicationData)),
+            kInProgress);
+  EXPECT_EQ(server.Sends(Record(kApplicationData)), kOver);
+  EXPECT_EQ(server.opening(), HelloRecord().substr(0, TlsOpening::kBytes));
+}
+
+// Of TLS 1.2, application data come only after both messages Finished.
+TEST(TlsHandshakeTest, MessagesOfTheHandshakeAreNoProof) {
+  Handshake server(/*is_client=*/false);
+  server.Receives(HelloRecord());
+  server.Sends(Record(kHandshake));
+  server.Receives(Record(kHandshake) + Record(20, 1) + Record(kHandshake));
+  EXPECT_EQ(server.Sends(Record(20, 1) + Record(kHandshake)), kInProgress);
+  server.Receives(Record(kApplicationData));
+  EXPECT_EQ(server.Sends(Record(kApplicationData)), kOver);
+}
+
+// A stranger cannot decrypt, and sends what looks like an answer too early, or
+// keeps the server waiting for its end.
+TEST(TlsHandshakeTest, StrangersGetNothing) {
+  Handshake early(/*is_client=*/false);
+  early.Receives(HelloRecord() + Record(kApplicationData));
+  EXPECT_EQ(early.Sends(Record(kHandshake)), kInProgress);
+  EXPECT_EQ(early.Sends(Record(kHandshake)), kInProgress);
+
+  Handshake unfinished(/*is_client=*/false);
+  unfinished.Receives(HelloRecord());
+  unfinished.Sends(Record(kHandshake));  // asks for another ClientHello
+  const std::string record = Record(kApplicationData);
+  unfinished.Receives(HelloRecord() + record.substr(0, record.size() - 1));
+  EXPECT_EQ(unfinished.Sends(Record(kHandshake)), kInProgress);
+  unfinished.Receives(record.substr(record.size() - 1));
+  EXPECT_EQ(unfinished.Sends(Record(kHandshake)), kOver);
+}
+
+TEST(TlsHandshakeTest, ApplicationDataWithoutAWholeHelloAreNoProof) {
+  Handshake client(/*is_client=*/true);
+  EXPECT_EQ(client.Sends(HelloRecord().substr(0, 5)), kInProgress);
+  EXPECT_EQ(client.Sends(Record(kApplicationData)),
+            TlsHandshake::State::kOther);
+}
+
+TEST(TlsHandshakeTest, OtherProtocolsAreKnownAtBothEnds) {
+  EXPECT_EQ(Handshake(true).Sends("PRI * HTTP/2.0"),
+            TlsHandshake::State::kOther);
+  EXPECT_EQ(Handshake(false).Receives("PRI * HTTP/2.0"),
+            TlsHandshake::State::kOther);
 }
 
 }  // namespace
