@@ -57,6 +57,12 @@ class Input {
     return bytes;
   }
 
+  // Takes a number of any magnitude: 9 bytes, of which the last chooses it.
+  uint64_t AnyNumber() {
+    const auto number = Number<uint64_t>();
+    return number >> (Number<uint8_t>() % 64);
+  }
+
   absl::Span<const uint8_t> Rest() { return Bytes(rest_.size()); }
 
  private:

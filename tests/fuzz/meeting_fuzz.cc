@@ -37,7 +37,7 @@ enum Victim : uint8_t { kServer, kClient, kVictims };
 
 enum Step : uint8_t {
   kOpen,     // connects to the server, or accepts a connection of the client
-  kMessage,  // u8 socket, u8 kind, u8 size, u8 token, u8 copies, u8 descriptor
+  kMessage,  // u8 socket, u8 kind, size, u8 token, u8 copies, u8 descriptor
   kRaw,      // u8 socket, u8 length, bytes, u8 descriptor
   kHangUp,   // u8 socket
   kSteps
@@ -138,13 +138,19 @@ class Liar {
     SetupMessage message;
     message.kind =
         static_cast<SetupMessage::Kind>(1 + input->Number<uint8_t>() % 8);
-    const uint64_t sizes[] = {
-        LiarSocket::kRingBytes, 0, 4096, 1, fabric::shm::kMaxPeerBytes,
-        uint64_t{1} << 63};
-    message.size = sizes[input->Number<uint8_t>() % std::size(sizes)];
+    message.size = TakeSize(input);
     message.token = TokenOf(input->Number<uint8_t>() % kTokens);
     message.copies = input->Number<uint8_t>() % 2 == 1;
     Send(at, EncodeSetup(message), LiarSocket::AnyMemory(input));
+  }
+
+  // Returns a size that the code compares with, or any size.
+  static uint64_t TakeSize(Input* input) {
+    const uint64_t sizes[] = {
+        LiarSocket::kRingBytes, 0, 4096, 1, fabric::shm::kMaxPeerBytes,
+        uint64_t{1} << 63};
+    const size_t choice = input->Number<uint8_t>() % (std::size(sizes) + 1);
+    return choice < std::size(sizes) ? sizes[choice] : input->AnyNumber();
   }
 
   std::string TokenOf(int choice) const {

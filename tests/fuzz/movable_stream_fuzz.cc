@@ -131,10 +131,12 @@ class Liar {
     }
   }
 
-  // Returns a number that is mostly `right`.
+  // Returns a number that is mostly `right` or near, but may be any.
   uint64_t Near(uint64_t right) {
-    return right + static_cast<uint64_t>(
-                       static_cast<int64_t>(input_->Number<int8_t>()));
+    constexpr int8_t kAny = -128;
+    const auto distance = input_->Number<int8_t>();
+    if (distance == kAny) return input_->AnyNumber();
+    return right + static_cast<uint64_t>(static_cast<int64_t>(distance));
   }
 
   void SendPacket(bool region) {
