@@ -262,9 +262,8 @@ void World::Befall() {
   }
 }
 
-// Returns true if every stream of the event engine that has a path has moved to
-// that path, or never will. BreakSharedMemory() may end only paths to which
-// both directions have moved.
+// Returns true if all connections use shared memory in both directions. With
+// the event engine, BreakSharedMemory() may be called only then.
 bool World::HasMoved() {
   if (!e2e::kIsEventEngine) return true;
   std::vector<PathReport> reports = DescribePaths(*server_);

@@ -24,8 +24,8 @@ namespace session {
 // which preserves their alignment. Not thread-safe.
 class Landing {
  public:
-  // Chooses memory for `region`. Uses only the block if `destinations` is null
-  // or taken. Fails if memory cannot be allocated.
+  // Chooses memory for `region`. Uses only a block of its own if `destinations`
+  // is null or taken. Fails if memory cannot be allocated.
   static absl::StatusOr<std::unique_ptr<Landing>> Choose(
       const fabric::RemoteRegion& region,
       const std::shared_ptr<memory::Destinations>& destinations,

@@ -324,7 +324,7 @@ class Group(Prepared):
         """Returns the lines of each rank's text."""
         longest = int(self.allreduce(len(text), "max"))
         padded = text.ljust(longest, b"\0")
-        # Sends each text as one element, whose size is the padded length.
+        # Sends all texts padded to one length, as one element for each rank.
         texts = bytes(self.allgather(memoryview(padded)))
         return [texts[at:at + longest].rstrip(b"\0").decode().split("\n")
                 for at in range(0, len(texts), longest)]

@@ -136,7 +136,7 @@ class AsyncServer final : public ApiServer {
     outcome_.Set(context.IsCancelled());
   }
 
-  // Waits for the current operation, and notes the call's end in the meantime.
+  // Waits for the current operation. Records if the call ends meanwhile.
   bool Await() {
     while (true) {
       const Event event = Next();

@@ -109,8 +109,8 @@ TEST_P(SystemCallsTest, SleepersAreWokenByOneCallEach) {
   for (const int64_t rings :
        {processes.RingsOfServer(), processes.RingsOfClient()}) {
     EXPECT_GE(rings, kCalls - kFew);
-    // The release of a lent message leaves with the response, or with the next
-    // call. Both are late if the machine is busy.
+    // The message that releases a lent one leaves with the response, or with
+    // the next call. Both are late if the machine is busy.
     EXPECT_LE(rings, kMostRings + (IsLent() ? processes.MostTimers() : 0));
   }
   EXPECT_LE(processes.OnSockets(), kFew);

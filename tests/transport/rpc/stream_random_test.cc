@@ -171,8 +171,8 @@ class ClientSide : public std::enable_shared_from_this<ClientSide> {
   bool Cut() {
     if (plan_.cut == Plan::Cut::kCancel) stream_->Cancel();
     if (plan_.cut != Plan::Cut::kDestroy) return false;
-    // Destroys the stream under the lock, because a callback that is reading
-    // may still use it.
+    // Destroys the stream under the lock, so that no callback is using the
+    // stream: reading is allowed until now.
     std::lock_guard<std::mutex> lock(mu_);
     is_destroyed_ = true;
     stream_ = nullptr;

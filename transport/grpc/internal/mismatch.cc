@@ -14,7 +14,7 @@
 // Functions of libgrpc that Penstock never calls. Only their addresses are
 // checked: a symbol that libgrpc lacks is null.
 
-// The mangled name contains the release of abseil, an inline namespace.
+// The mangled name contains abseil's inline namespace, and so its release.
 bool grpc_error_has_clear_grpc_status(grpc_error_handle error)
     __attribute__((weak));
 
