@@ -33,7 +33,8 @@ std::string OwnAddress(const ServerFlags& flags, int port) {
 }
 
 void Announce(const ServerFlags& flags, int port) {
-  // A parent that has started us on port 0 reads this line.
+  // Prints the port, because a parent process that has started this server on
+  // port 0 reads this line.
   printf("port %d\n", port);
   fflush(stdout);
   const std::string warning = LocalAddressWarning(flags, port);

@@ -62,9 +62,9 @@ class Access {
   const bool encrypted_;
   mutable absl::Mutex mu_;
   std::shared_ptr<const Policy> policy_ ABSL_GUARDED_BY(mu_);
-  // Writes the lines about refused calls, within a limit for all peers
-  // together. A peer that exhausts the limit hides others' refusals, but
-  // refused_ counts them.
+  // Writes the lines about refused calls, within one limit for all peers. A
+  // peer that exhausts the limit hides the refusals of other peers from the
+  // log, but refused_ counts them.
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
   std::array<std::atomic<uint64_t>, kPermissions> refused_{};
 };

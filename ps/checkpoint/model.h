@@ -63,7 +63,7 @@ constexpr uint64_t kMaxSparseRowBytes = 8 << 20;
 // Compares the tables of two models, in any order. Returns a text for the first
 // table that differs or that only one model has, or "" if all are equal.
 std::string Difference(const Model& in_checkpoint, const Model& ours);
-// Like Difference(), for the tables that both models have.
+// Like Difference(), but only for the tables that both models have.
 std::string DifferenceOfCommon(const Model& in_checkpoint, const Model& ours);
 // Returns the names of the tables that `model` has and `other` lacks, in the
 // order of `model`.

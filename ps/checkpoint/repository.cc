@@ -298,7 +298,7 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   const std::string folder = StepFolder(step);
   absl::Status status =
       Unless(absl::IsNotFound, files_->Remove(ManifestPath(step)));
-  // Make this removal durable first: whatever has a manifest has its shards.
+  // Make this removal durable first: a manifest promises that shards exist.
   if (status.ok())
     status = Unless(absl::IsNotFound, files_->SyncFolder(folder));
   if (!status.ok()) return status;
@@ -313,7 +313,7 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   }
   const bool is_empty = std::all_of(entries->begin(), entries->end(), IsOurs);
   if (!is_empty) return absl::OkStatus();
-  // Ignore a folder that an ended attempt's server has filled again.
+  // Ignore a folder that the server of an ended attempt has filled again.
   return Unless(absl::IsFailedPrecondition, files_->RemoveFolder(folder));
 }
 

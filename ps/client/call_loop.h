@@ -81,8 +81,8 @@ class CallLoop {
   // callback.
   class Turn {
    public:
-    // Begins a turn, before the call starts. Otherwise the start wakes the
-    // loop's thread.
+    // Begins a turn. Make this object before the call starts: otherwise the
+    // start wakes the loop's thread.
     explicit Turn(CallLoop* loop);
     ~Turn();
     Turn(const Turn&) = delete;
@@ -97,7 +97,7 @@ class CallLoop {
   };
 
  private:
-  // A call or a timer under way. The address is the tag of gRPC's event.
+  // A call or a timer in progress. The tag of gRPC's event is its address.
   struct Event {
     virtual ~Event() = default;
     virtual void Cancel() = 0;

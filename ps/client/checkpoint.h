@@ -19,8 +19,7 @@ struct CheckpointOptions {
   // True to write only the changes since the newest checkpoint, if that
   // checkpoint can be the base.
   bool incremental = false;
-  // The number of the newest checkpoints to keep; others are removed. 0 removes
-  // none.
+  // The number of checkpoints to keep, the newest ones. 0 keeps all.
   uint64_t keep = 0;
   absl::Duration timeout = absl::Minutes(10);  // of the whole checkpoint
   // Receives a line of text for people at each stage. May be empty.

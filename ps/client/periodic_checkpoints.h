@@ -35,8 +35,8 @@ class PeriodicCheckpoints {
     // Makes a channel to a server that takes the place of another one during a
     // checkpoint; see Router. May be empty.
     Router::Connect connect;
-    // A function that receives the error of a checkpoint if server 0 does not
-    // learn of it, because a server cannot be reached. May be empty.
+    // A function that receives the error of a checkpoint of which server 0 does
+    // not learn, because a server cannot be reached. May be empty.
     std::function<void(const absl::Status&)> failed;
     // A function that receives a line for people, on the object's thread.
     std::function<void(const std::string&)> log;

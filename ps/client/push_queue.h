@@ -137,9 +137,9 @@ class PushQueue {
   uint64_t next_ ABSL_GUARDED_BY(mu_);
   // A clock above the clocks of all pushes that were handed over.
   uint64_t handed_over_ ABSL_GUARDED_BY(mu_) = 0;
-  // The server expects pushes of the worker from this clock on.
+  // The clock from which on the server expects pushes of the worker.
   uint64_t ended_ ABSL_GUARDED_BY(mu_);
-  // True if the last push was late. Only a pull then tells the server's clock.
+  // True if the last push was late. Then only a pull shows the server's clock.
   bool is_behind_ ABSL_GUARDED_BY(mu_) = false;
   std::map<uint64_t, PullAnswer> pulled_ ABSL_GUARDED_BY(mu_);  // by step
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);

@@ -55,8 +55,8 @@ const char* WhyBrokenOff(absl::string_view message) {
 }
 
 // Returns true if the error means that the peer closed the connection. A server
-// that refuses this side's certificate does so: with TLS 1.3, the client's
-// handshake has succeeded by then.
+// that refuses this side's certificate closes it: with TLS 1.3, the client's
+// handshake has already succeeded by then.
 bool IsClosed(absl::string_view message) {
   for (const char* said :
        {"Socket closed", "onnection reset", "ndpoint closing"}) {
@@ -98,8 +98,8 @@ void TryAgainSoon(const std::shared_ptr<grpc::Channel>& server) {
   grpc::experimental::ChannelResetConnectionBackoff(server.get());
 }
 
-// Waits for server `at`. While that one does not answer, asks the others for
-// the view, one after another.
+// Waits for server `at`. As long as this server does not answer, asks the other
+// servers for the view, one after another.
 absl::Status AwaitServer(
     const std::vector<std::shared_ptr<grpc::Channel>>& servers, size_t at,
     absl::Time limit, v1::GetViewReply* view) {

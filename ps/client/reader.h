@@ -16,9 +16,9 @@
 
 namespace penstock::ps {
 
-// A reader of a training, such as an evaluator. A reader is no member: nobody
-// waits for a reader, and no server counts a reader as lost. Thread-safe,
-// except for the destructor.
+// A reader of a training, such as an evaluator. A reader is not a member: no
+// worker waits for a reader, and no server counts a reader as lost.
+// Thread-safe, except for the destructor.
 class Reader {
  public:
   explicit Reader(std::shared_ptr<const TrainingConnection> connection);

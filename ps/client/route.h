@@ -1,4 +1,4 @@
-// The way to the server that leads a shard.
+// The route to the server that leads a shard.
 
 #ifndef PENSTOCK_PS_CLIENT_ROUTE_H_
 #define PENSTOCK_PS_CLIENT_ROUTE_H_
@@ -19,8 +19,7 @@ namespace penstock::ps {
 // becomes the primary. Thread-safe.
 class Route {
  public:
-  // Starts with the shard's own server. Calls to it need no number of the
-  // shard.
+  // Starts with the shard's own server, to which calls need no shard number.
   Route(uint32_t shard, std::shared_ptr<grpc::Channel> own);
   Route(const Route&) = delete;
   Route& operator=(const Route&) = delete;
@@ -38,8 +37,8 @@ class Route {
   // moved. Call it once for each Begin().
   bool End(grpc::ClientContext* call) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Leads further calls to `primary`. Cancels the calls in progress if they are
-  // at another server.
+  // Sends further calls to `primary`. Cancels the calls in progress if they go
+  // to another server.
   void MoveTo(const std::shared_ptr<grpc::Channel>& primary)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -50,7 +49,7 @@ class Route {
   mutable absl::Mutex mu_;
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
   bool is_named_ ABSL_GUARDED_BY(mu_) = false;
-  // The calls in progress, and whether they were cancelled.
+  // The calls in progress. The value is true once a call was cancelled.
   absl::flat_hash_map<grpc::ClientContext*, bool> calls_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -126,8 +126,8 @@ class Worker {
   // Sends nothing and reports INVALID_ARGUMENT if `step` is neither the next
   // step nor the last pushed step, or if a gradient is not finite.
   //
-  // Each server gets one push at a time. Further pushes wait here and hold
-  // their gradients.
+  // Each server gets one push at a time. Further pushes wait in this process
+  // and hold their gradients.
   void StartPush(uint64_t step, const StepGradients& gradients,
                  PushCallback done);
   absl::StatusOr<Pushed> Push(uint64_t step, const StepGradients& gradients);

@@ -68,7 +68,7 @@ struct CompressionSpec {
 // The residual lives as long as this object. A worker that ends loses its
 // residual.
 //
-// For one thread at a time.
+// Use this object on one thread at a time.
 class Compressor {
  public:
   // Creates a compressor for the variable, or part of a variable, called

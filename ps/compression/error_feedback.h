@@ -54,7 +54,8 @@ class ErrorFeedback {
     return reinterpret_cast<float*>(memory_.buffer()->mutable_data());
   }
 
-  // Whole pieces, so that the memory can serve as an optim::Scratch.
+  // The residual, in whole pieces, so that the memory can also serve as an
+  // optim::Scratch.
   tensor::Tensor memory_;
   size_t count_;
 };

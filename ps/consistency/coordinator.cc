@@ -42,7 +42,7 @@ absl::StatusOr<Coordinator> Coordinator::Create(Options options) {
     return absl::InvalidArgumentError("max_held_pulls is 0");
   }
   std::vector<ConsistencyPolicy> policies;
-  // Without a synchronous policy the clocks stay as they are.
+  // Keep the clocks as they are if there is no synchronous policy.
   uint64_t oldest = std::numeric_limits<uint64_t>::max();
   for (const ConsistencyPolicy::Options& each : options.policies) {
     auto policy = ConsistencyPolicy::Create(each);

@@ -112,7 +112,7 @@ class Coordinator {
     // The verdict of Join() and Heartbeat(). `answers` has the verdicts of
     // pushes and pulls.
     Verdict verdict = Verdict::kAccepted;
-    // For Join(): the clock to begin at.
+    // For Join(): the clock at which the worker begins.
     uint64_t clock = 0;
     std::vector<Answer> answers;
     std::vector<Apply> applies;      // do each, then report Applied()
@@ -179,7 +179,7 @@ class Coordinator {
   // - CloseCut() refuses later pushes in the cut, once IsAtCut(server);
   // - Release() ends the hold, once the values are copied.
   //
-  // Pushes are taken and held meanwhile. The server reaches the cut once all
+  // Pushes are accepted and held meanwhile. The server reaches the cut once all
   // members have pushed up to the cut.
   HeldSteps Hold();
   // Returns INVALID_ARGUMENT for a cut that FirstCutOf() cannot return: a cut
@@ -196,7 +196,7 @@ class Coordinator {
   // them here afterwards, so no push is in the cut at another server and after
   // the cut here.
   Outcome CloseCut();
-  // Does what CloseCut() does, for any cut. The gate may be open.
+  // Works like CloseCut(), for any cut. The gate may be open.
   Outcome Forgo(const CutPoint& cut);
   Outcome Release();
 

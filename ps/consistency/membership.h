@@ -37,7 +37,7 @@ struct RankClock {
 };
 
 // Everything that a Membership knows, except times. Two servers with equal
-// images treat the same later events alike.
+// images treat later events in the same way.
 struct MembershipImage {
   struct Rank {
     WorkerId worker;                    // the last one of the rank
@@ -45,7 +45,8 @@ struct MembershipImage {
     uint64_t clock = 0;
     uint64_t pushed = 0;  // see Membership::PushedClockOf()
     bool has_left = false;
-    // The first step that waits for the worker; nullopt: it is no member.
+    // The first step that waits for the worker. nullopt if the worker is no
+    // member.
     absl::optional<uint64_t> required_from;
   };
 

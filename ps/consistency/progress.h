@@ -15,9 +15,9 @@ namespace penstock::ps {
 absl::optional<Membership::Steps> StepsUnderWay(const Coordinator& server);
 // Returns the pushes that the server has begun to apply.
 HeldSteps BegunBy(const Coordinator& server);
-// Returns true if each taken push is applied, except those of synchronous steps
-// that are not complete. Two servers that were told the same events have then
-// begun the same pushes.
+// Returns true if all accepted pushes are applied, except those of incomplete
+// synchronous steps. Two servers that got the same events have then begun the
+// same pushes.
 bool IsQuiet(const Coordinator& server);
 // Returns true if all pushes in the cut are applied, and the server expects no
 // more of them.

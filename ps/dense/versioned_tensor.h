@@ -65,7 +65,7 @@ class VersionedTensor {
   tensor::Allocator* const allocator_;
   mutable absl::Mutex mu_;
   Version current_ ABSL_GUARDED_BY(mu_);
-  // The first version, once it is not current any more.
+  // The first version, once a newer version is current.
   tensor::Tensor first_ ABSL_GUARDED_BY(mu_);
   // All other versions that are not current.
   std::vector<tensor::Tensor> earlier_ ABSL_GUARDED_BY(mu_);

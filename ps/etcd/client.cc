@@ -32,12 +32,13 @@ grpc::ChannelArguments Arguments() {
                    static_cast<int>(absl::ToInt64Milliseconds(kPongWithin)));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // gRPC takes the limit of a connection attempt from this argument, too.
+  // Sets the limit of a connection attempt, which gRPC also takes from this
+  // argument.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(kConnectWithin)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(kMaxReconnect)));
-  // Two clients share no connection, so that each has its own keepalive.
+  // Gives each client its own connection, so that each has its own keepalive.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }
@@ -48,7 +49,7 @@ std::string EndOfPrefix(std::string prefix) {
   while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff) {
     prefix.pop_back();
   }
-  // The end of the range of all keys.
+  // Returns the end of the range of all keys.
   if (prefix.empty()) return std::string(1, '\0');
   prefix.back() = static_cast<char>(prefix.back() + 1);
   return prefix;

@@ -46,7 +46,7 @@ class Client {
  public:
   struct Options {
     std::vector<std::string> endpoints;  // HOST:PORT, at least one
-    // Null means no TLS.
+    // The credentials. Null means no TLS.
     std::shared_ptr<grpc::ChannelCredentials> security;
     std::string user;  // empty: etcd's authentication is not used
     std::string password;

@@ -58,7 +58,7 @@ absl::Status Explain(absl::string_view endpoint, absl::string_view operation,
     }
   }
   auto code = static_cast<absl::StatusCode>(status.error_code());
-  // etcd reports an unknown user as INVALID_ARGUMENT.
+  // Recognises an unknown user, which etcd reports as INVALID_ARGUMENT.
   if (absl::StrContains(status.error_message(), "user name is empty") ||
       absl::StrContains(status.error_message(), "authentication failed")) {
     code = absl::StatusCode::kUnauthenticated;

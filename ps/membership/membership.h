@@ -22,7 +22,7 @@
 namespace penstock::ps::membership {
 
 // The client, the registry, and the registration of this process. Each process
-// registers once at most. Not thread-safe.
+// registers at most once. Not thread-safe.
 class Membership {
  public:
   // Connects to the etcd and the training of `target`: see target.h. Waits for

@@ -118,7 +118,7 @@ absl::Status MarkLeaving(Registry* registry, const v1::Server& server,
 
 absl::Status UnmarkLeaving(Registry* registry, const v1::Server& server,
                            const Registry::Guard& claim) {
-  // An empty mark says nothing, and ends with the command.
+  // Writes an empty mark, which has no meaning and ends with the command.
   return WriteMark(registry, server, "", claim.lease, claim);
 }
 

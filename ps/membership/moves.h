@@ -1,4 +1,4 @@
-// The operators' wishes about the servers, in etcd.
+// The operators' wishes about the servers, which etcd stores.
 
 #ifndef PENSTOCK_PS_MEMBERSHIP_MOVES_H_
 #define PENSTOCK_PS_MEMBERSHIP_MOVES_H_

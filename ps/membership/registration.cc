@@ -29,7 +29,7 @@ absl::Status Registration::WriteKey(const Options& options, int64_t lease,
   if (!written.ok()) return written.status();
   const auto& found = written->found;
   if (found && found->bytes == options.value && found->lease != lease) {
-    // The key is this process's own, with an earlier lease.
+    // Accepts the key, which is this process's own, with an earlier lease.
     const int64_t revision = found->revision;
     written = options.registry->Write(options.key, options.value, revision,
                                       lease, absl::nullopt, cancel);
@@ -37,7 +37,7 @@ absl::Status Registration::WriteKey(const Options& options, int64_t lease,
   }
   if (written->is_done) return absl::OkStatus();
   if (found && found->bytes == options.value && found->lease == lease) {
-    // The first write succeeded, but its answer was lost.
+    // Returns OK: the first write succeeded, and only its answer was lost.
     return absl::OkStatus();
   }
   return absl::AlreadyExistsError(absl::StrCat(

@@ -31,7 +31,8 @@ namespace penstock::ps::membership {
 // |                                | key once it is free                      |
 // | etcd is not the one of before  | status() is DATA_LOSS; claims nothing    |
 //
-// None of these ends the member: who has lost its key decides what to do.
+// None of these events ends the member. The code that has lost its key decides
+// what to do.
 class Registration {
  public:
   struct Options {
@@ -77,7 +78,7 @@ class Registration {
   absl::Time valid_until() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A lease, and how long it lasts.
+  // A lease and its duration.
   struct Claim {
     int64_t lease = 0;
     absl::Time until;
@@ -90,7 +91,7 @@ class Registration {
   static absl::Status WriteKey(const Options& options, int64_t lease,
                                etcd::Cancel* cancel);
   void ThreadLoop();
-  // Keeps the lease alive, or claims the key anew.
+  // Keeps the lease alive, or claims the key again.
   absl::Status Renew();
   void SetStatus(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   void SetClaim(const Claim& claim) ABSL_LOCKS_EXCLUDED(mu_);

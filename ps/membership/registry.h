@@ -34,7 +34,7 @@ class Registry {
       etcd::Client* client, const std::string& prefix,
       absl::Duration timeout = kTimeout, etcd::Cancel* cancel = nullptr);
 
-  // A value with its place in etcd's history.
+  // A value, and its position in etcd's history.
   struct Value {
     std::string bytes;
     int64_t revision = 0;  // of the last write

@@ -210,8 +210,8 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   loop.At(Part<D>{d, hn::FirstN(d, count - i)}, gradient, value, updated, own,
           i);
 #else
-  // Handle the rest one by one: on other targets, a masked load also reads
-  // behind the mask.
+  // Handle the remaining elements one by one: on other targets, a masked load
+  // also reads beyond the mask.
   using One = hn::CappedTag<T, 1>;
   const One one;
   const Loop<One, RuleOf> single(one, constants);

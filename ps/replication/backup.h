@@ -33,8 +33,8 @@ namespace penstock::ps::replication {
 // the primary (see Lease). A repeated or late message changes nothing else.
 //
 // An entry that the primary does not have is dropped when the primary's entry
-// for the same sequence number comes. The dropped entry was in no acknowledged
-// push: otherwise the primary would have it.
+// with the same sequence number arrives. The dropped entry belonged to no
+// acknowledged push: otherwise the primary would have it.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe.
 class Backup {
@@ -66,7 +66,7 @@ class Backup {
   const uint64_t view_;
   const ReplicaId primary_;
   Holdings holdings_;
-  // The entries up to this one are the primary's.
+  // The number of the last entry up to which this log equals the primary's.
   uint64_t matched_;
 };
 

@@ -28,8 +28,9 @@ struct Options {
   // Limits the bytes that a joiner lacks when commits begin to wait for it. At
   // 1 GB/s pushes pause for 64 ms.
   size_t max_lag_bytes = size_t{64} << 20;
-  // How long a backup may neither answer nor hold more before the primary
-  // complains of it. Longer than a lease, so that a lost message is repeated.
+  // The time for which a backup may neither answer nor hold more entries before
+  // the primary complains about it. Longer than a lease, so that a lost message
+  // is repeated.
   absl::Duration patience = absl::Seconds(3);
 };
 
@@ -42,7 +43,7 @@ struct Holdings {
   // The replica has each entry that was ever acknowledged, and may become the
   // primary.
   bool complete = false;
-  // All entries after `applied`, and perhaps some before.
+  // All entries after `applied`, and possibly some earlier ones.
   Log log;
   uint64_t committed = 0;
   uint64_t applied = 0;

@@ -1,4 +1,4 @@
-// Fences primaries: no two of them acknowledge at the same time.
+// Fences primaries, so that no two of them acknowledge at the same time.
 
 #ifndef PENSTOCK_PS_REPLICATION_LEASE_H_
 #define PENSTOCK_PS_REPLICATION_LEASE_H_
@@ -37,7 +37,8 @@ struct LeaseTimes {
 // follow a dead primary.
 inline constexpr absl::Duration kMaxLease = absl::Minutes(1);
 
-// When a primary asked for a lease, by its own clock. Peers send it back.
+// The time at which a primary asked for a lease, by its own clock. Peers send
+// the time back.
 struct LeaseStamp {
   absl::Time sent = absl::InfinitePast();
   uint64_t era = 0;  // how often the clock has gone back
@@ -56,8 +57,8 @@ class Lease {
   // from before the clock went back, and one that is not yet over.
   void Grant(const ReplicaId& by, const LeaseStamp& asked, absl::Time now);
   // Returns true if each of `replicas` has granted a lease that has not ended.
-  // True if there are none: then nobody may follow. All leases end if the clock
-  // has gone back.
+  // Returns true for an empty list, because no replica can then become the
+  // successor. All leases end if the clock has gone back.
   bool Covers(const std::vector<ReplicaId>& replicas, absl::Time now);
 
  private:
@@ -77,8 +78,9 @@ class Promises {
   void Give(const ReplicaId& to, absl::Duration duration, absl::Time now);
   // Ends the promise to a primary that has learned of its successor.
   void Release(const ReplicaId& to) { until_.erase(to); }
-  // Returns true if no promise binds this replica. A promise that seems to
-  // last for longer than was promised begins anew: the clock has gone back.
+  // Returns true if no promise binds this replica. After the clock has gone
+  // back, a promise seems to last longer than promised; such a promise starts
+  // again.
   bool AreOver(absl::Time now);
   // Returns when AreOver() may become true.
   absl::Time until() const;

@@ -51,7 +51,8 @@ struct Entry {
 using EntryPtr = std::shared_ptr<const Entry>;
 
 // Consecutive entries, from first() to last(). Remembers the view of the entry
-// before first(), so that a neighbour's log can be compared from there.
+// before first(), so that another replica's log can be compared from that entry
+// on.
 //
 // Two entries with the same sequence number and view are the same entry, since
 // a view has one primary for each shard.

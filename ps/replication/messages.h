@@ -42,11 +42,11 @@ struct Envelope {
 // entries: a heartbeat.
 struct Append {
   Envelope envelope;
-  // The entry before the first of `entries`.
+  // The number of the entry before the first of `entries`.
   uint64_t prev_seq = 0;
   uint64_t prev_view = 0;
   std::vector<EntryPtr> entries;
-  // All replicas that count hold the entries up to this one.
+  // The number of the last entry that all counting replicas hold.
   uint64_t committed = 0;
   // The primary counts the receiver, which holds all committed entries.
   bool complete = false;
@@ -65,12 +65,13 @@ struct Snapshot {
   absl::Duration lease;
 };
 
-// The answer to both.
+// The answer to an Append or a Snapshot.
 struct Answer {
   Envelope envelope;
-  // Why the message was refused. OUT_OF_RANGE: entries are missing before it.
+  // The reason why the message was refused. OUT_OF_RANGE means that entries
+  // before the message are missing.
   absl::Status status;
-  // The receiver holds the primary's entries up to this one.
+  // The number of the last of the primary's entries that the receiver holds.
   uint64_t held = 0;
   // The receiver has no values, and wants a snapshot.
   bool is_empty = false;

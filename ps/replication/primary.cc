@@ -25,8 +25,8 @@ void Primary::OnView(const View& view, absl::Time now) {
   SetPeers(view, now);
 }
 
-// Knows nothing of what the replicas hold beyond the committed entries: other
-// primaries may have changed that in views between.
+// Assumes that replicas hold only the committed entries: other primaries may
+// have changed later entries in the views between.
 void Primary::SetPeers(const View& view, absl::Time now) {
   std::map<ReplicaId, Peer> before;
   before.swap(peers_);
@@ -114,7 +114,7 @@ absl::Status Primary::MakeRoom(size_t bytes, absl::Time now) {
   return absl::OkStatus();
 }
 
-// Makes the joiner that is furthest behind begin anew. Returns false if no
+// Makes the joiner that is furthest behind start again. Returns false if no
 // joiner costs memory.
 bool Primary::DropOnePlace() {
   Peer* last = nullptr;
@@ -140,8 +140,9 @@ void Primary::Applied() {
   Forget();
 }
 
-// Commits what all counting replicas hold. A primary that has not begun might
-// have a neighbour that still answers by the promise of this replica.
+// Commits the entries that all counting replicas hold. A primary that has not
+// begun commits nothing: a neighbour may still answer because of this replica's
+// promise.
 void Primary::Commit(absl::Time now) {
   if (!has_begun_) has_begun_ = holdings_.promises.AreOver(now);
   if (!has_begun_) return;

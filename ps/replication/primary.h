@@ -101,8 +101,8 @@ class Primary {
   // lost messages. Call a few times within a lease. Returns nullopt only for a
   // replica that is not of the view.
   absl::optional<Append> Heartbeat(const ReplicaId& to, absl::Time now);
-  // Makes Next() repeat what the replica has not answered. Call when the
-  // connection broke, or no answer came.
+  // Makes Next() repeat the messages that the replica has not answered. Call
+  // this function after the connection broke, or if no answer came.
   void Resend(const ReplicaId& to);
   // Ends a snapshot that was lost. The replica gets another one if it needs it.
   void LoseSnapshot(const ReplicaId& to);
@@ -119,7 +119,7 @@ class Primary {
   absl::optional<Snapshot> RenewSnapshot(const ReplicaId& to, Snapshot message,
                                          absl::Time now);
   void OnAnswer(const Answer& answer, absl::Time now);
-  // Call when time has passed, if nothing else was called.
+  // Call this function when time has passed without another call.
   void Tick(absl::Time now) { Commit(now); }
 
   // Returns the other replicas of the view.
@@ -132,17 +132,18 @@ class Primary {
     ReplicaId replica;
     std::string reason;  // for people
   };
-  // Returns the replicas that hold up the others. The owner drops them from the
-  // view by WithoutReplica().
+  // Returns the replicas that delay the others. The owner drops these replicas
+  // from the view by WithoutReplica().
   std::vector<Complaint> Overdue(absl::Time now) const;
 
   // Moves to a newer view in which this replica is still the primary. Joiners
-  // keep their places: the snapshot, or the entries after it.
+  // keep their progress: the snapshot, or the entries after it.
   void OnView(const View& view, absl::Time now);
 
   const Holdings& holdings() const { return holdings_; }
   // Ends the primary, whose replica becomes a backup. Entries that are not
-  // committed stay until the new primary has other ones.
+  // committed stay until the new primary sends other entries with the same
+  // numbers.
   Holdings Release() { return std::move(holdings_); }
 
  private:
@@ -163,7 +164,7 @@ class Primary {
 
   void SetPeers(const View& view, absl::Time now);
   void AddPeer(const ReplicaId& id, bool is_backup, absl::Time now);
-  // Gives a joiner the place that it had in the view before.
+  // Gives a joiner the progress that it had in the view before.
   void KeepPlace(const Peer& before, Peer* peer) const;
   absl::StatusOr<uint64_t> AcceptEntry(Entry entry, absl::Time now);
   absl::Status MakeRoom(size_t bytes, absl::Time now);

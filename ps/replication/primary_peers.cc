@@ -11,8 +11,9 @@ namespace {
 
 // A jump of the clock alone makes no replica overdue.
 constexpr int kMinMessages = 3;
-// A joiner that lacks at most so many entries has nearly caught up, however
-// large they are: while workers push, a few are always under way.
+// The number of entries that a joiner may lack and still counts as nearly
+// caught up, however large they are. While workers push, a few entries are
+// always in flight.
 constexpr uint64_t kFewEntries = 4;
 
 }  // namespace
@@ -126,7 +127,8 @@ void Primary::OnAnswer(const Answer& answer, absl::Time now) {
   Peer& peer = found->second;
   peer.heard = now;
   peer.unanswered = 0;
-  // A replica that is in this view is no primary of an earlier one.
+  // Ends the promise, because a replica in this view is no primary of an
+  // earlier view.
   holdings_.promises.Release(envelope.from);
   lease_.Grant(envelope.from, answer.stamp, now);
   if (answer.held > holdings_.log.last()) return;
@@ -154,7 +156,7 @@ void Primary::TakeHeld(const Answer& answer, Peer* peer, absl::Time now) {
   }
 }
 
-// Decides by which way the replica gets what it lacks.
+// Decides how the replica gets the entries that it lacks.
 void Primary::Place(const Answer& answer, Peer* peer) {
   const bool lacks_entries =
       answer.status.code() == absl::StatusCode::kOutOfRange;

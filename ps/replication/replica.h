@@ -49,8 +49,8 @@ class Replica {
   // Return the replica's role, or null. Valid until the next OnView().
   Primary* primary() { return primary_.get(); }
   Backup* backup() { return backup_.get(); }
-  // Return the next entry to apply, or null, and record that it was applied. In
-  // every role.
+  // Return the next entry to apply, or null, and record that the entry was
+  // applied. Both work in every role.
   EntryPtr NextToApply() const { return holdings().NextToApply(); }
   void Applied();
   const Holdings& holdings() const;

@@ -1,4 +1,4 @@
-// Small questions about lists of replicas.
+// Functions that answer questions about lists of replicas.
 
 #ifndef PENSTOCK_PS_REPLICATION_REPLICA_LIST_H_
 #define PENSTOCK_PS_REPLICATION_REPLICA_LIST_H_

@@ -162,7 +162,8 @@ absl::StatusOr<View> FirstView(uint64_t run,
     ShardReplicas replicas;
     replicas.primary = servers[shard];
     for (size_t i = 0; i < backups; ++i) {
-      // Each server backs up as many shards as it leads.
+      // Spreads the joiners, so that each server backs up as many shards as it
+      // leads.
       replicas.joiners.push_back(servers[(shard + 1 + i) % servers.size()]);
     }
     view.shards.push_back(std::move(replicas));

@@ -57,7 +57,8 @@ void ViewKeeper::DropDead(const Knowledge& known, ShardReplicas* shard) const {
   const bool is_lost =
       is_dead(shard->primary) &&
       std::all_of(shard->backups.begin(), shard->backups.end(), is_dead);
-  // A backup that was taken for dead may come back, and then lead.
+  // Returns, because a backup that was taken for dead may come back and become
+  // the primary.
   if (is_lost) return;
   drop(&shard->backups);
   if (!is_dead(shard->primary)) return;
@@ -116,7 +117,8 @@ void ViewKeeper::DropLeavingJoiners(const Knowledge& known, View* next) const {
   }
 }
 
-// Waits while something else is under way: shards move one after another.
+// Waits while another change is in progress, because shards move one after
+// another.
 void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
   for (const ShardReplicas& shard : next->shards) {
     const bool rests =
@@ -146,7 +148,8 @@ void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
 }
 
 absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
-  // A process that is missing in the list was away, and knows too little.
+  // Returns nothing: a process that is missing in the list was away, and knows
+  // too little.
   if (!Has(known.live, options_.self)) return absl::nullopt;
   if (!known.view || (known.run && *known.run != known.view->run)) {
     return First(known);

@@ -7,8 +7,8 @@
 namespace penstock::ps::replication {
 namespace {
 
-// A view within all limits has at most this many bytes: a name with its length
-// and an incarnation for each replica.
+// The maximum size of a view within all limits: a name with its length and an
+// incarnation for each replica.
 constexpr size_t kMaxBytes = kMaxShards * kMaxReplicas * (kMaxServerName + 32);
 
 void ToMessage(const ReplicaId& replica, v1::Replica* message) {

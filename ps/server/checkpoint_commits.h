@@ -57,7 +57,7 @@ struct CheckpointRequest {
   // The number of the newest checkpoints to keep. 0: removes none.
   size_t keep = 0;
   // The highest clock of each worker at any server. If one is higher than in
-  // the last checkpoint, there is something new to save.
+  // the last checkpoint, there are new values to save.
   CheckpointClocks clocks = {};
   // True if the caller got kRunning before.
   bool has_waited = false;
@@ -92,11 +92,11 @@ class CheckpointCommits {
     uint32_t max_depth = 16;
     // Limits the share of time that server 0 reads bases, to check for damage.
     double verify_share = 0.1;
-    // True if another process may have begun this run, and written checkpoints
-    // of it: the former primary of the shard.
+    // True if another process, the former primary of the shard, may have begun
+    // this run and written checkpoints of it.
     bool continues_run = false;
-    // Has the lock of the folder until this object needs it; may be null.
-    // Outlives this object.
+    // The object that holds the lock of the folder until this object needs the
+    // lock. May be null. Must outlive this object.
     CheckpointCommits* holder = nullptr;
     // Called with each line for the operator. If empty, the lines are warnings
     // in Penstock's log.
@@ -110,7 +110,8 @@ class CheckpointCommits {
   // that later checkpoints in the folder are of one training. Returns
   // FAILED_PRECONDITION if another process has locked the folder.
   absl::Status Claim() ABSL_LOCKS_EXCLUDED(mu_);
-  // Does the same, unless Release() was called: then returns UNAVAILABLE.
+  // Locks the folder like Claim(), unless Release() was called: then returns
+  // UNAVAILABLE.
   absl::Status Lock() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Begins a checkpoint, unless another caller has its turn. Reads every byte
@@ -174,8 +175,8 @@ class CheckpointCommits {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status GoOnFrom(const Server::Training& training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Goes on from the newest checkpoint if this run has written it. Returns
-  // false if it did not.
+  // Continues from the newest checkpoint if this run has written it. Returns
+  // false otherwise.
   bool GoOnFromOwn(uint64_t run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsNewestLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsGoodBase(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -207,8 +208,8 @@ class CheckpointCommits {
   bool has_gone_on_ ABSL_GUARDED_BY(mu_) = false;
   absl::optional<Attempt> attempt_ ABSL_GUARDED_BY(mu_);
   size_t keep_ ABSL_GUARDED_BY(mu_) = 0;
-  // This training's newest checkpoint, which may be the restored one. Step 0:
-  // none.
+  // The newest checkpoint of this training, which may be the restored one. Step
+  // 0 means none.
   Begun newest_ ABSL_GUARDED_BY(mu_);
   Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
   bool has_committed_ ABSL_GUARDED_BY(mu_) = false;  // newest_, in this process

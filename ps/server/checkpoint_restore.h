@@ -23,7 +23,7 @@ struct RestoreOptions {
   bool may_drop_tables = false;
   // Allows sparse tables to drop the least recently used rows that do not fit.
   bool may_drop_rows = false;
-  // The name of the folder in messages.
+  // The folder's name in messages.
   std::string folder = "its folder";
   // Called with lines of text for people. If empty, the lines go to Penstock's
   // log.

@@ -66,8 +66,8 @@ void CutSnapshots::Advance(Outcome* outcome, Due* due) {
   while (!waiting_.empty()) {
     Request& first = waiting_.front();
     if (!first.cut.has_value()) {
-      // This server alone chooses the cut. Without synchronous tables of its
-      // own it need not wait for pushes that complete a step elsewhere.
+      // Chooses the cut alone. A server without synchronous tables of its own
+      // need not wait for pushes that complete a step at other servers.
       const bool has_steps = StepsUnderWay(*coordinator_).has_value();
       first.cut = FirstCutOf({coordinator_->Hold()}, has_steps);
     }

@@ -54,7 +54,8 @@ class CutSnapshots {
 
   static constexpr absl::Duration kHoldLimit = absl::Seconds(5);
 
-  // `closes_cuts`: Begin() closes the cut. The pointers outlive this object.
+  // `closes_cuts` says that Begin() closes the cut. The pointers must outlive
+  // this object.
   CutSnapshots(bool closes_cuts, Coordinator* coordinator, Steps* steps,
                OnSnapshot on_snapshot);
 
@@ -98,7 +99,7 @@ class CutSnapshots {
   // The snapshots that were added and have not ended, in order. The server
   // advances to the cut of the first one only.
   std::deque<Request> waiting_;
-  // True while steps_ takes the first snapshot.
+  // True while steps_ takes the snapshot of the first request in waiting_.
   bool is_at_cut_ = false;
   // The time when a hold without a snapshot ends.
   absl::Time hold_ends_ = absl::InfiniteFuture();

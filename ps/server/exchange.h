@@ -121,7 +121,8 @@ class Exchange final : public StepSource {
                            absl::string_view call) const;
   MembersImage Members() const;
 
-  // The three parts of Server::Push():
+  // The three parts of Server::Push(), which a replica calls at different
+  // times:
   // - Check() checks the gradients.
   // - CheckTakes() returns the error of a push that would be refused now: its
   //   worker is no member, its clock is ahead, or there is no room next to

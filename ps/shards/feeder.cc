@@ -11,7 +11,7 @@ namespace {
 
 using replication::EntryPtr;
 
-// The pause before an entry is fed again for which the server had no room.
+// The pause before an entry that the server had no room for is fed again.
 constexpr absl::Duration kFeedAgain = absl::Milliseconds(20);
 // The first ticket of the feeder. Server::Pull() uses small tickets.
 constexpr uint64_t kFeedTickets = uint64_t{1} << 63;

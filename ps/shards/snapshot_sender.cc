@@ -18,13 +18,14 @@ using replication::Answer;
 using replication::ReplicaId;
 using replication::Snapshot;
 
-// The pause before a joiner gets another snapshot after one has failed.
+// The pause between a failed snapshot and the next one for the same joiner.
 constexpr absl::Duration kSnapshotAgain = absl::Milliseconds(500);
 // Limits the time until the values are at a cut. In a model with both
 // synchronous and other tables, a step must first be completed.
 constexpr absl::Duration kCutTimeout = absl::Seconds(60);
 constexpr absl::Duration kPieceTimeout = absl::Seconds(10);
-// How long the views of both may differ, and how often the sender looks.
+// How long the sender and the receiver may have different views, and how often
+// the sender checks.
 constexpr absl::Duration kViewTimeout = absl::Seconds(5);
 constexpr absl::Duration kViewAgain = absl::Milliseconds(50);
 // Limits the time in which a joiner restores the values.
@@ -307,7 +308,7 @@ absl::StatusOr<Answer> SnapshotSender::CallOnce(const ReplicaId& to,
         result->is_there.Notify();
       });
   while (!result->is_there.WaitForNotificationWithTimeout(kViewAgain)) {
-    // A joiner that has lost its place holds up no other one.
+    // A joiner that has lost its place does not delay other joiners.
     const auto wanted = Renew(to, message);
     if (!wanted.ok()) return wanted.status();
   }

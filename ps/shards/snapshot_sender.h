@@ -57,8 +57,9 @@ class SnapshotSender final
   // Makes a request for the present view, from the renewed message.
   using MakeRequest = std::function<absl::StatusOr<grpc::ByteBuffer>(
       const replication::Snapshot& message)>;
-  // Calls a peer, and blocks until the answer. Repeats the call while the views
-  // of both differ. Returns the error of the request or of the answer.
+  // Calls a peer, and blocks until the answer. Repeats the call while the two
+  // servers have different views. Returns the error of the request or of the
+  // answer.
   absl::StatusOr<replication::Answer> Call(const replication::ReplicaId& to,
                                            const replication::Snapshot& message,
                                            const MakeRequest& make,

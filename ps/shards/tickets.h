@@ -17,8 +17,9 @@
 
 namespace penstock::ps {
 
-// The calls without an answer, and the work that waits until an entry was fed
-// or until the primary may answer. A caller that takes a call must answer it.
+// The calls without an answer, and the work that waits until an entry was fed,
+// or until the primary may answer. A caller that takes a call out of this
+// object must answer the call.
 //
 // Not thread-safe. Calls no callback.
 class Tickets {

@@ -144,8 +144,8 @@ absl::Status WorkerCalls::Heartbeat(uint64_t run, const WorkerId& worker) {
     member = exchange.ok() ? (*exchange)->CheckMember(worker, "heartbeat")
                            : exchange.status();
   }
-  // The worker becomes a member again by an entry. The next heartbeat shows if
-  // it has.
+  // The worker becomes a member again when an entry says so. The next heartbeat
+  // shows if this has happened.
   if (!absl::IsFailedPrecondition(member)) return member;
   Submit(EventPayload::Kind::kHeartbeat, worker, run);
   return absl::OkStatus();

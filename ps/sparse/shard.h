@@ -170,7 +170,7 @@ class Shard {
   Admission admission_;
   Removals removals_;
   SpilledRows spilled_;
-  // True if the tier had no room for the row that was last to be moved there.
+  // True if the tier had no room for the row that was moved last.
   bool tier_is_full_ = false;
   ShardMemory memory_;
   ShardSnapshot snapshot_;

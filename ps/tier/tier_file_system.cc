@@ -20,9 +20,9 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// A file that nobody reads once the database is open. Then drops failures.
-// Before, delays the first failure until Sync() or Close(), because RocksDB may
-// abort if it writes after a failure.
+// A file that nobody reads once the database is open. From then on, drops
+// failures. Before, delays the first failure until Sync() or Close(), because
+// RocksDB may abort if it writes after a failure.
 class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   // Wraps `file`. `is_opened` must outlive the file.

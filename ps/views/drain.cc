@@ -27,7 +27,7 @@ absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
       now.copies, " copies of each shard: start another server first"));
 }
 
-// A server that leaves.
+// The move of all shards away from a server that leaves.
 class Drain {
  public:
   Drain(const MovingOptions& options, MoveCommand* command,
@@ -82,7 +82,7 @@ class Drain {
           " has ended, or lost etcd, before it held nothing: backups take "
           "over. Look at penstock ps status"));
     }
-    // The command has got its right anew.
+    // The command lost the right to move shards, and has got it again.
     if (!replication::Has(now.wishes.leaving, IdOf(server_))) {
       Mark(MarkLasts::kWithCommand).IgnoreError();
     }

@@ -28,14 +28,14 @@
 
 namespace penstock::ps::views {
 
-// Limits how long the others take a silent server for alive. etcd's shortest
-// lease; a shard goes on after this time and its primary's own lease, which run
-// at the same time.
+// The time after which etcd forgets a silent server: etcd's shortest lease. If
+// a primary dies, its shard goes on after this time and the primary's own
+// lease, which run at the same time.
 constexpr absl::Duration kTimeToLive = absl::Seconds(2);
 
 // The part of one server process in the views. A thread follows etcd, moves the
-// process's replicas to each new view, and has the next one proposed where
-// ViewKeeper says so.
+// process's replicas to each new view, and proposes the next view when
+// ViewKeeper asks for it.
 //
 // | Event                       | What happens                                |
 // |-----------------------------|---------------------------------------------|
@@ -51,15 +51,16 @@ class Keeping {
   struct Options {
     // The registered server. Must outlive this object.
     membership::Membership* member = nullptr;
-    // The server's replicas. Must outlive this object. Called by the thread.
+    // The server's replicas. The thread calls this object, which must outlive
+    // the Keeping.
     replication::ViewFollower* follower = nullptr;
-    // Gets the newest view. Must outlive this object.
+    // The board to which new views are posted. Must outlive this object.
     Board* board = nullptr;
     size_t backups = 1;  // wanted for each shard
     absl::Duration settle = 2 * kTimeToLive;
     absl::Duration round = absl::Milliseconds(100);
-    // Gets a line for each new view, and for each new error. May be
-    // empty.
+    // A function that receives a line for each new view, and for each new
+    // error. May be empty.
     std::function<void(const std::string& line)> log;
   };
 
@@ -79,19 +80,19 @@ class Keeping {
   std::vector<std::string> Places() const;
   void NameStrangers(const std::vector<replication::ReplicaId>& strangers);
   void MoveReplicas();
-  // Returns true once this server was registered for long enough to know who is
-  // dead.
+  // Returns true if this server has been registered for long enough to know
+  // which servers are dead.
   bool SeesDeaths(const std::vector<replication::ReplicaId>& live,
                   absl::Time now);
   void Propose(const replication::View& next,
                const std::vector<replication::ReplicaId>& live);
   void Publish(const replication::ViewKeeper::Knowledge& knowledge);
-  // Makes the thread look again.
+  // Makes the thread look at etcd's state again.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
   void Warn(absl::string_view what, const absl::Status& status);
 
   const Options options_;
-  // The rest, down to `mu_`, belongs to the thread.
+  // Only the thread uses these members, down to `mu_`.
   replication::ViewKeeper keeper_;
   NewestView newest_;
   uint64_t followed_ = 0;  // the number of the view that the follower has

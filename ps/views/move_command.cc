@@ -20,7 +20,8 @@ using replication::ReplicaId;
 using replication::ShardReplicas;
 
 constexpr absl::Duration kRound = absl::Milliseconds(50);
-// How long the keepers may need for the next step, so that a rest is an end.
+// The time that the servers may need for the next step. If nothing changes for
+// this time, the command is done.
 constexpr absl::Duration kRest = absl::Milliseconds(500);
 // Limits the attempts to write what servers write, too.
 constexpr int kMaxTries = 8;
@@ -56,7 +57,7 @@ bool HasAddress(const std::vector<std::string>& addresses,
          addresses.end();
 }
 
-// Returns a shard without another live copy than those at `address`.
+// Returns a shard whose only live copies are at `address`, or nullopt.
 absl::optional<size_t> ShardWithoutOther(const Situation& now,
                                          const std::string& address) {
   for (size_t i = 0; now.view && i < now.view->shards.size(); ++i) {

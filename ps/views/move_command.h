@@ -44,12 +44,12 @@ struct Situation {
   size_t copies = 1;  // wanted of each shard
 };
 
-// Returns a shard without another live copy than those at `address`.
+// Returns a shard whose only live copies are at `address`, or nullopt.
 absl::optional<size_t> ShardWithoutOther(const Situation& now,
                                          const std::string& address);
 
-// A command that moves shards. Has the right to do so while it exists. Not
-// thread-safe.
+// A command that moves shards. Has the right to move shards while it exists.
+// Not thread-safe.
 class MoveCommand {
  public:
   explicit MoveCommand(const MovingOptions& options);
@@ -68,9 +68,10 @@ class MoveCommand {
       const std::string& name) const;
   // Returns FAILED_PRECONDITION if shards have one copy.
   absl::Status CheckReplicated() const;
-  // Waits until `is_done` returns true. Calls it in each round, after now() has
-  // changed. Returns its error, or CANCELLED or DEADLINE_EXCEEDED; or ABORTED
-  // if another command has taken the right to move shards.
+  // Waits until `is_done` returns true. Calls `is_done` in each round, after
+  // now() has changed. Returns the error of `is_done`, or CANCELLED or
+  // DEADLINE_EXCEEDED; or ABORTED if another command has taken the right to
+  // move shards.
   absl::Status Await(const std::function<absl::StatusOr<bool>()>& is_done);
   // Repeats a write that servers, or a new lease of claim(), have outrun.
   absl::Status Insist(const std::function<absl::Status()>& write) const;
@@ -85,9 +86,9 @@ class MoveCommand {
   bool IsBusy() const;
   // Returns how many copies the usable servers permit.
   size_t CopiesNow() const;
-  // Says which shards have changed.
+  // Reports which shards have changed.
   void Report();
-  // Returns a text that says what the servers still have to do.
+  // Returns a text that tells what the servers still have to do.
   std::string Waits() const;
 
   const MovingOptions options_;

@@ -64,7 +64,7 @@ bool HoldsNothing(const Situation& now, const std::string& address) {
                       });
 }
 
-// Returns why a place cannot be taken although its server is gone.
+// Returns an error if a place cannot be taken although its server is gone.
 absl::Status CheckIsFree(const Situation& now, const std::string& place) {
   const auto last = ShardWithoutOther(now, place);
   if (last) {
@@ -79,8 +79,8 @@ absl::Status CheckIsFree(const Situation& now, const std::string& place) {
       ", although it is not registered: do the other servers reach etcd?"));
 }
 
-// Waits until the place is free for `gone_after`. A server that etcd has just
-// forgotten keeps its place.
+// Waits until the place has been free for `gone_after`. Until then, a server
+// that etcd has just forgotten keeps its place.
 absl::StatusOr<std::string> AwaitPlace(MoveCommand* command,
                                        const Server& server,
                                        const std::string& instead_of,
@@ -100,8 +100,8 @@ absl::StatusOr<std::string> AwaitPlace(MoveCommand* command,
   return place;
 }
 
-// Checks that a new server was started with the flags of the others. Keepers
-// make no view while two servers disagree.
+// Checks that a new server was started with the same flags as the others. While
+// two servers disagree, the keepers make no view.
 absl::Status CheckAgrees(const Situation& now, const Server& server) {
   std::vector<Server> servers = {server};
   for (const Server& each : now.registered) {
@@ -110,7 +110,7 @@ absl::Status CheckAgrees(const Situation& now, const Server& server) {
   return membership::CheckAgreement(servers);
 }
 
-// Makes a view in which `server` has the place.
+// Makes a view in which `server` takes the place of the server that is gone.
 absl::Status TakePlace(MoveCommand* command, const std::string& place,
                        const Server& server) {
   return command->Insist([&]() -> absl::Status {

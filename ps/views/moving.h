@@ -1,4 +1,4 @@
-// Moves shards while a training goes on, as people ask.
+// Commands that move shards while a training goes on.
 
 #ifndef PENSTOCK_PS_VIEWS_MOVING_H_
 #define PENSTOCK_PS_VIEWS_MOVING_H_
@@ -17,12 +17,12 @@ struct MovingOptions {
   membership::Membership* member = nullptr;
   // Limits the whole call.
   absl::Duration timeout = absl::Minutes(10);
-  // How long a server must be missing in etcd to be taken for gone. A server
-  // that etcd forgot under load registers again sooner.
+  // The time for which a server must be missing in etcd until it counts as
+  // gone. A server that etcd forgot under load registers again sooner.
   absl::Duration gone_after = absl::Seconds(8);
   // Returns true to end the call. May be empty.
   std::function<bool()> interrupted;
-  // Gets a line for each step. May be empty.
+  // A function that receives a line for each step. May be empty.
   std::function<void(const std::string&)> progress;
 };
 
@@ -39,7 +39,8 @@ struct MovingOptions {
 //   DEADLINE_EXCEEDED    with what was waited for
 //   CANCELLED            interrupted
 //
-// After an error, the servers stop to move. Each shard has all its copies.
+// After an error, the servers stop moving shards. Each shard has all its
+// copies.
 
 // Takes all replicas off a server, which may then be stopped. The server gets
 // no others until it is started again, or AddServer() is called. Waits, up to
@@ -48,8 +49,8 @@ struct MovingOptions {
 absl::Status DrainServer(const MovingOptions& options,
                          const std::string& server);
 
-// Moves all shards back to their own servers, as far as these live. Calls
-// progress() for the others.
+// Moves all shards back to their own servers, if these are alive. Calls
+// progress() for the other shards.
 absl::Status Rebalance(const MovingOptions& options);
 
 // Lets a server take part that was drained, or gives a new one the place of a

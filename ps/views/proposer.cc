@@ -53,8 +53,8 @@ void Proposer::ThreadLoop() {
     {
       absl::MutexLock lock(&mu_);
       proposal_ = absl::nullopt;
-      // Another process's view has come first, or etcd has just gone away: the
-      // keeper decides anew.
+      // Another process has written a view first, or etcd is unreachable: the
+      // keeper decides again.
       if (!status.ok() && !absl::IsAborted(status) &&
           !absl::IsUnavailable(status)) {
         error_ = absl::Status(

@@ -1,4 +1,4 @@
-// Writes views to etcd while their keeper goes on.
+// Writes views to etcd on a thread of its own, while the keeper goes on.
 
 #ifndef PENSTOCK_PS_VIEWS_PROPOSER_H_
 #define PENSTOCK_PS_VIEWS_PROPOSER_H_
@@ -23,8 +23,8 @@ namespace penstock::ps::views {
 // Thread-safe.
 class Proposer {
  public:
-  // Proposes with the registration of `member`, which must outlive this object.
-  // Calls `done` on the thread after each proposal.
+  // Proposes views with the registration of `member`, which must outlive this
+  // object. Calls `done` on the thread after each proposal.
   Proposer(membership::Membership* member, std::function<void()> done);
   // May block while etcd takes a proposal, for seconds at most.
   ~Proposer();

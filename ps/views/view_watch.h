@@ -1,4 +1,4 @@
-// Reads from etcd's keys what a keeper of the views has to know.
+// Reads the state that a keeper of the views needs from etcd's keys.
 
 #ifndef PENSTOCK_PS_VIEWS_VIEW_WATCH_H_
 #define PENSTOCK_PS_VIEWS_VIEW_WATCH_H_
@@ -40,8 +40,8 @@ absl::StatusOr<replication::MoveWishes> ReadMoveWishes(
 // The newest view of a training. Not thread-safe.
 class NewestView {
  public:
-  // Takes the view that etcd has, if there is one. Returns an error, which
-  // names the remedy, and keeps the former view:
+  // Takes the view from etcd's values, if they have one. Returns an error,
+  // which names the remedy, and keeps the former view:
   //
   //   DATA_LOSS         the view goes back, or has changed
   //   INVALID_ARGUMENT  the bytes are no view

@@ -1,4 +1,4 @@
-// Says how a call names its shard, if servers replicate their shards.
+// Names the shard of a call, if servers replicate their shards.
 
 #ifndef PENSTOCK_PS_WIRE_SHARD_KEY_H_
 #define PENSTOCK_PS_WIRE_SHARD_KEY_H_
