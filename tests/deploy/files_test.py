@@ -115,7 +115,8 @@ def commands(container):
         assert (shell, option) == ("sh", "-c")
         variables = {each["name"]: each.get("value", "x")
                      for each in container["env"]}
-        repeated = re.fullmatch(r"until (.*); do sleep \d+; done\n?", line)
+        repeated = re.fullmatch(
+            r"for i in \$\(seq \d+\); do (.*) && break; sleep \d+; done\n?", line)
         yield shlex.split(
             string.Template(repeated.group(1)).substitute(variables))
     for key, probe in container.items():
@@ -271,15 +272,16 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(
             drain[3], f"etcd://{flags['--etcd']}/{flags['--etcd-prefix']}")
 
-    def test_the_hook_drains_until_it_succeeds(self):
+    def run_hook(self, succeeds):
+        """Returns the commands that the hook runs. The shell's condition
+        `succeeds` is the result of each drain."""
         servers = next(each for each in objects(REPLICATED.read_text())
                        if each["kind"] == "StatefulSet")
         container = servers["spec"]["template"]["spec"]["containers"][0]
         hook = container["lifecycle"]["preStop"]["exec"]["command"]
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder, "log")
-            for name, line in (("penstock", "[ $(grep -c drain log) -ge 3 ]"),
-                               ("sleep", "true")):
+            for name, line in (("penstock", succeeds), ("sleep", "true")):
                 program = pathlib.Path(folder, name)
                 program.write_text(
                     f'#!/bin/sh\ncd {folder}\necho "{name} $*" >> log\n{line}\n')
@@ -287,9 +289,15 @@ class KubernetesTest(unittest.TestCase):
             run(*hook, env={"PATH": f"{folder}:{os.environ['PATH']}",
                             "TRAINING": "etcd://a/b", "POD": "ps-1",
                             "CALLS": "--ca=x"})
-            drain = "penstock ps drain etcd://a/b ps-1 --within=600s --ca=x"
-            self.assertEqual(log.read_text().splitlines(),
-                             [drain, "sleep 2"] * 2 + [drain])
+            return log.read_text().splitlines()
+
+    def test_the_hook_drains_until_it_succeeds(self):
+        drain = "penstock ps drain etcd://a/b ps-1 --within=600s --ca=x"
+        self.assertEqual(self.run_hook("[ $(grep -c drain log) -ge 3 ]"),
+                         [drain, "sleep 2"] * 2 + [drain])
+
+    def test_the_hook_ends_if_nobody_can_take_the_shards(self):
+        self.assertEqual(len(self.run_hook("false")), 2 * 300)
 
     def test_each_pod_of_tensorflow_is_another_task_of_the_cluster(self):
         job = objects(TENSORFLOW.read_text())[-1]
