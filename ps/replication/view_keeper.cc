@@ -41,6 +41,10 @@ absl::optional<View> ViewKeeper::First(const Knowledge& known) const {
   const bool is_server_0 =
       known.are_all_live && known.live.front() == options_.self;
   if (!is_server_0 || !known.run) return absl::nullopt;
+  const bool one_leaves = std::any_of(
+      known.live.begin(), known.live.end(),
+      [&](const ReplicaId& id) { return Has(known.moves.leaving, id); });
+  if (one_leaves) return absl::nullopt;
   auto first = FirstView(*known.run, known.live, options_.backups);
   if (!first.ok()) return absl::nullopt;
   if (known.view) first->number = known.view->number + 1;

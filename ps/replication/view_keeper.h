@@ -24,7 +24,8 @@ namespace penstock::ps::replication {
 //   situation                                 proposed by  the next view
 //   ----------------------------------------  -----------  ------------------
 //   no view, or one of an earlier run; all    server 0     FirstView()
-//   servers live, and server 0 has values
+//   servers live, none of them leaves, and
+//   server 0 has values
 //   a backup or joiner is dead                anybody      is without it
 //   a primary is dead, a backup lives         anybody      has that primary
 //   a primary is dead, and all backups        nobody       the shard is lost

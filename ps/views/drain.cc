@@ -14,6 +14,10 @@ using membership::v1::Move;
 using membership::v1::Server;
 using replication::ReplicaId;
 
+// How long the first view may take that server 0 has begun to propose before it
+// knew that a server leaves.
+constexpr absl::Duration kFirstViewIsDue = absl::Seconds(1);
+
 absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
   size_t stay = 0;
   for (const ReplicaId& id : now.live) {
@@ -42,7 +46,7 @@ class Drain {
     absl::Status status =
         command_.Insist([&] { return Mark(MarkLasts::kWithCommand); });
     if (!status.ok()) return status;
-    last_seen_ = base::SteadyNow();
+    marked_ = last_seen_ = base::SteadyNow();
     status = command_.Await([&] { return Look(); });
     if (!status.ok()) return status;
     return command_.Insist([&] { return Mark(MarkLasts::kForRun); });
@@ -68,11 +72,13 @@ class Drain {
     return membership::MarkLeaving(command_.registry(), server_, lasts,
                                    command_.claim());
   }
-  // Returns true once the server holds nothing.
+  // Returns true once the server holds nothing, and gets nothing any more.
   absl::StatusOr<bool> Look() {
-    if (holds_nothing()) return true;
     const Situation& now = command_.now();
     const absl::Time time = base::SteadyNow();
+    if (holds_nothing()) {
+      return now.view.has_value() || time - marked_ >= kFirstViewIsDue;
+    }
     if (replication::Has(now.live, IdOf(server_)) || !command_.SeesEtcd()) {
       last_seen_ = time;
     }
@@ -92,6 +98,7 @@ class Drain {
   const MovingOptions& options_;
   MoveCommand& command_;
   const Server& server_;
+  absl::Time marked_;
   absl::Time last_seen_;
 };
 

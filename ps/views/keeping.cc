@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/membership/registration.h"
+#include "ps/replication/replica_list.h"
 #include "ps/replication/view_wire.h"
 #include "ps/views/view_text.h"
 
@@ -106,6 +107,7 @@ void Keeping::Round() {
   if (!refused.ok()) Warn("views", refused);
   if (!is_connected || !options_.member->registration()->status().ok()) return;
   if (proposer_->is_busy()) return;
+  WarnOfLeaving(knowledge);
   const auto next = keeper_.Next(knowledge, now);
   if (next) Propose(*next, knowledge.live);
 }
@@ -124,6 +126,19 @@ void Keeping::NameStrangers(const std::vector<ReplicaId>& strangers) {
              "is at another address than the servers of this training, and "
              "gets no shard: start it at its former address, or let it take "
              "the place of a server that is gone, by penstock ps add"));
+  }
+}
+
+void Keeping::WarnOfLeaving(const ViewKeeper::Knowledge& knowledge) {
+  const bool begins = !knowledge.view ||
+                      (knowledge.run && *knowledge.run != knowledge.view->run);
+  if (!begins) return;
+  for (const ReplicaId& server : knowledge.live) {
+    if (!replication::Has(knowledge.moves.leaving, server)) continue;
+    Warn(TextOf(server),
+         absl::FailedPreconditionError(
+             "was drained, so the training does not begin: start it again, or "
+             "let it take part by penstock ps add"));
   }
 }
 

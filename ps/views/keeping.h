@@ -79,6 +79,8 @@ class Keeping {
   // about to begin.
   std::vector<std::string> Places() const;
   void NameStrangers(const std::vector<replication::ReplicaId>& strangers);
+  // Says which drained server a training waits for that would begin.
+  void WarnOfLeaving(const replication::ViewKeeper::Knowledge& knowledge);
   void MoveReplicas();
   // Returns true if this server has been registered for long enough to know
   // which servers are dead.

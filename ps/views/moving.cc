@@ -162,11 +162,12 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
   if (!added.ok()) return added.status();
   status = command.CheckReplicated();
   if (!status.ok()) return status;
-  if (!command.now().view) return absl::OkStatus();  // all will have a part
   const auto unmark = [&] {
     return membership::UnmarkLeaving(command.registry(), *added,
                                      command.claim());
   };
+  // Before the first view, all servers will have a part.
+  if (!command.now().view) return command.Insist(unmark);
   if (HasAddress(command.now().places, added->address())) {
     status = command.Insist(unmark);
   } else {

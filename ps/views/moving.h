@@ -43,7 +43,8 @@ struct MovingOptions {
 // copies.
 
 // Takes all replicas off a server, which may then be stopped. The server gets
-// no others until it is started again, or AddServer() is called. Waits, up to
+// no others until it is started again, or AddServer() is called. Before that, a
+// training that has no view yet gets none. Waits, up to
 // the timeout, while too few other servers live. After an error, the message
 // says so if the server has the last copy of a shard.
 absl::Status DrainServer(const MovingOptions& options,

@@ -41,6 +41,9 @@ TEST(ViewKeeperTest, Server0MakesTheFirstViewOnceAllAreThere) {
   known.run = absl::nullopt;
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
   known.run = kRun;
+  known.moves.leaving = {Server(2)};
+  EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
+  known.moves.leaving = {{Server(2).server, 1}};  // an earlier incarnation
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), *FirstView(kRun, known.live, 1));
 }
 
@@ -54,6 +57,72 @@ TEST(ViewKeeperTest, ANewRunGetsAFirstViewWithTheNextNumber) {
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->number, 42u);
   EXPECT_EQ(next->run, kRun + 1);
+}
+
+TEST(ViewKeeperTest, OnlyAJoinerBecomesABackup) {
+  ViewKeeper::Knowledge known = ThreeServers();
+  known.view = View{kRun,
+                    3,
+                    {{Server(0), {}, {}},
+                     {Server(1), {Server(2)}, {}},
+                     {Server(2), {Server(1)}, {}}}};
+  ViewFollower::Wish wish;
+  wish.shard = 0;
+  wish.view = 3;
+  wish.complete = {Server(2)};
+  known.wishes = {wish};
+  const auto next = KeeperOf(0).Next(known, kNow);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->shards[0].backups, Replicas());
+  EXPECT_EQ(next->shards[0].joiners.size(), 1u);
+}
+
+// Server 2 leaves. Its copy of shard 0 moves once no other shard has a joiner.
+TEST(ViewKeeperTest, ShardsMoveOneAfterAnother) {
+  ViewKeeper::Knowledge known = ThreeServers();
+  known.view = View{kRun,
+                    3,
+                    {{Server(0), {Server(2)}, {}},
+                     {Server(1), {}, {Server(0)}},
+                     {Server(1), {Server(0)}, {}}}};
+  known.moves.own_servers = {Server(0).server, Server(1).server,
+                             Server(2).server};
+  known.moves.leaving = {Server(2)};
+  ViewFollower::Wish wish;
+  wish.shard = 0;
+  wish.view = 3;
+  wish.has_begun = true;
+  known.wishes = {wish};
+  EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
+  known.view->shards[1] = {Server(1), {Server(0)}, {}};
+  const auto next = KeeperOf(0).Next(known, kNow);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->shards[0].joiners, Replicas{Server(1)});
+}
+
+TEST(ViewKeeperTest, AServerThatIsNotRegisteredProposesNothing) {
+  ViewKeeper::Knowledge known = ThreeServers();
+  known.view = View{kRun,
+                    3,
+                    {{Server(0), {Server(1)}, {}},
+                     {Server(1), {Server(2)}, {}},
+                     {Server(2), {Server(0)}, {}}}};
+  known.live = {Server(0), Server(2)};
+  known.are_all_live = false;
+  EXPECT_EQ(KeeperOf(1).Next(known, kNow), absl::nullopt);
+  EXPECT_TRUE(KeeperOf(2).Next(known, kNow).has_value());
+}
+
+// Whoever of them comes back as it was may lead.
+TEST(ViewKeeperTest, AShardWhoseReplicasAreAllDeadKeepsThem) {
+  ViewKeeper::Knowledge known = ThreeServers();
+  known.view = View{
+      kRun, 3, {{Server(0), {}, {}}, {Server(1), {Server(2)}, {Server(0)}}}};
+  known.live = {Server(0)};
+  known.are_all_live = false;
+  const auto next = KeeperOf(0).Next(known, kNow);
+  EXPECT_TRUE(!next.has_value() || next->shards[1] == known.view->shards[1]);
+  EXPECT_EQ(LostShards(known).size(), 1u);
 }
 
 TEST(ViewKeeperTest, ALostShardStaysWithItsPrimaryAndTheOthersGoOn) {

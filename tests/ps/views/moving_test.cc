@@ -85,6 +85,23 @@ TEST_F(MovingTest, ADrainedServerHoldsNothingUntilItIsAddedAgain) {
   })) << nodes_[0]->log();
 }
 
+TEST_F(MovingTest, ATrainingDoesNotBeginWithADrainedServer) {
+  const absl::Status drained = DrainServer(options_, "ps1");
+  ASSERT_TRUE(drained.ok()) << drained;
+  for (const auto& node : nodes_) node->replicas.SetRun(kRun);
+  const absl::Time limit = base::SteadyNow() + kTimeout;
+  while (nodes_[0]->log().empty() && base::SteadyNow() < limit) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_THAT(nodes_[0]->log(), HasSubstr("penstock ps add"));
+  EXPECT_EQ(nodes_[0]->replicas.view().number, 0u);
+  const absl::Status added = AddServer(options_, "ps1", "");
+  ASSERT_TRUE(added.ok()) << added;
+  EXPECT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view) == kAllAtHome && IsComplete(view);
+  })) << nodes_[0]->log();
+}
+
 TEST_F(MovingTest, RebalanceAfterAFailover) {
   Begin();
   nodes_[1] = nullptr;
