@@ -16,6 +16,7 @@
 #include "ps/replication/messages.h"
 #include "ps/replication/replica.h"
 #include "ps/server/server.h"
+#include "ps/shards/entering_pushes.h"
 #include "ps/shards/fed_entries.h"
 #include "ps/shards/log_gate.h"
 #include "ps/shards/logged_calls.h"
@@ -90,6 +91,7 @@ struct ReplicaState {
   // The number of entries from earlier primaries.
   uint64_t inherited ABSL_GUARDED_BY(mu) = 0;
   Tickets tickets ABSL_GUARDED_BY(mu);
+  EnteringPushes entering ABSL_GUARDED_BY(mu);
   LoggedCalls logged ABSL_GUARDED_BY(mu);
   LogGate gate ABSL_GUARDED_BY(mu);
   WorkerLeases leases ABSL_GUARDED_BY(mu);

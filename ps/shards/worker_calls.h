@@ -78,9 +78,19 @@ class WorkerCalls final : public Calls,
                       std::function<void()> go);
   void CheckPush(const PushCallPtr& call, uint64_t reign);
   void AcceptPush(const PushCallPtr& call, uint64_t reign);
-  // Returns an error if the gradients have no room next to those in the log and
-  // at its gate.
-  absl::Status CheckRoom(const PushCallPtr& call, uint64_t reign);
+  // Returns an error if the gradients have no room. `entering` is the number of
+  // the push among those that enter the log.
+  absl::Status FindRoom(const PushCallPtr& call, uint64_t reign,
+                        uint64_t entering);
+  // Returns an error if the gradients have no room next to those in the log, at
+  // its gate, and before `entering`.
+  absl::Status CheckRoom(const PushCallPtr& call, uint64_t reign,
+                         uint64_t entering);
+  // Keeps the push at the gate, or adds it to the log. Changes nothing if
+  // `status` is an error. Returns nullopt if the answer comes later.
+  absl::optional<absl::Status> EnterLocked(const PushCallPtr& call,
+                                           uint64_t reign, absl::Status status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   // Refuses the pushes that wait at the gate if `call` may pass it: a
   // checkpoint waits for `call`. Returns false if there are none.
   bool MakeRoom(const PushCallPtr& call, uint64_t reign);

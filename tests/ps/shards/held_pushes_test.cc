@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -66,6 +69,49 @@ TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
   snapshot.join();
   EXPECT_TRUE(absl::IsResourceExhausted(first.answer.Wait().status()));
   EXPECT_TRUE(absl::IsResourceExhausted(second.answer.Wait().status()));
+}
+
+// Many workers push at once, while there is room for two pushes.
+TEST(HeldPushesTest, TakeNoRoomTwice) {
+  constexpr uint32_t kMany = 8;
+  constexpr int kRounds = 300;
+  Cluster::Options options{2, 1, 1, kMany, nullptr};
+  options.max_held_bytes = 2 * sizeof(float);
+  Model model;
+  model.tables = {DenseTable("a", {1}, ConsistencyPolicy::kUnlimited)};
+  Cluster cluster(options, model);
+  cluster.AwaitBackups();
+  for (uint32_t rank = 0; rank < kMany; ++rank) {
+    ASSERT_TRUE(cluster.Join(0, {rank, 100 + rank}).ok());
+  }
+  tensor::Bundle bundle;
+  bundle.tensors.push_back(Floats("a", {1}, {1}));
+  ShardCuts* const cuts = cluster.PrimaryOf(0)->shards().Find(0)->cuts();
+  const auto calls = cluster.PrimaryOf(0)->shards().CallsOf(0);
+  ASSERT_TRUE(calls.ok()) << calls.status();
+  for (int round = 0; round < kRounds; ++round) {
+    ASSERT_TRUE(cuts->HoldSteps(kView).ok());
+    std::atomic<uint32_t> ready{0};
+    std::vector<Answer<Exchange::PushVerdict>> answers(kMany);
+    std::vector<uint64_t> tickets(kMany);
+    std::vector<std::thread> workers;
+    for (uint32_t rank = 0; rank < kMany; ++rank) {
+      workers.emplace_back([&, rank] {
+        for (++ready; ready < kMany;) std::this_thread::yield();
+        tickets[rank] = (*calls)->Push(kView, {rank, 100 + rank}, 0, bundle,
+                                       answers[rank].callback(), true);
+      });
+    }
+    for (std::thread& each : workers) each.join();
+    uint32_t held = 0;
+    for (uint32_t rank = 0; rank < kMany; ++rank) {
+      held += answers[rank].is_there() ? 0 : 1;
+      (*calls)->Cancel(tickets[rank]);
+      answers[rank].Wait().IgnoreError();
+    }
+    ASSERT_LE(held, 2u) << "round " << round;
+    ASSERT_GE(held, 1u) << "round " << round;
+  }
 }
 
 }  // namespace
