@@ -332,11 +332,12 @@ absl::Status Shards::CheckMayDefine(uint64_t replaces) {
 
 bool Shards::HasFolder(uint64_t replaces) {
   absl::MutexLock lock(&mu_);
-  if (view_.shards.empty() || IsBeforeViewLocked(0) || IsLostLocked(0)) {
-    return false;
-  }
-  return view_.shards[0].primary == self_ ||
-         (replaces != 0 && replaces == view_.run);
+  if (view_.shards.empty() || IsLostLocked(0)) return false;
+  if (view_.shards[0].primary == self_) return true;
+  // A definition has replaced the run, and the view of the new one is to come.
+  const auto training = own_->training();
+  const bool is_replaced = training != nullptr && training->run != view_.run;
+  return is_replaced || (replaces != 0 && replaces == view_.run);
 }
 
 // Returns the replica for a message. If the message is the first one from a

@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "ps/checkpoint/chain.h"
 #include "ps/checkpoint/manifest.h"
@@ -334,7 +335,16 @@ TEST(CheckpointTest, NoCallWaitsUntilTheFolderIsLocked) {
   HeldFiles files(opened->get(), /*holds_locks=*/true);
   Cluster cluster({2, kShards, 1, kWorkers, &files},
                   TwoTables(ConsistencyPolicy::kUnlimited));
-  const absl::Cleanup release = [&files] { files.Release(); };
+  absl::Notification done;
+  std::thread guard([&] {
+    EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(20)))
+        << "calls wait until the folder is locked";
+    files.Release();
+  });
+  const absl::Cleanup end = [&] {
+    done.Notify();
+    guard.join();
+  };
   ASSERT_TRUE(files.AwaitWaiting(1));
   ASSERT_NO_FATAL_FAILURE(PushClocks(&cluster));
   const auto leader = cluster.PrimaryOf(0)->shards().LeaderOf(0);
@@ -343,8 +353,18 @@ TEST(CheckpointTest, NoCallWaitsUntilTheFolderIsLocked) {
   cluster.AwaitBackups();
 }
 
-// Tests a chief that defines a training again while a primary has locked the
-// folder.
+// Calls ChooseCut() of a process, for a new run that replaces another one.
+grpc::Status CallChooseCut(const Node& node, uint64_t replaces) {
+  v1::ChooseCutRequest request;
+  request.set_run(kRun + 9);
+  request.set_replaces(replaces);
+  grpc::ClientContext context;
+  v1::ChooseCutReply choice;
+  return v1::ParameterServer::NewStub(node.channel())
+      ->ChooseCut(&context, request, &choice);
+}
+
+// Tests a chief that defines a training again. A primary has the folder.
 TEST(CheckpointTest, TheFolderOfATrainingMayBeClaimedForIt) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());
@@ -352,21 +372,35 @@ TEST(CheckpointTest, TheFolderOfATrainingMayBeClaimedForIt) {
   Cluster cluster({2, kShards, 1, kWorkers, opened->get()},
                   TwoTables(ConsistencyPolicy::kUnlimited));
   ASSERT_TRUE(IsLockedSoon(opened->get()));
-  v1::ChooseCutRequest request;
-  request.set_run(kRun + 1);
+  const auto node = cluster.PrimaryOf(0);
+  const grpc::Status first = CallChooseCut(*node, 0);
+  EXPECT_TRUE(first.ok()) << first.error_message();
+  EXPECT_THAT(CallChooseCut(*node, kRun).error_message(),
+              testing::HasSubstr("--restore"));
+}
+
+// Tests a chief that ended after it had defined a training again. The view is
+// still that of the former training, whose primary has the folder.
+TEST(CheckpointTest, TheFolderMayBeClaimedAgainBeforeTheNextView) {
+  const checkpoint::TestFolder folder;
+  const auto opened = checkpoint::OpenFolder(folder.name());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  Cluster cluster({2, kShards, 1, kWorkers, opened->get()},
+                  TwoTables(ConsistencyPolicy::kUnlimited));
+  ASSERT_TRUE(IsLockedSoon(opened->get()));
+  const auto node = cluster.PrimaryOf(0);
+  const auto present = node->own().training();
+  Server::Definition definition;
+  definition.model = present->tables->model().model();
+  definition.servers = present->tables->placement().servers();
+  definition.run = kRun + 1;
+  definition.replaces = kRun;
+  definition.abandons = true;
+  const auto defined = node->own().Define(definition);
+  ASSERT_TRUE(defined.ok()) << defined.status();
   for (const uint64_t replaces : {uint64_t{0}, kRun}) {
-    request.set_replaces(replaces);
-    grpc::ClientContext context;
-    v1::ChooseCutReply choice;
-    const grpc::Status chosen =
-        v1::ParameterServer::NewStub(cluster.PrimaryOf(0)->channel())
-            ->ChooseCut(&context, request, &choice);
-    if (replaces == 0) {
-      EXPECT_TRUE(chosen.ok()) << chosen.error_message();
-      EXPECT_EQ(choice.run(), kRun);
-    } else {
-      EXPECT_THAT(chosen.error_message(), testing::HasSubstr("--restore"));
-    }
+    const grpc::Status chosen = CallChooseCut(*node, replaces);
+    EXPECT_TRUE(chosen.ok()) << chosen.error_message();
   }
 }
 
