@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <random>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,13 @@ absl::Duration DefaultTime() {
     (void)absl::SimpleAtoi(text, &seconds);
   }
   return absl::Seconds(seconds);
+}
+
+// Returns 1, so that a gate always runs the same seeds, or a random one.
+uint64_t DefaultFirst() {
+  const char* const text = std::getenv("SEEDS_FIRST");
+  const bool is_random = text != nullptr && absl::string_view(text) == "random";
+  return is_random ? uint64_t{1} + std::random_device()() : 1;
 }
 
 }  // namespace
@@ -63,7 +71,7 @@ void RunEachSeed(const std::function<void(uint64_t seed)>& run) {
 
 int RunWithSeeds(int argc, char** argv, uint64_t count) {
   testing::InitGoogleTest(&argc, argv);
-  uint64_t first = 1;
+  uint64_t first = DefaultFirst();
   absl::Duration time = DefaultTime();
   for (int i = 1; i < argc; ++i) {
     if (Read(argv[i], "--seeds=", &count)) {

@@ -37,7 +37,8 @@ class Seeds {
 };
 
 // Returns the seeds of this program. Seeds from the command line have no time
-// limit. The default seeds run for SEEDS_SECONDS (default 5) at most.
+// limit. The default seeds run for SEEDS_SECONDS (default 5) at most. They
+// begin with 1, or at random if SEEDS_FIRST is "random".
 Seeds& ChosenSeeds();
 
 // Returns the flags that repeat a seed: "repeat with --seeds=1 --first=7".

@@ -1,5 +1,6 @@
 #include "tests/ps/replication/node.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,12 @@
 namespace penstock::ps::replication {
 
 using Verdict = PushHistory::Verdict;
+
+namespace {
+
+constexpr int kMaxInFlight = 8;  // messages to a replica; servers have one
+
+}  // namespace
 
 Node::Node(World* world, Ledger* ledger, Hooks hooks, const Options& options,
            Step step, Start start)
@@ -161,8 +168,11 @@ void Node::OnTimer() {
   Primary* primary = replica_.primary();
   if (primary == nullptr) return;
   for (const ReplicaId& peer : primary->Peers()) {
-    // Sends again over a connection that has been silent.
-    if (timers_ % 8 == 0) primary->Resend(peer);
+    // A connection that has been silent is made anew.
+    if (timers_ % 8 == 0) {
+      primary->Resend(peer);
+      in_flight_[peer] = 0;
+    }
     if (timers_ % 16 == 0) primary->LoseSnapshot(peer);
     Send(peer, *primary->Heartbeat(peer, clock_.Now()));
   }
@@ -217,6 +227,8 @@ void Node::Answered(const ReplicaId& to, Answer answer) {
 
 void Node::OnAnswer(const Answer& answer) {
   if (replica_.primary() == nullptr) return;
+  int& in_flight = in_flight_[answer.envelope.from];
+  in_flight = std::max(0, in_flight - 1);
   replica_.primary()->OnAnswer(answer, clock_.Now());
   Pump();
 }
@@ -226,7 +238,13 @@ void Node::Pump() {
   Primary* primary = replica_.primary();
   if (primary == nullptr) return;
   for (const ReplicaId& peer : primary->Peers()) {
-    while (auto message = primary->Next(peer, clock_.Now())) {
+    // Each refusal makes the primary send again all that it has sent since.
+    // Without a limit, refusals multiply.
+    int& in_flight = in_flight_[peer];
+    while (in_flight < kMaxInFlight) {
+      const auto message = primary->Next(peer, clock_.Now());
+      if (!message.has_value()) break;
+      ++in_flight;
       Send(peer, *message);
     }
   }

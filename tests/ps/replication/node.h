@@ -118,6 +118,8 @@ class Node {
   std::vector<WaitingPull> pulls_;
   std::map<uint32_t, Call> gathered_;        // of a synchronous step, by rank
   std::map<ReplicaId, Snapshot> snapshots_;  // the last one to each joiner
+  // The messages with entries that each replica has not answered.
+  std::map<ReplicaId, int> in_flight_;
   uint64_t timers_ = 0;
 };
 

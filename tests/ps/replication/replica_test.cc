@@ -158,6 +158,29 @@ TEST_F(ReplicaTest, ABackupWithoutRoomHoldsWhatFits) {
   EXPECT_EQ(primary().committed(), 3u);
 }
 
+// Entries of a former primary are still in the log, since there is no room for
+// those that replace them.
+TEST_F(ReplicaTest, ABackupCommitsNothingThatItsPrimaryHasNotSent) {
+  const uint64_t former = Push(0, 6000);
+  Exchange(At(0));
+  ASSERT_EQ(b_.holdings().log.last(), former);
+  ASSERT_LT(b_.holdings().committed, former);
+  ASSERT_TRUE(b_.OnView(ViewOf(3, kC, {kB}), At(0)).ok());
+  auto other = std::make_shared<Entry>();
+  other->seq = former;
+  other->view = 3;
+  other->payload = std::make_shared<Bytes>(6000);
+  Append message;
+  message.envelope = {OptionsOf(kC).group, kC, 3};
+  message.prev_seq = former - 1;
+  message.prev_view = *b_.holdings().log.ViewAt(former - 1);
+  message.entries = {other};
+  message.committed = former;
+  const Answer answer = backup().OnAppend(message, At(0));
+  EXPECT_EQ(answer.status.code(), StatusCode::kResourceExhausted);
+  EXPECT_LT(b_.holdings().committed, former);
+}
+
 TEST_F(ReplicaTest, AFullLogRefusesPushesAndNamesTheSlowBackup) {
   Push(0, 6000);
   const auto refused =
@@ -327,6 +350,30 @@ TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
   exchange(*primary().Heartbeat(kC, At(0)));
   EXPECT_EQ(c.holdings().log.last(), 2u);
   EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kC});
+}
+
+// In views that A missed, another primary may have replaced the entries that
+// were not committed.
+TEST_F(ReplicaTest, AJoinerKeepsItsPlaceThroughViewsUpToTheCommittedEntries) {
+  Replica c(OptionsOf(kC), PushHistory(), false);
+  const auto exchange = [&] {
+    const Append message = *primary().Heartbeat(kC, At(0));
+    primary().OnAnswer(c.backup()->OnAppend(message, At(0)), At(0));
+  };
+  Move(ViewOf(3, kA, {kB}, {kC}));
+  ASSERT_TRUE(c.OnView(ViewOf(3, kA, {kB}, {kC}), At(0)).ok());
+  exchange();
+  exchange();
+  const uint64_t seq = Push(0);  // which B does not hold
+  exchange();
+  ASSERT_EQ(c.holdings().log.last(), seq);
+  ASSERT_LT(primary().committed(), seq);
+  Move(ViewOf(6, kA, {kB}, {kC}));
+  const auto next = primary().Next(kC, At(0));
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->prev_seq, primary().committed());
+  ASSERT_EQ(next->entries.size(), 1u);
+  EXPECT_EQ(next->entries[0]->seq, seq);
 }
 
 TEST_F(ReplicaTest, ALostSnapshotIsMadeAnew) {

@@ -21,8 +21,9 @@
 namespace penstock::ps::replication {
 namespace {
 
-// The number of seeds after which each kind of event should have happened.
-constexpr uint64_t kManySeeds = 200;
+// Enough seeds for all that may happen to have happened, even a full log, which
+// one seed of some hundred has.
+constexpr uint64_t kManySeeds = 5000;
 
 TEST(ReplicationSimulation, ForgetsAndRepeatsNothing) {
   Seeds& seeds = ChosenSeeds();
