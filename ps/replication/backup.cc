@@ -27,6 +27,23 @@ absl::Status CheckEntries(const Append& message) {
   return absl::OkStatus();
 }
 
+// Takes all but the values of a snapshot. Keeps the entries after it if they
+// are of the same log, since the primary may count on those that this replica
+// has said it holds. Returns false if they are of another log, and gone.
+bool TakeSnapshot(const Snapshot& message, Holdings* holdings) {
+  const bool keeps_log = holdings->has_values &&
+                         holdings->log.ViewAt(message.seq) == message.seq_view;
+  if (keeps_log) {
+    holdings->log.DiscardThrough(message.seq);
+  } else {
+    holdings->log = Log(message.seq, message.seq_view);
+  }
+  holdings->has_values = true;
+  holdings->committed = holdings->applied = message.seq;
+  holdings->applied_history = message.history;
+  return keeps_log;
+}
+
 }  // namespace
 
 Backup::Backup(const Options& options, const View& view, Holdings holdings)
@@ -135,11 +152,8 @@ Answer Backup::OnSnapshot(const Snapshot& message, absl::Time now,
   if (!refused.ok()) return MakeAnswer(std::move(refused), {});
   holdings_.promises.Give(primary_, message.lease, now);
   if (!holdings_.has_values || message.seq > holdings_.committed) {
-    holdings_.has_values = true;
-    holdings_.log = Log(message.seq, message.seq_view);
-    holdings_.committed = holdings_.applied = message.seq;
-    holdings_.applied_history = message.history;
-    matched_ = message.seq;
+    const bool keeps_log = TakeSnapshot(message, &holdings_);
+    matched_ = keeps_log ? std::max(matched_, message.seq) : message.seq;
     *replaces_values = true;
   }
   return MakeAnswer(absl::OkStatus(), message.stamp);

@@ -181,6 +181,28 @@ TEST_F(ReplicaTest, ABackupCommitsNothingThatItsPrimaryHasNotSent) {
   EXPECT_LT(b_.holdings().committed, former);
 }
 
+// A late answer may bring a second snapshot. The primary counts on the entries
+// that were held before.
+TEST_F(ReplicaTest, ASnapshotDropsNoEntryThatIsHeld) {
+  const uint64_t first = Push(0);
+  const uint64_t second = Push(1);
+  Exchange(At(0));
+  ASSERT_LT(b_.holdings().committed, first);
+  Snapshot message;
+  message.envelope = {OptionsOf(kA).group, kA, 2};
+  message.seq = first;
+  message.seq_view = 2;
+  message.values = std::make_shared<Bytes>(1);
+  bool replaces_values = false;
+  const Answer answer = backup().OnSnapshot(message, At(0), &replaces_values);
+  EXPECT_TRUE(replaces_values);
+  EXPECT_EQ(answer.held, second);
+  EXPECT_EQ(b_.holdings().applied, first);
+  EXPECT_EQ(b_.holdings().log.last(), second);
+  EXPECT_TRUE(b_.holdings().log.Has(second));
+  EXPECT_FALSE(b_.holdings().log.Has(first));
+}
+
 TEST_F(ReplicaTest, AFullLogRefusesPushesAndNamesTheSlowBackup) {
   Push(0, 6000);
   const auto refused =
