@@ -9,85 +9,13 @@
 #include "gtest/gtest.h"
 #include "ps/replication/backup.h"
 #include "ps/replication/primary.h"
+#include "tests/ps/replication/two_replicas.h"
 
 namespace penstock::ps::replication {
 namespace {
 
 using absl::StatusCode;
 using Verdict = PushHistory::Verdict;
-
-const ReplicaId kA = {"a", 1};
-const ReplicaId kB = {"b", 2};
-const ReplicaId kC = {"c", 3};
-const WorkerId kWorker = {0, 99};
-
-class Bytes final : public Payload {
- public:
-  explicit Bytes(size_t bytes) : bytes_(bytes) {}
-  size_t bytes() const override { return bytes_; }
-
- private:
-  const size_t bytes_;
-};
-
-absl::Time At(double seconds) {
-  return absl::UnixEpoch() + absl::Seconds(seconds);
-}
-
-View ViewOf(uint64_t number, ReplicaId primary, std::vector<ReplicaId> backups,
-            std::vector<ReplicaId> joiners = {}) {
-  return {7, number, {{primary, std::move(backups), std::move(joiners)}}};
-}
-
-Options OptionsOf(const ReplicaId& self) {
-  Options options;
-  options.group = {7, 8, "1.0", 0};
-  options.self = self;
-  options.max_log_bytes = 10000;
-  return options;
-}
-
-// Two replicas: A leads view 2, and B is its backup.
-class ReplicaTest : public testing::Test {
- protected:
-  ReplicaTest()
-      : a_(OptionsOf(kA), PushHistory(), true),
-        b_(OptionsOf(kB), PushHistory(), false) {
-    Move(ViewOf(1, kA, {}, {kB}));
-    Exchange(At(0));
-    Exchange(At(0));
-    EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kB});
-    Move(ViewOf(2, kA, {kB}));
-    EXPECT_TRUE(primary().Join(kWorker, At(0)).ok());
-    Exchange(At(0));
-  }
-
-  Primary& primary() { return *a_.primary(); }
-  Backup& backup() { return *b_.backup(); }
-
-  void Move(const View& view) {
-    EXPECT_TRUE(a_.OnView(view, At(0)).ok());
-    EXPECT_TRUE(b_.OnView(view, At(0)).ok());
-  }
-
-  // Sends the primary's next message to the backup, and the answer back.
-  void Exchange(absl::Time now) {
-    Append message = *primary().Heartbeat(kB, now);
-    primary().OnAnswer(backup().OnAppend(message, now), now);
-  }
-
-  uint64_t Push(uint64_t clock, size_t bytes = 10) {
-    return *primary().Accept({{kWorker, clock}}, std::make_shared<Bytes>(bytes),
-                             At(0));
-  }
-
-  absl::Status Refused(const Append& message) {
-    return backup().OnAppend(message, At(1)).status;
-  }
-
-  Replica a_;
-  Replica b_;
-};
 
 TEST_F(ReplicaTest, APushIsCommittedOnceTheBackupHoldsIt) {
   const uint64_t seq = Push(0);
@@ -179,28 +107,6 @@ TEST_F(ReplicaTest, ABackupCommitsNothingThatItsPrimaryHasNotSent) {
   const Answer answer = backup().OnAppend(message, At(0));
   EXPECT_EQ(answer.status.code(), StatusCode::kResourceExhausted);
   EXPECT_LT(b_.holdings().committed, former);
-}
-
-// A late answer may bring a second snapshot. The primary counts on the entries
-// that were held before.
-TEST_F(ReplicaTest, ASnapshotDropsNoEntryThatIsHeld) {
-  const uint64_t first = Push(0);
-  const uint64_t second = Push(1);
-  Exchange(At(0));
-  ASSERT_LT(b_.holdings().committed, first);
-  Snapshot message;
-  message.envelope = {OptionsOf(kA).group, kA, 2};
-  message.seq = first;
-  message.seq_view = 2;
-  message.values = std::make_shared<Bytes>(1);
-  bool replaces_values = false;
-  const Answer answer = backup().OnSnapshot(message, At(0), &replaces_values);
-  EXPECT_TRUE(replaces_values);
-  EXPECT_EQ(answer.held, second);
-  EXPECT_EQ(b_.holdings().applied, first);
-  EXPECT_EQ(b_.holdings().log.last(), second);
-  EXPECT_TRUE(b_.holdings().log.Has(second));
-  EXPECT_FALSE(b_.holdings().log.Has(first));
 }
 
 TEST_F(ReplicaTest, AFullLogRefusesPushesAndNamesTheSlowBackup) {
@@ -296,146 +202,6 @@ TEST_F(ReplicaTest, AReplicaThatHasNotCaughtUpNeverLeads) {
   // joiner. The replica must catch up again.
   ASSERT_TRUE(b_.OnView(ViewOf(3, kA, {}), At(0)).ok());
   EXPECT_EQ(b_.OnView(ViewOf(4, kB, {}), At(0)).code(), StatusCode::kDataLoss);
-}
-
-TEST_F(ReplicaTest, AJoinerCatchesUpBySnapshotWhilePushesGoOn) {
-  Replica c(OptionsOf(kC));
-  const View view = ViewOf(3, kA, {kB}, {kC});
-  Move(view);
-  ASSERT_TRUE(c.OnView(view, At(0)).ok());
-  a_.Applied();
-  auto exchange = [&](const Append& message) {
-    primary().OnAnswer(c.backup()->OnAppend(message, At(0)), At(0));
-  };
-  exchange(*primary().Heartbeat(kC, At(0)));
-  ASSERT_EQ(primary().WantSnapshot(), std::vector<ReplicaId>{kC});
-  const Snapshot snapshot =
-      *primary().MakeSnapshot(kC, std::make_shared<Bytes>(1), At(0));
-  EXPECT_EQ(snapshot.seq, 1u);
-  Push(0);
-  Exchange(At(0));
-  EXPECT_EQ(primary().committed(), 2u);
-  a_.Applied();
-  EXPECT_TRUE(a_.holdings().log.Has(2));  // kept for C
-  bool replaces_values = false;
-  primary().OnAnswer(c.backup()->OnSnapshot(snapshot, At(0), &replaces_values),
-                     At(0));
-  EXPECT_TRUE(replaces_values);
-  exchange(*primary().Next(kC, At(0)));
-  exchange(*primary().Heartbeat(kC, At(0)));
-  EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kC});
-  EXPECT_FALSE(a_.holdings().log.Has(2));
-  // Repeats the snapshot, which must change nothing.
-  c.backup()->OnSnapshot(snapshot, At(0), &replaces_values);
-  EXPECT_FALSE(replaces_values);
-  EXPECT_EQ(c.holdings().log.last(), 2u);
-}
-
-TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
-  Replica c(OptionsOf(kC));
-  const auto move = [&](const View& view) {
-    Move(view);
-    ASSERT_TRUE(c.OnView(view, At(0)).ok());
-  };
-  const auto exchange = [&](const Append& message) {
-    const Answer answer = c.backup()->OnAppend(message, At(0));
-    primary().OnAnswer(answer, At(0));
-    // As the sender of the log does.
-    if (!answer.status.ok()) primary().Resend(kC);
-  };
-  move(ViewOf(3, kA, {kB}, {kC}));
-  a_.Applied();
-  exchange(*primary().Heartbeat(kC, At(0)));
-  const Snapshot snapshot =
-      *primary().MakeSnapshot(kC, std::make_shared<Bytes>(1), At(0));
-  Push(0);
-  Exchange(At(0));
-  a_.Applied();
-  exchange(*primary().Heartbeat(kC, At(0)));
-  exchange(*primary().Heartbeat(kC, At(0)));
-  move(ViewOf(4, kA, {}, {kC, kB}));
-  EXPECT_TRUE(primary().WantSnapshot().empty());
-  bool replaces_values = false;
-  const auto take = [&](const Snapshot& message) {
-    return c.backup()->OnSnapshot(message, At(0), &replaces_values);
-  };
-  EXPECT_FALSE(take(snapshot).status.ok());  // of view 3
-  const auto renewed = primary().RenewSnapshot(kC, snapshot, At(0));
-  ASSERT_TRUE(renewed.has_value());
-  primary().OnAnswer(take(*renewed), At(0));
-  EXPECT_TRUE(replaces_values);
-  EXPECT_FALSE(primary().RenewSnapshot(kC, snapshot, At(0)).has_value());
-  // Expects that the entry after the snapshot was kept, and stays when a view
-  // comes.
-  move(ViewOf(5, kA, {kB}, {kC}));
-  exchange(*primary().Next(kC, At(0)));
-  exchange(*primary().Heartbeat(kC, At(0)));
-  EXPECT_EQ(c.holdings().log.last(), 2u);
-  EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kC});
-}
-
-// In views that A missed, another primary may have replaced the entries that
-// were not committed.
-TEST_F(ReplicaTest, AJoinerKeepsItsPlaceThroughViewsUpToTheCommittedEntries) {
-  Replica c(OptionsOf(kC), PushHistory(), false);
-  const auto exchange = [&] {
-    const Append message = *primary().Heartbeat(kC, At(0));
-    primary().OnAnswer(c.backup()->OnAppend(message, At(0)), At(0));
-  };
-  Move(ViewOf(3, kA, {kB}, {kC}));
-  ASSERT_TRUE(c.OnView(ViewOf(3, kA, {kB}, {kC}), At(0)).ok());
-  exchange();
-  exchange();
-  const uint64_t seq = Push(0);  // which B does not hold
-  exchange();
-  ASSERT_EQ(c.holdings().log.last(), seq);
-  ASSERT_LT(primary().committed(), seq);
-  Move(ViewOf(6, kA, {kB}, {kC}));
-  const auto next = primary().Next(kC, At(0));
-  ASSERT_TRUE(next.has_value());
-  EXPECT_EQ(next->prev_seq, primary().committed());
-  ASSERT_EQ(next->entries.size(), 1u);
-  EXPECT_EQ(next->entries[0]->seq, seq);
-}
-
-TEST_F(ReplicaTest, ALostSnapshotIsMadeAnew) {
-  Replica c(OptionsOf(kC));
-  const View view = ViewOf(3, kA, {kB}, {kC});
-  Move(view);
-  ASSERT_TRUE(c.OnView(view, At(0)).ok());
-  const auto ask = [&] {
-    const Append probe = *primary().Heartbeat(kC, At(0));
-    primary().OnAnswer(c.backup()->OnAppend(probe, At(0)), At(0));
-  };
-  ask();
-  a_.Applied();
-  const auto values = std::make_shared<Bytes>(1);
-  const auto lost = primary().MakeSnapshot(kC, values, At(0));
-  ASSERT_TRUE(lost.has_value());
-  primary().LoseSnapshot(kC);
-  EXPECT_FALSE(primary().RenewSnapshot(kC, *lost, At(0)).has_value());
-  ask();
-  EXPECT_TRUE(primary().MakeSnapshot(kC, values, At(0)).has_value());
-}
-
-TEST_F(ReplicaTest, AJoinerThatIsBehindLosesItsPlaceBeforePushesAreRefused) {
-  const View view = ViewOf(3, kA, {kB}, {kC});
-  Move(view);
-  Replica c(OptionsOf(kC));
-  ASSERT_TRUE(c.OnView(view, At(0)).ok());
-  const Append probe = *primary().Heartbeat(kC, At(0));
-  primary().OnAnswer(c.backup()->OnAppend(probe, At(0)), At(0));
-  a_.Applied();
-  ASSERT_TRUE(primary()
-                  .MakeSnapshot(kC, std::make_shared<Bytes>(1), At(0))
-                  .has_value());
-  for (uint64_t clock = 0; clock < 5; ++clock) {
-    Push(clock, 4000);
-    Exchange(At(0));
-    while (a_.NextToApply() != nullptr) a_.Applied();
-    while (b_.NextToApply() != nullptr) b_.Applied();
-  }
-  EXPECT_EQ(primary().WantSnapshot(), std::vector<ReplicaId>{kC});
 }
 
 }  // namespace

@@ -9,14 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "ps/checkpoint/chain.h"
 #include "ps/checkpoint/manifest.h"
 #include "ps/checkpoint/posix_files.h"
-#include "ps/checkpoint/repository.h"
 #include "ps/shards/shards.h"
 #include "ps/wire/ps.grpc.pb.h"
 #include "ps/wire/shard_key.h"
@@ -25,41 +22,10 @@
 #include "tests/ps/server/small_training.h"
 #include "tests/ps/service/held_files.h"
 #include "tests/ps/shards/cluster.h"
+#include "tests/ps/shards/two_tables.h"
 
 namespace penstock::ps {
 namespace {
-
-constexpr size_t kWorkers = 3;
-constexpr size_t kShards = 2;
-
-// Two tables, one at each shard. The learning rate is 1.
-Model TwoTables(int64_t staleness) {
-  Model model;
-  model.tables = {DenseTable("a", {kWorkers}, staleness),
-                  DenseTable("b", {kWorkers}, staleness)};
-  return model;
-}
-
-// Returns the name of each shard's table.
-std::vector<std::string> PartsOf(const Cluster& cluster) {
-  std::vector<std::string> parts;
-  for (uint32_t shard = 0; shard < kShards; ++shard) {
-    const auto training = cluster.PrimaryOf(shard)->own().training();
-    parts.push_back(training->tables->parts().front().name);
-  }
-  return parts;
-}
-
-// Adds 1 to the element of a rank, at a shard.
-void PushOne(Cluster* cluster, const std::vector<std::string>& parts,
-             uint32_t shard, uint32_t rank, uint64_t clock) {
-  std::vector<float> gradient(kWorkers);
-  gradient[rank] = -1;
-  tensor::Bundle bundle;
-  bundle.tensors.push_back(Floats(parts[shard], {kWorkers}, gradient));
-  const auto verdict = cluster->Push(shard, {rank, 100 + rank}, clock, bundle);
-  ASSERT_TRUE(verdict.ok()) << verdict.status();
-}
 
 // Each push of a worker adds 1 to its element, at all shards. The elements of a
 // cut are thus the clocks of the cut.
@@ -227,19 +193,6 @@ TEST(CheckpointTest, HasWholeStepsOfAllShardsAlsoAfterFailovers) {
   EXPECT_EQ(checkpoint::ListSteps(files)->size(), 9u);
 }
 
-// Lets each rank push its number plus one times, to all shards.
-void PushClocks(Cluster* cluster) {
-  const std::vector<std::string> parts = PartsOf(*cluster);
-  for (uint32_t shard = 0; shard < kShards; ++shard) {
-    for (uint32_t rank = 0; rank < kWorkers; ++rank) {
-      ASSERT_TRUE(cluster->Join(shard, {rank, 100 + rank}).ok());
-      for (uint64_t clock = 0; clock <= rank; ++clock) {
-        ASSERT_NO_FATAL_FAILURE(PushOne(cluster, parts, shard, rank, clock));
-      }
-    }
-  }
-}
-
 // Calls WriteShard() of a process, for a cut that has all pushes.
 grpc::Status CallWriteShard(const Node& node, uint32_t shard,
                             const CheckpointAttempt& attempt,
@@ -300,112 +253,7 @@ TEST(CheckpointTest, AServerWritesAllItsShardsAtTheSameTime) {
   for (std::thread& each : calls) each.join();
 }
 
-// Waits until some process has locked the folder. Returns false after ten
-// seconds.
-bool IsLockedSoon(checkpoint::Files* files) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (absl::Now() < deadline) {
-    if (absl::IsFailedPrecondition(
-            checkpoint::Repository::Open(files).status())) {
-      return true;
-    }
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return false;
-}
-
-// Tests a training in which nobody takes a checkpoint.
-TEST(CheckpointTest, EachPrimaryLocksTheFolder) {
-  const checkpoint::TestFolder folder;
-  const auto opened = checkpoint::OpenFolder(folder.name());
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  Cluster cluster({3, kShards, 1, kWorkers, opened->get()},
-                  TwoTables(ConsistencyPolicy::kUnlimited));
-  EXPECT_TRUE(IsLockedSoon(opened->get()));
-  cluster.AwaitBackups();
-  cluster.KillPrimary(0);
-  EXPECT_TRUE(IsLockedSoon(opened->get()));
-}
-
-// Tests a disk that takes long to lock the folder.
-TEST(CheckpointTest, NoCallWaitsUntilTheFolderIsLocked) {
-  const checkpoint::TestFolder folder;
-  const auto opened = checkpoint::OpenFolder(folder.name());
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  HeldFiles files(opened->get(), /*holds_locks=*/true);
-  Cluster cluster({2, kShards, 1, kWorkers, &files},
-                  TwoTables(ConsistencyPolicy::kUnlimited));
-  absl::Notification done;
-  std::thread guard([&] {
-    EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(20)))
-        << "calls wait until the folder is locked";
-    files.Release();
-  });
-  const absl::Cleanup end = [&] {
-    done.Notify();
-    guard.join();
-  };
-  ASSERT_TRUE(files.AwaitWaiting(1));
-  ASSERT_NO_FATAL_FAILURE(PushClocks(&cluster));
-  const auto leader = cluster.PrimaryOf(0)->shards().LeaderOf(0);
-  ASSERT_TRUE(leader.ok()) << leader.status();
-  EXPECT_TRUE((*leader)->Writer().ok());
-  cluster.AwaitBackups();
-}
-
-// Calls ChooseCut() of a process, for a new run that replaces another one.
-grpc::Status CallChooseCut(const Node& node, uint64_t replaces) {
-  v1::ChooseCutRequest request;
-  request.set_run(kRun + 9);
-  request.set_replaces(replaces);
-  grpc::ClientContext context;
-  v1::ChooseCutReply choice;
-  return v1::ParameterServer::NewStub(node.channel())
-      ->ChooseCut(&context, request, &choice);
-}
-
-// Tests a chief that defines a training again. A primary has the folder.
-TEST(CheckpointTest, TheFolderOfATrainingMayBeClaimedForIt) {
-  const checkpoint::TestFolder folder;
-  const auto opened = checkpoint::OpenFolder(folder.name());
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  Cluster cluster({2, kShards, 1, kWorkers, opened->get()},
-                  TwoTables(ConsistencyPolicy::kUnlimited));
-  ASSERT_TRUE(IsLockedSoon(opened->get()));
-  const auto node = cluster.PrimaryOf(0);
-  const grpc::Status first = CallChooseCut(*node, 0);
-  EXPECT_TRUE(first.ok()) << first.error_message();
-  EXPECT_THAT(CallChooseCut(*node, kRun).error_message(),
-              testing::HasSubstr("--restore"));
-}
-
-// Tests a chief that ended after it had defined a training again. The view is
-// still that of the former training, whose primary has the folder.
-TEST(CheckpointTest, TheFolderMayBeClaimedAgainBeforeTheNextView) {
-  const checkpoint::TestFolder folder;
-  const auto opened = checkpoint::OpenFolder(folder.name());
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  Cluster cluster({2, kShards, 1, kWorkers, opened->get()},
-                  TwoTables(ConsistencyPolicy::kUnlimited));
-  ASSERT_TRUE(IsLockedSoon(opened->get()));
-  const auto node = cluster.PrimaryOf(0);
-  const auto present = node->own().training();
-  Server::Definition definition;
-  definition.model = present->tables->model().model();
-  definition.servers = present->tables->placement().servers();
-  definition.run = kRun + 1;
-  definition.replaces = kRun;
-  definition.abandons = true;
-  const auto defined = node->own().Define(definition);
-  ASSERT_TRUE(defined.ok()) << defined.status();
-  for (const uint64_t replaces : {uint64_t{0}, kRun}) {
-    const grpc::Status chosen = CallChooseCut(*node, replaces);
-    EXPECT_TRUE(chosen.ok()) << chosen.error_message();
-  }
-}
-
-// Tests a replica that has the clocks from a snapshot only, because no rank
-// pushes any more.
+// The copy has the clocks from a snapshot only: no rank pushes any more.
 TEST(CheckpointTest, ACopyKnowsTheClocksOfSilentRanks) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());

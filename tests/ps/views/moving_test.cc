@@ -244,6 +244,65 @@ TEST_F(MovingTest, ADrainNamesTheLastCopy) {
               HasSubstr("ps1 (ps1:1) has the last copy of shard 1: do not"));
 }
 
+TEST_F(MovingTest, ADrainEndsIfItsServerDiesWithALastCopy) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  std::thread killer = OnceOneJoins([this] {
+    nodes_[2] = nullptr;
+    EXPECT_TRUE(
+        Await([](const View& view) { return view.shards[1].backups.empty(); }));
+    nodes_[1] = nullptr;
+  });
+  const absl::Status drained = DrainServer(options_, "ps1");
+  killer.join();
+  EXPECT_TRUE(absl::IsAborted(drained)) << drained;
+  EXPECT_THAT(drained.ToString(), HasSubstr("ps1 (ps1:1) has ended"));
+}
+
+// The mark of a drain goes with the lease of its command.
+TEST_F(MovingTest, ADrainGoesOnAfterEtcdHasEndedAllLeases) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  std::thread other = OnceOneJoins([this] {
+    etcd_.ExpireLeases();
+    absl::SleepFor(absl::Seconds(1));
+    for (const auto& node : nodes_) node->replicas.SetCompletes(true);
+  });
+  const absl::Status drained = DrainServer(options_, "ps1");
+  other.join();
+  EXPECT_TRUE(drained.ok()) << drained;
+}
+
+TEST_F(MovingTest, ASpareIsNoServerThatCouldTakeShards) {
+  Begin();
+  Start(3, 103);
+  nodes_[2] = nullptr;
+  ASSERT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view)[2] != "ps2:1" && IsComplete(view);
+  })) << nodes_[0]->log();
+  EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
+              HasSubstr("1 servers would be left"));
+}
+
+TEST_F(MovingTest, RebalanceEndsOnceAllShardsAreThere) {
+  Begin();
+  nodes_[1] = nullptr;
+  ASSERT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view)[1] == "ps2:1" && IsComplete(view);
+  }));
+  Start(1, 901);
+  for (const auto& node : nodes_) node->replicas.SetRun(kRun);
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  std::thread other = OnceOneJoins([this] {
+    absl::SleepFor(absl::Seconds(2));
+    for (const auto& node : nodes_) node->replicas.SetCompletes(true);
+  });
+  const absl::Status balanced = Rebalance(options_);
+  EXPECT_TRUE(balanced.ok()) << balanced;
+  EXPECT_EQ(PrimariesOf(nodes_[0]->replicas.view()), kAllAtHome);
+  other.join();
+}
+
 TEST_F(MovingTest, AServerThatEtcdForgotForAMomentKeepsItsPlace) {
   Begin();
   Start(3, 103);
