@@ -34,6 +34,9 @@ class LogSender final : public std::enable_shared_from_this<LogSender> {
     absl::Time heartbeat = absl::InfinitePast();
     // No message is sent before this time.
     absl::Time retry = absl::InfinitePast();
+    // The last entry that was sent, and when news without entries are due.
+    uint64_t sent = 0;
+    absl::Time news = absl::InfinitePast();
   };
 
   void Send(const replication::ReplicaId& to,
