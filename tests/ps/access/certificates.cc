@@ -52,11 +52,12 @@ void Add(int kind, const std::string& name, GENERAL_NAMES* names) {
 }
 
 void AddAlternatives(const CertificateNames& names, X509* certificate) {
-  if (names.uris.empty() && names.dns.empty()) return;
+  if (names.uris.empty() && names.dns.empty() && names.ips.empty()) return;
   const std::unique_ptr<GENERAL_NAMES, void (*)(GENERAL_NAMES*)> all(
       GENERAL_NAMES_new(), GENERAL_NAMES_free);
   for (const std::string& uri : names.uris) Add(GEN_URI, uri, all.get());
   for (const std::string& dns : names.dns) Add(GEN_DNS, dns, all.get());
+  for (const std::string& ip : names.ips) Add(GEN_IPADD, ip, all.get());
   Require(X509_add1_ext_i2d(certificate, NID_subject_alt_name, all.get(), 0,
                             X509V3_ADD_DEFAULT) == 1,
           "add alternative names");
@@ -99,9 +100,10 @@ Authority::Authority(const std::string& name)
   certificate_ = ToPem(self_.get());
 }
 
-Bearer Authority::Issue(const CertificateNames& names) const {
+Bearer Authority::Issue(const CertificateNames& names, long seconds) const {
   const Key key(EVP_EC_gen("P-256"));
   const Certificate made = NewCertificate(key.get(), names.common_name);
+  X509_gmtime_adj(X509_getm_notAfter(made.get()), seconds);
   X509_set_issuer_name(made.get(), X509_get_subject_name(self_.get()));
   AddAlternatives(names, made.get());
   Require(X509_sign(made.get(), key_.get(), EVP_sha256()) > 0, "sign");

@@ -17,6 +17,7 @@ struct CertificateNames {
   std::string common_name;  // empty: none
   std::vector<std::string> uris;
   std::vector<std::string> dns;
+  std::vector<std::string> ips;  // 4 bytes each
 };
 
 // A certificate and its key, in PEM.
@@ -34,8 +35,8 @@ class Authority {
   // Returns the certificate of this authority, in PEM.
   const std::string& certificate() const { return certificate_; }
   // Returns a key and a certificate that is signed by this authority and valid
-  // for a day.
-  Bearer Issue(const CertificateNames& names) const;
+  // for some seconds.
+  Bearer Issue(const CertificateNames& names, long seconds = 24L * 3600) const;
 
  private:
   struct Free {

@@ -30,6 +30,8 @@ absl::optional<std::string> AddressOf(process::Child* process) {
 
 bool RealEtcd::IsInstalled() { return kProgram[0] != '\0'; }
 
+std::string RealEtcd::Program() { return kProgram; }
+
 std::unique_ptr<RealEtcd> RealEtcd::Start(
     const std::vector<std::string>& arguments, const std::string& scheme) {
   static int started = 0;

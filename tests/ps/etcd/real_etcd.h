@@ -17,6 +17,8 @@ class RealEtcd {
  public:
   // Returns true if etcd is installed; see tools/setup.
   static bool IsInstalled();
+  // Returns the path of the program, or "".
+  static std::string Program();
 
   // Starts etcd, with more arguments, and waits until it serves. `scheme` is
   // "http" or "https". Returns null on failure, and logs etcd's output.

@@ -28,6 +28,7 @@ namespace penstock::ps {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Milliseconds(500);
+constexpr int kStartTries = 4;  // of ten seconds
 
 // Returns addresses with ports that are free now.
 std::vector<std::string> FreeAddresses(size_t count) {
@@ -47,6 +48,16 @@ std::vector<std::string> FreeAddresses(size_t count) {
   return addresses;
 }
 
+std::vector<std::string> AddressesOn(const ReplicatedServers::Hosts& hosts,
+                                     size_t servers) {
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < servers; ++i) {
+    addresses.push_back(
+        absl::StrCat(Network::AddressOf(hosts.first_host + i), ":2222"));
+  }
+  return addresses;
+}
+
 std::string NewFolder() {
   static int made = 0;
   const std::string folder =
@@ -60,18 +71,33 @@ std::string NewFolder() {
 ReplicatedServers::ReplicatedServers(size_t servers, unsigned replicas,
                                      unsigned workers,
                                      std::vector<std::string> flags)
+    : ReplicatedServers(Hosts(), FreeAddresses(servers), replicas, workers,
+                        std::move(flags)) {}
+
+ReplicatedServers::ReplicatedServers(const Hosts& hosts, size_t servers,
+                                     unsigned workers,
+                                     std::vector<std::string> flags)
+    : ReplicatedServers(hosts, AddressesOn(hosts, servers), /*replicas=*/1,
+                        workers, std::move(flags)) {}
+
+ReplicatedServers::ReplicatedServers(const Hosts& hosts,
+                                     std::vector<std::string> addresses,
+                                     unsigned replicas, unsigned workers,
+                                     std::vector<std::string> flags)
     : replicas_(replicas),
       workers_(workers),
       flags_(std::move(flags)),
       folder_(NewFolder()),
-      etcd_(etcd::RealEtcd::Start()),
-      addresses_(FreeAddresses(servers)),
-      servers_(servers),
+      hosts_(hosts),
+      etcd_(hosts.network == nullptr ? etcd::RealEtcd::Start() : nullptr),
+      etcd_address_(etcd_ == nullptr ? hosts.etcd : etcd_->address()),
+      addresses_(std::move(addresses)),
+      servers_(addresses_.size()),
       log_(open((folder_ + "/log").c_str(),
                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
-  for (size_t i = 0; i < servers; ++i) {
+  for (size_t i = 0; i < servers_.size(); ++i) {
     names_.push_back(absl::StrCat("ps-", i));
-    EXPECT_TRUE(etcd_ != nullptr && Start(i)) << Logs();
+    EXPECT_TRUE(!etcd_address_.empty() && Start(i)) << Logs();
   }
 }
 
@@ -79,19 +105,26 @@ ReplicatedServers::~ReplicatedServers() { close(log_); }
 
 bool ReplicatedServers::Start(size_t server) {
   servers_[server] = nullptr;
-  std::vector<std::string> command = {
-      "ps/ps_server",
-      "--listen=" + addresses_[server],
-      absl::StrCat("--workers=", workers_),
-      "--etcd=" + etcd_->address(),
-      "--etcd-prefix=t",
-      absl::StrCat("--servers=", servers_.size()),
-      "--name=" + names_[server],
-      absl::StrCat("--replicas=", replicas_)};
+  std::vector<std::string> command;
+  if (hosts_.network != nullptr) {
+    command = hosts_.network->Enter(hosts_.first_host + server);
+  }
+  for (std::string& word : std::vector<std::string>{
+           "ps/ps_server", "--listen=" + addresses_[server],
+           absl::StrCat("--workers=", workers_), "--etcd=" + etcd_address_,
+           "--etcd-prefix=t", absl::StrCat("--servers=", servers_.size()),
+           "--name=" + names_[server],
+           absl::StrCat("--replicas=", replicas_)}) {
+    command.push_back(std::move(word));
+  }
   command.insert(command.end(), flags_.begin(), flags_.end());
   servers_[server] = process::Child::Start(command, {}, log_);
-  return servers_[server] != nullptr &&
-         servers_[server]->Find("port ").has_value();
+  if (servers_[server] == nullptr) return false;
+  // A server waits for etcd, which takes long on a busy machine.
+  for (int i = 0; i < kStartTries && servers_[server]->IsAlive(); ++i) {
+    if (servers_[server]->Find("port ").has_value()) return true;
+  }
+  return false;
 }
 
 bool ReplicatedServers::StartElsewhere(size_t server, const std::string& name) {
@@ -140,7 +173,9 @@ std::shared_ptr<grpc::Channel> ReplicatedServers::ChannelTo(
 TrainingConnection::Channels ReplicatedServers::Channels() const {
   TrainingConnection::Channels channels;
   for (const std::string& address : addresses_) {
-    channels.push_back(ChannelTo(address));
+    grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
+    channels.push_back(
+        grpc::CreateCustomChannel(address, credentials_, arguments));
   }
   return channels;
 }

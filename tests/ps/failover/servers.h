@@ -12,19 +12,32 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "grpcpp/security/credentials.h"
 #include "ps/client/training_connection.h"
 #include "ps/wire/ps.pb.h"
 #include "tests/process/child.h"
 #include "tests/ps/etcd/real_etcd.h"
+#include "tests/ps/failover/network.h"
 
 namespace penstock::ps {
 
 // Servers that share one etcd. Each has a fixed port. Not thread-safe.
 class ReplicatedServers {
  public:
+  // The place of servers that run on hosts of their own: server i on the host
+  // `first_host` + i.
+  struct Hosts {
+    const Network* network = nullptr;
+    size_t first_host = 1;
+    std::string etcd;  // the addresses of an etcd
+  };
+
   // Starts etcd and the servers. `replicas` are the backups of each shard, and
   // `flags` further flags of the servers.
   ReplicatedServers(size_t servers, unsigned replicas, unsigned workers,
+                    std::vector<std::string> flags = {});
+  // Starts servers with one backup of each shard.
+  ReplicatedServers(const Hosts& hosts, size_t servers, unsigned workers,
                     std::vector<std::string> flags = {});
   ~ReplicatedServers();
 
@@ -40,7 +53,7 @@ class ReplicatedServers {
   const std::vector<std::string>& addresses() const { return addresses_; }
   // Returns the training's etcd://.
   std::string target() const {
-    return absl::StrCat("etcd://", etcd_->address(), "/t");
+    return absl::StrCat("etcd://", etcd_address_, "/t");
   }
   // Runs `penstock ps COMMAND target() ARGUMENTS...`. Returns the exit code and
   // the output.
@@ -49,6 +62,10 @@ class ReplicatedServers {
       const std::vector<std::string>& arguments) const;
   // Returns how many shards a server has a part in.
   int PartsOf(size_t server) const;
+  // Uses these credentials for new channels. The default is none.
+  void SetCredentials(std::shared_ptr<grpc::ChannelCredentials> credentials) {
+    credentials_ = std::move(credentials);
+  }
   // Returns a new channel to a server, and to each server.
   static std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address);
   TrainingConnection::Channels Channels() const;
@@ -63,15 +80,23 @@ class ReplicatedServers {
   std::string Logs() const;
 
  private:
+  ReplicatedServers(const Hosts& hosts, std::vector<std::string> addresses,
+                    unsigned replicas, unsigned workers,
+                    std::vector<std::string> flags);
+
   const unsigned replicas_;
   const unsigned workers_;
   const std::vector<std::string> flags_;
   const std::string folder_;
-  std::unique_ptr<etcd::RealEtcd> etcd_;
+  const Hosts hosts_;
+  std::unique_ptr<etcd::RealEtcd> etcd_;  // null with Hosts
+  std::string etcd_address_;
   std::vector<std::string> addresses_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<process::Child>> servers_;
   int log_ = -1;
+  std::shared_ptr<grpc::ChannelCredentials> credentials_ =
+      grpc::InsecureChannelCredentials();
 };
 
 }  // namespace penstock::ps

@@ -1,0 +1,314 @@
+// Tests a training on hosts of their own, with an etcd of three members, while
+// cables are cut and lose packets, and processes are killed and stopped.
+//
+// NETWORK_SECONDS limits the scenes of the first test, NETWORK_SEED repeats
+// one.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/ps/checkpoint/test_folder.h"
+#include "tests/ps/etcd/real_etcd.h"
+#include "tests/ps/failover/bank.h"
+#include "tests/ps/failover/etcd_members.h"
+#include "tests/ps/failover/network.h"
+#include "tests/ps/failover/servers.h"
+#include "tests/ps/failover/stalls.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr size_t kWorkerHost = 0;  // this process
+constexpr size_t kFirstServer = 1;
+constexpr size_t kServers = 3;
+constexpr size_t kFirstMember = kFirstServer + kServers;
+constexpr size_t kMembers = 3;
+constexpr size_t kHosts = kFirstMember + kMembers;
+// A failover takes 3 s. TCP waits for as long again as a cable was cut.
+constexpr absl::Duration kLongestPause = absl::Seconds(40);
+constexpr absl::Duration kRecovery = absl::Seconds(60);
+// The limit of a pause of the whole machine. A longer one ends leases.
+constexpr absl::Duration kStall = absl::Seconds(1);
+constexpr int kTries = 3;
+constexpr absl::Duration kTraining = absl::Seconds(200);
+constexpr Cable kCut = {true, 0, absl::ZeroDuration(), absl::ZeroDuration()};
+
+Network* the_network = nullptr;  // null: not permitted
+
+#define SKIP_WITHOUT_NETWORK()                                             \
+  SKIP_WITHOUT_ETCD();                                                     \
+  if (the_network == nullptr) {                                            \
+    GTEST_SKIP() << "this process may make no network namespaces and TAP " \
+                    "devices";                                             \
+  }                                                                        \
+  static_assert(true, "")
+
+// The processes of a training, and what may happen to them.
+class World {
+ public:
+  World(unsigned seed, unsigned workers)
+      : random_(seed),
+        etcd_(*the_network, kFirstMember, kMembers, folder_.name()),
+        servers_({the_network, kFirstServer, etcd_.addresses()}, kServers,
+                 workers) {
+    the_network->Heal();
+    the_network->Seed(seed);
+  }
+  ~World() { the_network->Heal(); }
+
+  ReplicatedServers* servers() { return &servers_; }
+
+  // Lets something fail for a while, and `meanwhile` happen. Returns what
+  // failed.
+  std::string Play(const std::function<void()>& meanwhile) {
+    const size_t server = Below(kServers);
+    const size_t member = Below(kMembers);
+    const absl::Duration time = absl::Milliseconds(500 + Below(6000));
+    const auto during = [&](const std::string& what) {
+      meanwhile();
+      absl::SleepFor(time);
+      return absl::StrCat(what, " for ", absl::FormatDuration(time));
+    };
+    switch (Below(9)) {
+      case 0:
+        servers_.Kill(server);
+        meanwhile();
+        EXPECT_TRUE(servers_.Start(server)) << servers_.Logs();
+        return absl::StrCat("kill -9 of server ", server);
+      case 1:
+        return Stop(servers_.process(server), during,
+                    absl::StrCat("server ", server, " is stopped"));
+      case 2:
+        return Cut(kFirstServer + server, true, true, during);
+      case 3:
+        return Cut(kFirstServer + server, true, false, during);
+      case 4:
+        return Cut(kFirstServer + server, false, true, during);
+      case 5:
+        return CutBetween(server, during);
+      case 6:
+        return LosePackets(during);
+      case 7:
+        if (Below(2) == 0) {
+          return Stop(etcd_.process(member), during,
+                      absl::StrCat("etcd ", member, " is stopped"));
+        }
+        etcd_.process(member)->Kill();
+        meanwhile();
+        etcd_.Start(member);
+        return absl::StrCat("kill -9 of etcd ", member);
+      default:
+        return SplitEtcd(member, during);
+    }
+  }
+
+ private:
+  using During = std::function<std::string(const std::string& what)>;
+
+  size_t Below(size_t limit) { return random_() % limit; }
+
+  static std::string Stop(process::Child* process, const During& during,
+                          const std::string& what) {
+    process->Suspend();
+    std::string text = during(what);
+    process->Resume();
+    return text;
+  }
+
+  static std::string Cut(size_t host, bool from, bool to,
+                         const During& during) {
+    if (from) the_network->SetFrom(host, kCut);
+    if (to) the_network->SetTo(host, kCut);
+    std::string text = during(absl::StrCat(
+        "host ", host, " is cut", from ? " (from)" : "", to ? " (to)" : ""));
+    the_network->Heal();
+    return text;
+  }
+
+  std::string CutBetween(size_t server, const During& during) {
+    const size_t host = kFirstServer + server;
+    const size_t other =
+        Below(2) == 0 ? kWorkerHost : kFirstServer + (server + 1) % kServers;
+    const bool both = Below(2) == 0;
+    the_network->Set(host, other, kCut);
+    if (both) the_network->Set(other, host, kCut);
+    std::string text = during(absl::StrCat("host ", host, " is cut from ",
+                                           other, both ? " both ways" : ""));
+    the_network->Heal();
+    return text;
+  }
+
+  static std::string LosePackets(const During& during) {
+    const Cable bad = {false, 0.3, absl::Milliseconds(5),
+                       absl::Milliseconds(20)};
+    for (size_t host = 0; host < kHosts; ++host) {
+      the_network->SetFrom(host, bad);
+    }
+    std::string text = during("all cables lose 30 % of the packets");
+    the_network->Heal();
+    return text;
+  }
+
+  // Leaves each member of etcd alone, except that the servers still reach it.
+  static std::string SplitEtcd(size_t member, const During& during) {
+    const size_t host = kFirstMember + member;
+    for (size_t i = 0; i < kMembers; ++i) {
+      if (i == member) continue;
+      the_network->Set(host, kFirstMember + i, kCut);
+      the_network->Set(kFirstMember + i, host, kCut);
+    }
+    std::string text = during(absl::StrCat("etcd ", member, " is split off"));
+    the_network->Heal();
+    return text;
+  }
+
+  const checkpoint::TestFolder folder_;
+  std::mt19937 random_;
+  EtcdMembers etcd_;
+  ReplicatedServers servers_;
+};
+
+unsigned ChosenSeed() {
+  unsigned seed = 0;
+  const char* const text = std::getenv("NETWORK_SEED");
+  if (text != nullptr && absl::SimpleAtoi(text, &seed)) return seed;
+  return std::random_device()();
+}
+
+TEST(NetworkTest, ABankSurvivesAllThatFails) {
+  SKIP_WITHOUT_NETWORK();
+  double seconds = 12;
+  const char* const text = std::getenv("NETWORK_SECONDS");
+  if (text != nullptr) {
+    ASSERT_TRUE(absl::SimpleAtod(text, &seconds));
+  }
+  const unsigned seed = ChosenSeed();
+  std::printf("repeat with NETWORK_SEED=%u\n", seed);
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  World world(seed, /*workers=*/2);
+  ReplicatedServers* const servers = world.servers();
+  Bank bank(servers->Channels(), servers->addresses(), 2,
+            ReplicatedServers::ChannelTo);
+  ASSERT_TRUE(servers->AwaitBackups(kRecovery)) << servers->Logs();
+  const absl::Time end = base::SteadyNow() + absl::Seconds(seconds);
+  Stalls stalls;
+  do {
+    bank.AwaitTransfers(20);
+    bank.TakeLongestPause();
+    stalls.Take();
+    const uint64_t before = bank.transfers();
+    const std::string what = world.Play([&] { bank.AwaitTransfers(20); });
+    ASSERT_TRUE(servers->AwaitBackups(kRecovery)) << what << servers->Logs();
+    const uint64_t healed = bank.transfers();
+    bank.AwaitTransfers(20);
+    const absl::Duration pause = bank.TakeLongestPause();
+    std::printf("%s: %llu transfers, longest pause %s\n", what.c_str(),
+                static_cast<unsigned long long>(bank.transfers() - before),
+                absl::FormatDuration(absl::Trunc(pause, absl::Milliseconds(1)))
+                    .c_str());
+    std::fflush(stdout);
+    if (stalls.Take() > kStall) {
+      std::printf("the machine has paused\n");
+      continue;
+    }
+    EXPECT_LT(pause, kLongestPause) << what;
+    ASSERT_GE(bank.transfers(), healed + 20)
+        << what << ": " << bank.Close() << servers->Logs();
+  } while (base::SteadyNow() < end);
+  EXPECT_EQ(bank.Close(), "") << servers->Logs();
+}
+
+// Trains the digits on two hosts of the servers. Calls `disturb` meanwhile.
+// Returns the loss of each step, and the result, as text.
+std::string TrainDigits(World* world,
+                        const std::function<void(World*)>& disturb) {
+  std::vector<std::unique_ptr<process::Child>> workers;
+  for (size_t rank = 0; rank < 2; ++rank) {
+    std::vector<std::string> command = the_network->Enter(kFirstMember + rank);
+    for (std::string& word : std::vector<std::string>{
+             "examples/digits/digits_worker",
+             "--servers=" + absl::StrJoin(world->servers()->addresses(), ","),
+             absl::StrCat("--rank=", rank), "--workers=2", "--steps=60",
+             "--seed=7"}) {
+      command.push_back(std::move(word));
+    }
+    workers.push_back(process::Child::Start(std::move(command)));
+    EXPECT_NE(workers.back(), nullptr);
+  }
+  std::string losses;
+  bool is_disturbed = false;
+  const absl::Time limit = base::SteadyNow() + kTraining;
+  while (base::SteadyNow() < limit) {
+    const auto line = workers[0]->Find("");  // nothing after ten seconds
+    if (!line.has_value() && !workers[0]->IsAlive()) break;
+    const std::vector<std::string> words =
+        absl::StrSplit(line.value_or(""), ' ');
+    const bool is_step = words[0] == "step" && words.size() > 2;
+    if (is_step) absl::StrAppend(&losses, words[1], " ", words[2], "\n");
+    if (words[0] == "result") {
+      absl::StrAppend(&losses, *line, "\n");
+      break;
+    }
+    if (!is_step || words[1] != "20" || is_disturbed) continue;
+    is_disturbed = true;
+    disturb(world);
+  }
+  for (auto& worker : workers) EXPECT_EQ(worker->Finish(), 0);
+  return losses;
+}
+
+TEST(NetworkTest, SynchronousDigitsEndWithTheSameBits) {
+  SKIP_WITHOUT_NETWORK();
+  const unsigned seed = ChosenSeed();
+  std::printf("repeat with NETWORK_SEED=%u\n", seed);
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  Stalls stalls;
+  for (int i = 0; i < kTries; ++i) {
+    stalls.Take();
+    std::string wanted;
+    {
+      World undisturbed(seed, /*workers=*/2);
+      wanted = TrainDigits(&undisturbed, [](World*) {});
+    }
+    World world(seed, /*workers=*/2);
+    const std::string got = TrainDigits(&world, [](World* disturbed) {
+      ASSERT_TRUE(disturbed->servers()->AwaitBackups(kRecovery));
+      std::printf("%s\n", disturbed->Play([] {}).c_str());
+    });
+    if (stalls.Take() > kStall) {
+      std::printf("the machine has paused\n");
+      continue;
+    }
+    EXPECT_NE(wanted.find("result"), std::string::npos) << wanted;
+    EXPECT_EQ(got, wanted) << world.servers()->Logs();
+    return;
+  }
+  GTEST_SKIP() << "the machine pauses for seconds, again and again";
+}
+
+}  // namespace
+}  // namespace penstock::ps
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  // Before there is a second thread.
+  const auto network = penstock::ps::Network::Make(penstock::ps::kHosts);
+  penstock::ps::the_network = network.get();
+  return RUN_ALL_TESTS();
+}
