@@ -82,7 +82,8 @@ TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
   primary().OnAnswer(take(*renewed), At(0));
   EXPECT_TRUE(replaces_values);
   EXPECT_FALSE(primary().RenewSnapshot(kC, snapshot, At(0)).has_value());
-  // The entry after the snapshot was kept, and is still when a view comes.
+  // Expects that the entry after the snapshot was kept, and stays when a view
+  // comes.
   move(ViewOf(5, kA, {kB}, {kC}));
   exchange(*primary().Next(kC, At(0)));
   exchange(*primary().Heartbeat(kC, At(0)));

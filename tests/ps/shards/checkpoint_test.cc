@@ -253,7 +253,8 @@ TEST(CheckpointTest, AServerWritesAllItsShardsAtTheSameTime) {
   for (std::thread& each : calls) each.join();
 }
 
-// The copy has the clocks from a snapshot only: no rank pushes any more.
+// Tests a replica that has the clocks from a snapshot only, because no rank
+// pushes any more.
 TEST(CheckpointTest, ACopyKnowsTheClocksOfSilentRanks) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());

@@ -20,7 +20,7 @@
 namespace penstock::ps {
 namespace {
 
-// Waits until somebody has the lock of the folder. Returns false after ten
+// Waits until some process has locked the folder. Returns false after ten
 // seconds.
 bool IsLockedSoon(checkpoint::Files* files) {
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
@@ -34,7 +34,7 @@ bool IsLockedSoon(checkpoint::Files* files) {
   return false;
 }
 
-// Nobody takes a checkpoint.
+// Tests a training in which nobody takes a checkpoint.
 TEST(CheckpointTest, EachPrimaryLocksTheFolder) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());
@@ -84,7 +84,8 @@ grpc::Status CallChooseCut(const Node& node, uint64_t replaces) {
       ->ChooseCut(&context, request, &choice);
 }
 
-// Tests a chief that defines a training again. A primary has the folder.
+// Tests a chief that defines a training again while a primary has locked the
+// folder.
 TEST(CheckpointTest, TheFolderOfATrainingMayBeClaimedForIt) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());

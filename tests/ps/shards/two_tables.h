@@ -48,7 +48,7 @@ inline void PushOne(Cluster* cluster, const std::vector<std::string>& parts,
   ASSERT_TRUE(verdict.ok()) << verdict.status();
 }
 
-// Lets each rank push its number plus one times, at all shards.
+// Lets each rank push its number plus one times, to all shards.
 inline void PushClocks(Cluster* cluster) {
   const std::vector<std::string> parts = PartsOf(*cluster);
   for (uint32_t shard = 0; shard < kShards; ++shard) {
