@@ -55,6 +55,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   // endpoint reads. Call with no read in flight.
   void ReceiveDirectly();
   bool receives_directly() const { return input_ != nullptr; }
+  // Returns the descriptor from which the stream receives directly.
+  int input_fd() const { return input_->fd(); }
   // Receives once, as fabric::tcp::Receive() does. Call between OnRead() and
   // the next Read(). Requires receives_directly().
   absl::StatusOr<size_t> Receive(fabric::tcp::Endpoint* lifeline);

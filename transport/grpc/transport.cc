@@ -38,7 +38,7 @@ void Transport::FinishAndUnlock() {
   // and the next read depend on the session's end.
   goaway_.CloseWhenDrained();
   Sync();
-  ReadOn();
+  input_.ReadOn();
   // Accepts without the lock, because gRPC accepts a stream by calling the
   // transport, which locks.
   if (acceptor_.HasBatch() && MayAccept() && !ended_.TooMany()) {
@@ -69,7 +69,8 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
       settled_(std::move(settled)),
       acceptor_(session_.get()),
       goaway_(this, session_.get(), &streams_, &acceptor_),
-      pings_(session_.get()) {
+      pings_(session_.get()),
+      input_(stream_, lifeline_, session_.get()) {
   vtable = Vtable();
   stream_->read_buffer()->Swap(&received);
   TransportRegistry::Get()->Add(socket_node_->uuid(), this);
@@ -96,17 +97,7 @@ void Transport::Start() {
   Section section(this);
   if (session_->closed()) return;
   Begin([this] { socket_node_->RecordKeepaliveSent(); });
-  DeliverReadBuffer();
-  wants_read_ = true;
-}
-
-// Starts the next read. Does not read while the peer leaves this side's answers
-// unread, because more requests would add more answers. gRPC's HTTP/2 stops
-// reading for the same reason.
-void Transport::ReadOn() {
-  if (!wants_read_ || session_->closed() || !session_->reads()) return;
-  wants_read_ = false;
-  stream_->Read();
+  input_.Start();
 }
 
 void Transport::Close(const absl::Status& why) {
@@ -146,28 +137,6 @@ void Transport::RemoveStream(Stream* stream) {
   ended_.Add();
 }
 
-void Transport::DeliverReadBuffer() {
-  grpc_core::SliceBuffer* buffer = stream_->read_buffer();
-  for (size_t i = 0; i < buffer->Count() && !session_->closed(); ++i) {
-    const grpc_core::Slice slice = buffer->RefSlice(i);
-    lifeline_->OnBytes({slice.data(), slice.size()});
-  }
-  buffer->Clear();
-}
-
-// Receives until the socket is empty, or until kMostBytes were received,
-// because other threads may wait for the lock.
-void Transport::ReceiveDirectly() {
-  constexpr size_t kMostBytes = 1024 * 1024;
-  for (size_t bytes = 0; bytes < kMostBytes;) {
-    if (session_->closed() || !session_->reads()) return;
-    const absl::StatusOr<size_t> received = stream_->Receive(lifeline_);
-    if (!received.ok()) return OnConnectionClosed(received.status());
-    if (*received == 0) return;
-    bytes += *received;
-  }
-}
-
 void Transport::OnConnectionClosed(const grpc_error_handle& error) {
   OnStreamClosed([&] {
     mu_.AssertHeld();
@@ -179,21 +148,17 @@ void Transport::OnConnectionClosed(const grpc_error_handle& error) {
 }
 
 void Transport::OnRead(grpc_error_handle error) {
-  grpc_core::ExecCtx::Get()->InvalidateNow();  // as in PollPath()
+  grpc_core::ExecCtx::Get()->InvalidateNow();  // as in PollInSection()
   {
     Section section(this);
     if (error.ok() && stream_->is_shut_down()) {
       error = GRPC_ERROR_CREATE("the session ended");
     }
-    if (!error.ok()) {
-      OnConnectionClosed(error);
-    } else {
-      DeliverReadBuffer();
-      if (!session_->closed() && lifeline_->reading()) {
-        stream_->ReceiveDirectly();
-      }
-      if (stream_->receives_directly()) ReceiveDirectly();
-      wants_read_ = true;
+    if (error.ok()) error = input_.OnRead();
+    if (!error.ok()) OnConnectionClosed(error);
+    if (input_.WantsPolling()) {
+      input_.StartPolling(
+          [self = ShareAs<Transport>()] { return self->PollInput(); });
     }
   }
   poller_.PollUntilEmpty();
@@ -210,12 +175,34 @@ void Transport::OnWritten(grpc_error_handle error) {
 }
 
 bool Transport::PollPath() {
+  return PollInSection([this] {
+    mu_.AssertHeld();
+    return session_->Poll();
+  });
+}
+
+bool Transport::PollInput() {
+  return PollInSection([this] {
+    mu_.AssertHeld();
+    const absl::StatusOr<bool> any = input_.Poll();
+    if (!any.ok()) OnConnectionClosed(any.status());
+    return any.value_or(true);
+  });
+}
+
+bool Transport::PollInSection(absl::FunctionRef<bool()> poll) {
+  bool any = false;
+  grpc_core::ExecCtx* const context = grpc_core::ExecCtx::Get();
+  if (context == nullptr) {  // a thread of transport/rpc
+    Enter([&] { any = poll(); });
+    return any;
+  }
   // Updates the clock, because deadlines of new calls count from the cached
   // time. The cached time may be old, for example after the process was stopped
   // and continued.
-  grpc_core::ExecCtx::Get()->InvalidateNow();
+  context->InvalidateNow();
   Section section(this);
-  return session_->Poll();
+  return poll();
 }
 
 void Transport::LeaveInput() { core::LeaveInput(); }

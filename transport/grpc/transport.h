@@ -23,6 +23,7 @@
 #include "transport/grpc/goaway.h"
 #include "transport/grpc/internal/grpc_abi.h"
 #include "transport/grpc/internal/late_slices.h"
+#include "transport/grpc/lifeline_input.h"
 #include "transport/grpc/metadata_table.h"
 #include "transport/grpc/path_waker.h"
 #include "transport/grpc/pings.h"
@@ -138,9 +139,11 @@ class Transport final : public grpc_transport,
   // Unlocks, and then gives gRPC the streams that the peer has opened.
   void UnlockAndAccept() ABSL_UNLOCK_FUNCTION(mu_);
 
-  void ReadOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void DeliverReadBuffer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ReceiveDirectly() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Receives from the lifeline's socket. Called by threads that poll.
+  bool PollInput();
+  // Returns the result of `poll`, which is called in a section. Any thread may
+  // poll, even one without an ExecCtx.
+  bool PollInSection(absl::FunctionRef<bool()> poll);
   void OnConnectionClosed(const grpc_error_handle& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -185,7 +188,7 @@ class Transport final : public grpc_transport,
   StreamAcceptor acceptor_ ABSL_GUARDED_BY(mu_);
   Goaway goaway_ ABSL_GUARDED_BY(mu_);
   Pings pings_ ABSL_GUARDED_BY(mu_);
-  bool wants_read_ ABSL_GUARDED_BY(mu_) = false;  // the next read may begin
+  LifelineInput input_ ABSL_GUARDED_BY(mu_);
   SentEntries sent_entries_ ABSL_GUARDED_BY(mu_);
   ReceivedEntries received_entries_ ABSL_GUARDED_BY(mu_);
   std::string encoded_ ABSL_GUARDED_BY(mu_);

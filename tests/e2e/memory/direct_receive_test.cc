@@ -1,6 +1,6 @@
-// Tests large messages over tcp. With its first large message, a connection
-// gets a second descriptor of its socket, except with TLS, where the socket's
-// bytes are not the session's bytes.
+// Tests connections over tcp. With its first large message, or when it is busy,
+// a connection gets a second descriptor of its socket, except with TLS, where
+// the socket's bytes are not the session's bytes.
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -91,6 +91,12 @@ TEST_F(DirectReceiveTest, BeginsWithTheFirstLargeMessageAndEndsWithTheChannel) {
   EXPECT_EQ(DoubledSockets(), 0);
 }
 
+TEST_F(DirectReceiveTest, BeginsAlsoWithManySmallMessages) {
+  Serve();
+  for (int i = 0; i < 20; ++i) Echo(8);
+  EXPECT_EQ(DoubledSockets(), 2);
+}
+
 TEST_F(DirectReceiveTest, NotWithTls) {
   ASSERT_TRUE(TestCertificates().has_value()) << "no openssl command?";
   grpc::SslServerCredentialsOptions server(
@@ -103,6 +109,7 @@ TEST_F(DirectReceiveTest, NotWithTls) {
                  grpc::SslCredentials(client));
   Serve();
   Echo(kLarge);
+  for (int i = 0; i < 20; ++i) Echo(8);
   EXPECT_EQ(DoubledSockets(), 0);
 }
 

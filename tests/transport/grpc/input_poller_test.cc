@@ -1,0 +1,125 @@
+// Tests a socket in the process's PollSet.
+
+#include "transport/grpc/input_poller.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "transport/base/unique_fd.h"
+#include "transport/progress/poll_set.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+class InputPollerTest : public testing::Test {
+ protected:
+  InputPollerTest() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    socket_ = base::UniqueFd(ends[0]);
+    peer_ = base::UniqueFd(ends[1]);
+  }
+
+  void Start() {
+    poller_.Start(socket_.get(), [this, share = share_] {
+      ++receives_;
+      if (poller_.is_quiet()) {
+        poller_.Stop();
+        return false;
+      }
+      char byte;
+      return read(socket_.get(), &byte, 1) == 1;
+    });
+  }
+  void Send() { EXPECT_EQ(write(peer_.get(), "x", 1), 1); }
+  // Looks at the socket until it is no longer polled. Returns the number of
+  // looks, or a very large number.
+  int LookUntilQuiet() {
+    int looks = 0;
+    for (; poller_.is_started() && looks < 1000 * 1000; ++looks)
+      set_->PollHot();
+    return looks;
+  }
+
+  progress::PollSet* const set_ = progress::PollSet::Get();
+  base::UniqueFd socket_, peer_;
+  std::shared_ptr<int> share_ = std::make_shared<int>();
+  int receives_ = 0;
+  InputPoller poller_;
+};
+
+TEST_F(InputPollerTest, PollingThreadReceives) {
+  Start();
+  EXPECT_FALSE(set_->PollHot());
+  EXPECT_EQ(receives_, 0);
+  Send();
+  EXPECT_TRUE(set_->PollHot());
+  EXPECT_EQ(receives_, 1);
+  EXPECT_FALSE(set_->PollHot());
+  EXPECT_EQ(receives_, 1);
+}
+
+TEST_F(InputPollerTest, EndOfTheStreamIsInput) {
+  Start();
+  peer_.Reset();
+  EXPECT_FALSE(set_->PollHot()) << "nothing was read";
+  EXPECT_EQ(receives_, 1);
+}
+
+TEST_F(InputPollerTest, QuietSocketIsNotPolledAnyMore) {
+  Start();
+  const int looks = LookUntilQuiet();
+  EXPECT_GT(looks, 1000) << "longer than a spin";
+  EXPECT_LT(looks, 10 * 1000);
+  EXPECT_TRUE(set_->empty());
+  EXPECT_EQ(share_.use_count(), 1);
+  Start();
+  Send();
+  EXPECT_TRUE(set_->PollHot());
+}
+
+TEST_F(InputPollerTest, InputKeepsTheSocketInTheSet) {
+  Start();
+  for (int i = 0; i < 10; ++i) {
+    for (int look = 0; look < 1000; ++look) set_->PollHot();
+    Send();
+    EXPECT_TRUE(set_->PollHot());
+  }
+  EXPECT_TRUE(poller_.is_started());
+}
+
+TEST_F(InputPollerTest, FewSocketsOfAProcessArePolled) {
+  std::vector<std::unique_ptr<InputPoller>> pollers;
+  int started = 0;
+  for (int i = 0; i < 100; ++i) {
+    pollers.push_back(std::make_unique<InputPoller>());
+    pollers.back()->Start(socket_.get(), [] { return false; });
+    if (pollers.back()->is_started()) ++started;
+  }
+  EXPECT_GT(started, 10);
+  EXPECT_LT(started, 50);
+  Start();
+  EXPECT_FALSE(poller_.is_started());
+  pollers.clear();
+  Start();
+  EXPECT_TRUE(poller_.is_started()) << "ended pollers make room";
+}
+
+TEST_F(InputPollerTest, StoppedPollerReceivesNothing) {
+  Start();
+  Send();
+  poller_.Stop();
+  EXPECT_FALSE(set_->PollAll());
+  EXPECT_EQ(receives_, 0);
+  EXPECT_EQ(share_.use_count(), 1);
+  poller_.Stop();  // once more, without an effect
+}
+
+}  // namespace
+}  // namespace core
+}  // namespace penstock

@@ -1,0 +1,90 @@
+#include "transport/grpc/lifeline_input.h"
+
+#include <utility>
+
+#include "src/core/lib/slice/slice_buffer.h"
+#include "transport/base/descriptors.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+// Limits the bytes of one read, because other threads may wait for the lock.
+constexpr size_t kMostReadBytes = 1024 * 1024;
+// Limits the bytes of one poll. The thread has other sources to poll, too.
+constexpr size_t kMostPolledBytes = 256 * 1024;
+// The number of reads after which a connection counts as busy, and takes a
+// second descriptor.
+constexpr int kReadsOfBusy = 8;
+
+}  // namespace
+
+void LifelineInput::Start() {
+  DeliverReadBuffer();
+  wants_read_ = true;
+}
+
+absl::Status LifelineInput::OnRead() {
+  wants_read_ = true;
+  DeliverReadBuffer();
+  TakeOver();
+  if (!stream_->receives_directly()) return absl::OkStatus();
+  const absl::StatusOr<bool> received = Receive(kMostReadBytes);
+  has_input_ = received.ok() && *received;
+  return received.status();
+}
+
+bool LifelineInput::WantsPolling() const {
+  return has_input_ && !poller_.is_started() && !session_->closed();
+}
+
+void LifelineInput::StartPolling(InputPoller::Receive poll) {
+  poller_.Start(stream_->input_fd(), std::move(poll));
+}
+
+absl::StatusOr<bool> LifelineInput::Poll() {
+  if (!poller_.is_started() || stream_->is_shut_down()) return false;
+  if (poller_.is_quiet()) {
+    poller_.Stop();
+    return false;
+  }
+  return Receive(kMostPolledBytes);
+}
+
+void LifelineInput::ReadOn() {
+  if (session_->closed() || !session_->reads()) return poller_.Stop();
+  if (!std::exchange(wants_read_, false)) return;
+  stream_->Read();
+}
+
+void LifelineInput::DeliverReadBuffer() {
+  grpc_core::SliceBuffer* buffer = stream_->read_buffer();
+  for (size_t i = 0; i < buffer->Count() && !session_->closed(); ++i) {
+    const grpc_core::Slice slice = buffer->RefSlice(i);
+    lifeline_->OnBytes({slice.data(), slice.size()});
+  }
+  buffer->Clear();
+}
+
+void LifelineInput::TakeOver() {
+  if (session_->closed()) return;
+  const bool is_busy = !session_->path().in_use() && ++reads_ == kReadsOfBusy &&
+                       base::Descriptors::HaveRoomForDoorbell();
+  if (is_busy || lifeline_->reading()) stream_->ReceiveDirectly();
+}
+
+// Receives until the socket is empty, or somewhat more than `most_bytes` were
+// received.
+absl::StatusOr<bool> LifelineInput::Receive(size_t most_bytes) {
+  size_t bytes = 0;
+  while (bytes < most_bytes && !session_->closed() && session_->reads()) {
+    const absl::StatusOr<size_t> received = stream_->Receive(lifeline_);
+    if (!received.ok()) return received.status();
+    if (*received == 0) break;
+    bytes += *received;
+  }
+  return bytes > 0;
+}
+
+}  // namespace core
+}  // namespace penstock

@@ -1,0 +1,68 @@
+// The receiving half of a gRPC connection.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_LIFELINE_INPUT_H_
+#define PENSTOCK_TRANSPORT_GRPC_LIFELINE_INPUT_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "transport/fabric/tcp/endpoint.h"
+#include "transport/grpc/endpoint_stream.h"
+#include "transport/grpc/input_poller.h"
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace core {
+
+// Passes the bytes of a stream to the session's lifeline. gRPC's endpoint reads
+// at first. Once the connection is busy, or a large message comes, this object
+// receives from the socket itself, if possible. Waiting threads then poll the
+// socket, too.
+//
+// Does not read while the peer leaves this side's answers unread, because more
+// requests would add more answers. gRPC's HTTP/2 stops reading for the same
+// reason.
+//
+// Thread-compatible. Call in an ExecCtx, under the connection's lock.
+class LifelineInput {
+ public:
+  // The arguments must outlive this object.
+  LifelineInput(EndpointStream* stream, fabric::tcp::Endpoint* lifeline,
+                session::Session* session)
+      : stream_(stream), lifeline_(lifeline), session_(session) {}
+
+  // Passes on the bytes in the read buffer, and lets reads begin.
+  void Start();
+  // Handles the end of a read. Returns an error if the connection has ended.
+  absl::Status OnRead();
+  // Returns true if StartPolling() should be called: input has come, and no
+  // thread polls for more.
+  bool WantsPolling() const;
+  // Lets waiting threads call `poll`, which calls Poll() under the lock.
+  void StartPolling(InputPoller::Receive poll);
+  // Receives a bounded amount of input. Returns true if there was any. Returns
+  // an error if the connection has ended.
+  absl::StatusOr<bool> Poll();
+  // Begins the next read if the session reads, and ends the polling if not.
+  // Call at the end of each section.
+  void ReadOn();
+
+ private:
+  void DeliverReadBuffer();
+  void TakeOver();
+  absl::StatusOr<bool> Receive(size_t most_bytes);
+
+  EndpointStream* const stream_;
+  fabric::tcp::Endpoint* const lifeline_;
+  session::Session* const session_;
+  InputPoller poller_;
+  int reads_ = 0;            // by gRPC's endpoint, while no path was in use
+  bool wants_read_ = false;  // the next read may begin
+  bool has_input_ = false;   // the last read has received directly
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_LIFELINE_INPUT_H_
