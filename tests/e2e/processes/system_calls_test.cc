@@ -1,6 +1,6 @@
-// Counts the system calls of calls over shared memory, with a tracer.
-// docs/threading.md#system-calls-of-a-call explains the system calls that
-// remain.
+// Counts the system calls of calls with a tracer: over shared memory, and over
+// TCP without polling. docs/threading.md#system-calls-of-a-call explains the
+// system calls that remain.
 
 #include "tests/process/system_calls.h"
 
@@ -44,13 +44,18 @@ std::unique_ptr<Child> StartBusy(std::vector<std::string> arguments,
 class Processes {
  public:
   // Starts both processes. `bytes` is the size of request and response.
-  Processes(const std::string& polling, int bytes)
-      : server_(StartBusy({"server", "sync", "Shm"}, polling)) {
+  Processes(const std::string& polling, int bytes,
+            const std::string& path = "Shm")
+      : server_(StartBusy({"server", "sync", path}, polling)) {
     const std::string port = server_->Find("port ").value_or("");
-    client_ = StartBusy({"calls", "Shm", "127.0.0.1:" + port,
+    client_ = StartBusy({"calls", path, "127.0.0.1:" + port,
                          absl::StrCat(kCalls), absl::StrCat(bytes)},
                         polling);
     if (!client_->Find("connected").has_value()) return;
+    if (path == "Tcp") {
+      Count();
+      return;
+    }
     // Repeats the calls until the doorbells are in use. The first calls may be
     // faster than the set-up of the doorbells.
     for (int round = 0; round < kMostRounds; ++round) {
@@ -68,6 +73,15 @@ class Processes {
   int64_t RingsOfClient() { return trace_->CountZeroWrites(client_->pid()); }
   int64_t OfClient(int64_t number) {
     return trace_->Count(client_->pid(), number);
+  }
+  // Returns how often the processes have looked for input without sleeping, or
+  // have yielded their cores.
+  int64_t Polls() {
+    int64_t sum = 0;
+    for (const int64_t number : {SYS_poll, SYS_sched_yield}) {
+      sum += trace_->Count(server_->pid(), number) + OfClient(number);
+    }
+    return sum;
   }
   // Returns the number of system calls on sockets, of both processes together.
   int64_t OnSockets() {
@@ -129,6 +143,18 @@ TEST_P(SystemCallsTest, PollersAreNotWoken) {
   EXPECT_LE(processes.RingsOfServer(), kFew);
   EXPECT_LE(processes.RingsOfClient(), kFew);
   EXPECT_LE(processes.OnSockets(), kFew);
+}
+
+// Tests that no thread spins in mode "event". In mode "busy", the same calls
+// poll the sockets.
+TEST(TcpSystemCallsTest, EventModeDoesNotPoll) {
+  Processes sleeping("event", 8, "Tcp");
+  if (!sleeping.traced()) GTEST_SKIP() << "this process may not trace";
+  ASSERT_TRUE(sleeping.done());
+  EXPECT_LE(sleeping.Polls(), kFew);
+  Processes spinning("busy", 8, "Tcp");
+  ASSERT_TRUE(spinning.done());
+  EXPECT_GE(spinning.Polls(), kCalls);
 }
 
 // Runs each test with a small message, and with one that is lent.
