@@ -186,6 +186,10 @@ def test_a_channel_with_a_forgotten_ticket_gets_another(files):
                 "the server does not know the ticket any more")
             fast_grpc.until_fast(channel)
             assert channel._way.client is client and client.ticket != ticket
+            # A late answer about the old ticket changes nothing.
+            channel._way.on_decline(client, b"\x01" + ticket,
+                                    _wire.UNKNOWN_TICKET)
+            assert channel.describe()[1] == "shm"
             assert b"alice" in channel.unary_unary("/test/who")(b"")
             assert channel.describe()[1] == "shm"
             requests.put(b"after")

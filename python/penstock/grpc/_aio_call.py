@@ -44,6 +44,7 @@ class Call:
         # and others.
         self._arguments = arguments
         self._handle = None  # the call of _rpc
+        self._sent = b""  # the head of that call
         self._is_locally_cancelled = False
         self._is_unary = False
         self._has_unary_response = False
@@ -209,9 +210,9 @@ class Call:
         begun = self._begin(metadata, request)
         if begun is None:
             return await self._go_real().unary_unary(request, metadata, *context)
-        method, head, timeout = begun
+        method, self._sent, timeout = begun
         self._is_unary = True
-        self._handle = self._client.start(method, head, request, timeout)
+        self._handle = self._client.start(method, self._sent, request, timeout)
         await self._end_of_unary()
         if self._status is not None:
             return None
@@ -220,7 +221,7 @@ class Call:
         outcome = (_PLAIN if head == _wire.PLAIN_OK else
                    _calls.outcome_of(code, details, head))
         if outcome is None:
-            self._channel.way.on_decline(self._client, head)
+            self._channel.way.on_decline(self._client, self._sent, head)
             return await self._go_real().unary_unary(request, metadata, *context)
         self._set_initial_metadata(tuple(outcome.initial))
         self._set_status(_status_of(outcome))
@@ -244,8 +245,8 @@ class Call:
         begun = self._begin(metadata, request)
         if begun is None:
             return False
-        method, head, timeout = begun
-        self._handle = self._client.open(method, head, timeout,
+        method, self._sent, timeout = begun
+        self._handle = self._client.open(method, self._sent, timeout,
                                          self._has_unary_response)
         if self._handle is None:
             return False
@@ -260,7 +261,7 @@ class Call:
         code, details, head = self._handle.outcome()
         outcome = _calls.outcome_of(code, details, head)
         if outcome is None:
-            self._channel.way.on_decline(self._client, head)
+            self._channel.way.on_decline(self._client, self._sent, head)
             if self._kept.messages is not None:
                 self._is_declined = True  # the function that began it goes on
                 return self._wake()

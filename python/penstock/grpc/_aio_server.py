@@ -132,21 +132,26 @@ class _Call:
                               type(error).__name__, method)
             context.finish(context.status_code or 2,
                            f"Unexpected {type(error)}: {error}")
+        except BaseException as error:  # Ctrl-C, for example
+            context.finish(2, f"Unexpected {type(error)}: {error}")
+            raise
         # Answers the call in case it has no answer yet. The client has gone in
         # that case.
         context.finish(1, "")
 
     async def _serve(self):
         context = self._context
-        handler = await self._plane.handlers.find_soon(self._details)
+        handlers = self._plane.handlers
+        if not context.is_stream and handlers.is_for_streams(self._details):
+            return context.decline()
+        handler = await handlers.find_soon(self._details)
         if handler is None:
             return context.finish(12, "Method not found!")
         if not await self._plane.limit.take():
             return context.finish(_limits.RESOURCE_EXHAUSTED, _limits.TEXT)
         context.handler = handler
         behavior = getattr(handler, _fast_server.name_of(handler))
-        is_stream = handler.request_streaming or handler.response_streaming
-        if is_stream and not context.is_stream:
+        if not context.is_stream and _fast_server.is_for_streams(handler):
             return context.decline()
         request = await self._request(handler, _is_async(behavior))
         if request is None:

@@ -202,15 +202,18 @@ class Way:
         self._retired = [one for one in self._retired if not one.is_over()]
         self._retired.append(client)
 
-    def on_decline(self, client, head):
+    def on_decline(self, client, sent, head):
         """Stops using `client` for new calls if its server is stopping. Stops
         until there is a new ticket if the server does not know the ticket.
-        `head` is the server's answer. The client stays for its open calls."""
+        `sent` is the head of the call, and `head` that of the server's answer.
+        The client stays for its open calls."""
         if head not in (_wire.STOPPING, _wire.UNKNOWN_TICKET):
             return
         with self._lock:
             if self.client is not client:
                 return
+            if head == _wire.UNKNOWN_TICKET and not sent.endswith(client.ticket):
+                return  # the client has had a new ticket since
             self.client = None
             if head == _wire.STOPPING:
                 self._retire(client)
@@ -300,12 +303,13 @@ class _Method:
         head = self._head(client, timeout, metadata, credentials, compression)
         return None if head is None else (client, head)
 
-    def _again(self, client, real):
+    def _again(self, client, sent, real):
         """Returns a function that makes a declined call over the real channel,
-        by `real`. The function takes the head of the server's answer."""
+        by `real`. The function takes the head of the server's answer. `sent` is
+        the head of the call."""
 
         def begin(head):
-            self._way.on_decline(client, head)
+            self._way.on_decline(client, sent, head)
             return real()
 
         return begin
@@ -340,13 +344,13 @@ class _UnaryUnary(_Method, grpc.UnaryUnaryMultiCallable):
     def _blocking(self, prepared, timeout):
         """Returns the outcome and the response, or None if the server has
         declined the call."""
-        client, head, message = prepared
+        client, sent, message = prepared
         code, details, head, message = client.call(
-            self._method, head, message, _seconds(timeout))
+            self._method, sent, message, _seconds(timeout))
         outcome = (_PLAIN if head == _wire.PLAIN_OK else
                    _calls.outcome_of(code, details, head))
         if outcome is None:
-            self._way.on_decline(client, head)
+            self._way.on_decline(client, sent, head)
             return None
         return _calls.deserialized(outcome, message, self._deserializer)
 
@@ -391,7 +395,8 @@ class _UnaryUnary(_Method, grpc.UnaryUnaryMultiCallable):
         call = client.start(self._method, head, message, _seconds(timeout))
         return _open_call.FutureCall(call, self._deserializer,
                                      _deadline(timeout),
-                                     self._again(client, real), self._queue)
+                                     self._again(client, head, real),
+                                     self._queue)
 
 
 def _seconds(timeout):
@@ -415,7 +420,7 @@ class _UnaryStream(_Method, grpc.UnaryStreamMultiCallable):
         stream.write(prepared[2], True)
         return _stream_calls.StreamCall(stream, self._deserializer,
                                         _deadline(timeout),
-                                        self._again(prepared[0], real),
+                                        self._again(*prepared[:2], real),
                                         self._queue)
 
 
@@ -447,7 +452,7 @@ class _StreamStream(_Method, grpc.StreamStreamMultiCallable):
                                     self._max_send_bytes)
         return _stream_calls.StreamCall(stream, self._deserializer,
                                         _deadline(timeout),
-                                        self._again(begun[0], real),
+                                        self._again(*begun, real),
                                         self._queue, self._is_unary_response,
                                         requests)
 

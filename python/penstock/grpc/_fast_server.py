@@ -81,6 +81,18 @@ class Handlers:
         return self.interceptors[index].intercept_service(
             lambda changed: self._intercept(changed, index + 1), details)
 
+    def is_for_streams(self, details):
+        """Returns true if the method has a handler for streams. Runs no
+        interceptor, so that a call which is declined for this reason meets each
+        interceptor once. Returns false without interceptors."""
+        if not self.interceptors:
+            return False
+        try:
+            handler = self.own(details)
+        except Exception:  # pylint: disable=broad-except
+            return False  # the same error comes behind the interceptors
+        return handler is not None and is_for_streams(handler)
+
     def own(self, details):
         handler = self._registered.get(details.method)
         if handler is not None:
@@ -128,6 +140,10 @@ class _Requests:
     next = __next__
 
 
+def is_for_streams(handler):
+    return handler.request_streaming or handler.response_streaming
+
+
 def name_of(handler):
     """Returns the name of the attribute of a handler that has the function for
     this kind of call."""
@@ -173,6 +189,8 @@ class _Work:
         self._find(handlers, Details(method, metadata))
 
     def _find(self, handlers, details):
+        if not self._is_stream and handlers.is_for_streams(details):
+            return self.context.decline()
         try:
             handler = self.variables.run(handlers.find, details)
         except Exception as error:  # pylint: disable=broad-except
@@ -180,8 +198,7 @@ class _Work:
             return self.context.finish(2, b"Error in service handler!")
         if handler is None:
             return self.context.finish(12, b"Method not found!")
-        if not self._is_stream and (handler.request_streaming or
-                                    handler.response_streaming):
+        if not self._is_stream and is_for_streams(handler):
             return self.context.decline()
         self.handler = handler
         self._behavior = getattr(handler, name_of(handler))
