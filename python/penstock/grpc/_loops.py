@@ -32,6 +32,7 @@ class Queue:
         self._callbacks = {}  # by number
         self._lasting = {}    # likewise; these run at each report
         self._reported = collections.deque()  # the numbers whose turn comes
+        self._is_going_on = False  # the loop will run the rest of them
         self._loop = weakref.ref(loop)
         self._finalize = weakref.finalize(self, _rpc.close_reports, self._queue)
         self._finalize.atexit = False
@@ -64,14 +65,16 @@ class Queue:
         self._lasting.pop(number & _MASK, None)
 
     def _run(self):
-        is_running = bool(self._reported)
-        self._reported.extend(_rpc.take_ready_reports(self._queue))
-        if not is_running:
+        # No Ctrl-C comes between the two, because no code of Python's runs there.
+        self._reported.extend(itertools.chain.from_iterable(
+            map(_rpc.take_ready_reports, (self._queue,))))
+        if not self._is_going_on:
             self._run_some()
 
     def _run_some(self):
         """Runs callbacks, up to a limit, and leaves the others to the loop's
         next turn."""
+        self._is_going_on = False
         try:
             for _ in range(min(_MAX_RUN, len(self._reported))):
                 self._run_one(self._reported.popleft() & _MASK)
@@ -79,6 +82,7 @@ class Queue:
             loop = self._loop()
             if self._reported and loop is not None and not loop.is_closed():
                 loop.call_soon(self._run_some)
+                self._is_going_on = True
 
     def _run_one(self, number):
         callback = self._callbacks.pop(number, None)

@@ -1,5 +1,6 @@
 """A call that continues while the program does other things."""
 
+import operator
 import time
 import weakref
 import threading
@@ -7,6 +8,14 @@ import threading
 import grpc
 
 from . import _calls, _reports, _wire
+
+
+def keep_result(kept, function, handle):
+    """Appends function(handle) to the list `kept`, unless the list has it. No
+    Ctrl-C comes between the two, because no code of Python's runs there."""
+    if not kept:
+        kept.extend(map(function, (handle,)))
+    return kept[0]
 
 
 def _settle_of(reference):
@@ -43,6 +52,8 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         self._real = None
         self._outcome = None
         self._response = None
+        # What the handle gives only once, until _take() has used it.
+        self._kept = []
         self._cancelled = False
         self._callbacks = []
         self._is_reported = False
@@ -60,21 +71,30 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         raise NotImplementedError()
 
     def settle(self):
-        """Reads the outcome of a call that has ended, once."""
+        """Reads the outcome of a call that has ended. A later call goes on if
+        Ctrl-C or the deserializer ends this one."""
         with self._lock:
             if self._outcome is not None or self._real is not None:
                 return
             self._queue.drop(self._number)
             outcome, head = self._take()
             if outcome is None:
-                outcome = _wire.Outcome(14, "the server is stopping", (), ())
-                try:
-                    self._real = self._begin_again(head)
-                except ValueError:  # the program has closed the channel
-                    outcome = _wire.Outcome(1, "Channel closed!", (), ())
-                if self._real is not None:
-                    return
-            self._outcome = outcome
+                outcome = self._settle_declined(head)
+            if self._real is None:
+                self._outcome = outcome
+            self._kept = None
+
+    def _settle_declined(self, head):
+        """Begins the call over the real channel, at most once. Returns the
+        outcome if that fails. Call it with the lock."""
+        begin, self._begin_again = self._begin_again, None
+        if begin is None:
+            return _wire.Outcome(1, "interrupted", (), ())
+        try:
+            self._real = begin(head)
+        except ValueError:  # the program has closed the channel
+            return _wire.Outcome(1, "Channel closed!", (), ())
+        return _wire.Outcome(14, "the server is stopping", (), ())
 
     def _real_call(self):
         """Returns the call over the real channel, or None if there is none."""
@@ -193,13 +213,15 @@ class OpenCall(_calls.MultiThreadedRendezvous):
             return True
 
     def _on_end(self):
-        self.settle()
-        with self._lock:
-            callbacks, self._callbacks = self._callbacks, []
-        if self._real is not None:
-            callbacks = [callback for callback in callbacks
-                         if not self._real.add_callback(callback)]
-        _reports.run(callbacks)
+        try:
+            self.settle()
+        finally:  # the deserializer may raise anything
+            with self._lock:
+                callbacks, self._callbacks = self._callbacks, []
+            if self._real is not None:
+                callbacks = [callback for callback in callbacks
+                             if not self._real.add_callback(callback)]
+            _reports.run(callbacks)
 
     def __repr__(self):
         if self.is_active():
@@ -221,8 +243,11 @@ class OpenCall(_calls.MultiThreadedRendezvous):
 class FutureCall(OpenCall):
     """A call with one response, and the response's future."""
 
+    _outcome_of = operator.methodcaller("outcome")
+
     def _take(self):
-        code, details, head, message = self._handle.outcome()
+        code, details, head, message = keep_result(
+            self._kept, self._outcome_of, self._handle)
         outcome = _calls.outcome_of(code, details, head)
         if outcome is not None:
             outcome, self._response = _calls.deserialized(

@@ -33,6 +33,14 @@ def run(callbacks):
             _LOGGER.exception("Exception calling callback!")
 
 
+def _run_here(callback):
+    """Runs a callback on this module's thread, which outlives all errors."""
+    try:
+        run((callback,))
+    except BaseException:  # pylint: disable=broad-except
+        _LOGGER.exception("Exception calling callback!")
+
+
 def _serve(queue, callbacks):
     """Runs callbacks until the queue of _rpc is closed."""
     while True:
@@ -42,7 +50,7 @@ def _serve(queue, callbacks):
         for number in numbers:
             callback = callbacks.pop(number & _MASK, None)
             if callback is not None:
-                run((callback,))
+                _run_here(callback)
         callback = None  # keeps no call while it waits
 
 

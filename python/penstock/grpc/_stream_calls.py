@@ -2,6 +2,7 @@
 
 import collections
 import logging
+import operator
 import threading
 
 from . import _calls, _open_call, _wire
@@ -135,6 +136,8 @@ class StreamCall(_open_call.OpenCall):
 
     # The end.
 
+    _next_of = operator.methodcaller("read")
+
     def _take(self):
         code, details, head = self._handle.outcome()
         outcome = _calls.outcome_of(code, details, head)
@@ -143,7 +146,7 @@ class StreamCall(_open_call.OpenCall):
         return outcome, head
 
     def _take_response(self, outcome):
-        message = self._handle.read()
+        message = _open_call.keep_result(self._kept, self._next_of, self._handle)
         if message is None:
             return _wire.Outcome(13, "No message returned for unary request",
                                  outcome.initial, outcome.trailing)

@@ -1,0 +1,238 @@
+#!/usr/bin/python3 -B
+"""penstock.grpc where Ctrl-C, or an error that is no Exception, ends a function
+in its middle: no result, report or call is lost. Also calls that the server
+declines."""
+
+import asyncio
+import contextlib
+import threading
+
+import run_pytest
+
+import grpc
+import grpc.aio
+import pytest
+
+import fast_grpc
+import penstock.grpc
+import penstock.grpc.aio
+from penstock.grpc import _loops, _open_call, _wire
+
+LIMIT = 20
+
+
+class Odd(BaseException):
+    """An error that `except Exception` does not catch."""
+
+
+def failing_once(error):
+    """Returns a deserializer that raises the error for its first message."""
+    errors = [error]
+
+    def deserialize(message):
+        if errors:
+            raise errors.pop()
+        return message
+
+    return deserialize
+
+
+@contextlib.contextmanager
+def fast_channel(interceptors=None, **functions):
+    with fast_grpc.serving(penstock.grpc, [fast_grpc.Handlers(functions)],
+                           interceptors=interceptors) as target:
+        with penstock.grpc.insecure_channel(target) as channel:
+            fast_grpc.until_fast(channel)
+            yield channel
+
+
+def start_unary(channel, deserialize):
+    return channel.unary_unary(
+        "/test/echo", response_deserializer=deserialize).future(b"x")
+
+
+def start_upload(channel, deserialize):
+    return channel.stream_unary(
+        "/test/last", response_deserializer=deserialize).future(iter([b"x"]))
+
+
+@contextlib.contextmanager
+def echo_channel(gate=None):
+    """Yields a channel to handlers that wait for the event `gate`."""
+    def echo(request, context):
+        del context
+        assert gate is None or gate.wait(LIMIT)
+        return request
+
+    with fast_channel(
+            echo=echo, last=grpc.stream_unary_rpc_method_handler(
+                lambda requests, context: echo(list(requests)[-1], context))
+    ) as channel:
+        yield channel
+
+
+@pytest.mark.parametrize("start", (start_unary, start_upload))
+def test_a_result_outlives_an_interrupted_deserializer(start):
+    with echo_channel() as channel:
+        call = start(channel, failing_once(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            call.result(LIMIT)
+        assert call.result(LIMIT) == b"x"
+        assert call.code() is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("start", (start_unary, start_upload))
+def test_callbacks_run_although_the_deserializer_raises_anything(start):
+    def fail(message):
+        raise Odd()
+
+    gate = threading.Event()
+    with echo_channel(gate) as channel:
+        for _ in range(2):  # the thread of callbacks outlives the first error
+            gate.clear()
+            called = threading.Event()
+            call = start(channel, fail)
+            call.add_done_callback(lambda call: called.set())
+            gate.set()
+            assert called.wait(LIMIT)
+
+
+def test_a_callback_that_raises_anything_ends_no_other():
+    def fail(call):
+        raise Odd()
+
+    gate, called = threading.Event(), threading.Event()
+    with echo_channel(gate) as channel:
+        call = channel.unary_unary("/test/echo").future(b"x")
+        call.add_done_callback(fail)
+        gate.set()
+        call.result(LIMIT)
+        gate.clear()
+        other = channel.unary_unary("/test/echo").future(b"x")
+        other.add_done_callback(lambda call: called.set())
+        gate.set()
+        assert called.wait(LIMIT)
+
+
+def test_a_declined_call_begins_again_once():
+    """An error ends the function that begins the call over grpcio."""
+    begun = []
+
+    class Declined:
+        @staticmethod
+        def report_decline(number):
+            del number
+
+        @staticmethod
+        def outcome():
+            return 0, b"", _wire.DECLINED, b""
+
+        @staticmethod
+        def wait(timeout):
+            del timeout
+            return True
+
+        @staticmethod
+        def is_done():
+            return True
+
+        @staticmethod
+        def end(code, details):
+            del code, details
+            return False
+
+    def begin(head):
+        begun.append(head)
+        raise Odd()
+
+    with echo_channel() as channel:
+        call = _open_call.FutureCall(
+            Declined(), None, None, begin, channel._queue)
+        with pytest.raises(Odd):
+            call.result()
+        assert call.code() is grpc.StatusCode.CANCELLED
+        assert begun == [_wire.DECLINED]
+
+
+def test_reports_of_a_loop_outlive_ctrl_c_between_two_steps():
+    """Ctrl-C ended a function that had taken reports and not run them."""
+    async def scene():
+        queue = _loops.queue_of(asyncio.get_running_loop())
+        run_numbers = []
+        queue._reported.append(queue.add(lambda: run_numbers.append("old")))
+        queue._run()
+        assert run_numbers == ["old"]
+
+    asyncio.run(scene())
+
+
+# Declines.
+
+class Counting(grpc.ServerInterceptor):
+    """Counts the calls."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def intercept_service(self, continuation, details):
+        self.calls += 1
+        return continuation(details)
+
+
+class AioCounting(Counting, grpc.aio.ServerInterceptor):
+    async def intercept_service(self, continuation, details):
+        self.calls += 1
+        return await continuation(details)
+
+
+_STREAMS = {"any": grpc.stream_stream_rpc_method_handler(
+    lambda requests, context: requests)}
+
+
+def test_a_unary_call_of_a_handler_for_streams_meets_interceptors_once():
+    counting = Counting()
+    with fast_channel([counting], **_STREAMS) as channel:
+        assert channel.unary_unary("/test/any")(b"x") == b"x"
+        assert counting.calls == 1
+
+
+@contextlib.asynccontextmanager
+async def fast_aio_channel(interceptors=None, **handlers):
+    server = penstock.grpc.aio.server(
+        handlers=[fast_grpc.Handlers(handlers)], interceptors=interceptors)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with penstock.grpc.aio.insecure_channel(
+            f"127.0.0.1:{port}") as channel:
+        await fast_grpc.until_fast_aio(channel)
+        yield channel
+    await server.stop(None)
+
+
+def test_the_same_over_asyncio():
+    async def scene():
+        counting = AioCounting()
+        async with fast_aio_channel([counting], **_STREAMS) as channel:
+            assert await channel.unary_unary("/test/any")(b"x") == b"x"
+            assert counting.calls == 1
+
+    asyncio.run(asyncio.wait_for(scene(), LIMIT))
+
+
+def test_an_odd_error_of_an_asynchronous_handler_ends_its_call():
+    async def fail(request, context):
+        raise Odd("of the handler")
+
+    async def scene():
+        handler = grpc.unary_unary_rpc_method_handler(fail)
+        async with fast_aio_channel(fail=handler) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await channel.unary_unary("/test/fail")(b"x")
+            assert error.value.code() is grpc.StatusCode.UNKNOWN
+            assert "of the handler" in error.value.details()
+
+    asyncio.run(asyncio.wait_for(scene(), LIMIT))
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)
