@@ -63,10 +63,10 @@ bool StreamState::End(rpc::End end) {
     MonitorLock lock(&monitor_);
     if (HasEndedLocked() || (end_.has_value() && end.status.ok())) return false;
     // Keeps messages that have arrived readable only if the peer has ended the
-    // stream normally.
+    // stream normally, or if a later message is too large.
     if (!end.status.ok()) {
       input_ended_ = true;
-      unread.swap(messages_);
+      if (!absl::IsResourceExhausted(end.status)) unread.swap(messages_);
     }
     output_ended_ = true;
     end_ = std::move(end);

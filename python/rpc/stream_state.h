@@ -41,9 +41,9 @@ class StreamState {
   void OnMessage(absl::optional<memory::Payload> message);
   void OnAccepted(bool is_accepted);
   void OnMetadata(std::string metadata);
-  // Ends the stream. Drops unread messages if the status is an error. An error
-  // replaces an end that the program has not seen yet. Returns false if the
-  // stream had already ended.
+  // Ends the stream. Drops unread messages if the status is an error, except
+  // those before a message that is too large. An error replaces an end that the
+  // program has not seen yet. Returns false if the stream had already ended.
   bool End(rpc::End end);
 
   // Returns the number of reads to request now, and counts them as requested.

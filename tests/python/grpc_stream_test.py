@@ -142,6 +142,26 @@ def test_errors_come_behind_the_responses(team, handler, code, details):
         assert ("x-why", "so") in error.trailing_metadata()
 
 
+def test_responses_before_one_that_is_too_large_are_read(team):
+    cancelled = threading.Event()
+
+    def handler(request, context):
+        context.add_callback(cancelled.set)
+        yield b"1"
+        yield b"2"
+        yield b"x" * 5000
+
+    channel = team.start(
+        options=[("grpc.max_receive_message_length", 1000)],
+        large=grpc.unary_stream_rpc_method_handler(handler))
+    call = channel.unary_stream("/test/large")(b"")
+    if team.way == "fast":  # the stream has ended before the first read
+        assert cancelled.wait(20)
+    assert next(call) == b"1" and next(call) == b"2"
+    error = caught(next, call)
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
 def test_a_last_response_that_cannot_be_deserialized(team):
     def fail(data):
         raise ValueError(data)
