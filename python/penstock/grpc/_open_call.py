@@ -52,7 +52,7 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         self._real = None
         self._outcome = None
         self._response = None
-        # What the handle gives only once, until _take() has used it.
+        # Results that the handle gives once. _take() uses them.
         self._kept = []
         self._cancelled = False
         self._callbacks = []

@@ -42,6 +42,8 @@ TICKET_KEY = "penstock-ticket-bin"
 OFFER_SERVICE = "penstock.Rpc"
 OFFER_METHOD = f"/{OFFER_SERVICE}/Offer"
 
+_OTHER_RELEASE = "the server's penstock is of another release"
+
 _VERSION = b"\x01"
 _ENTRY = struct.Struct("<HI")
 _RESPONSE = struct.Struct("<BBBI")
@@ -233,7 +235,7 @@ def decode_offer(data):
     try:
         version, port, *sizes = _OFFER.unpack_from(data)
     except struct.error as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(_OTHER_RELEASE) from error
     middle = _OFFER.size + sizes[0]
     end = middle + sizes[1]
     last = end + sizes[2]
@@ -243,6 +245,6 @@ def decode_offer(data):
         data = data[:last] if data[last:last + 1] == bytes((len(ticket),)) else b""
     if (version not in (2, 3) or not port or not 1 <= sizes[0] <= 64 or
             len(data) != last):
-        raise ValueError("the server's penstock is of another release")
+        raise ValueError(_OTHER_RELEASE)
     return Offer(port, data[_OFFER.size:middle],
                  data[middle:end].decode("ascii"), data[end:], ticket)
