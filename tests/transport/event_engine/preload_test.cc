@@ -61,5 +61,11 @@ TEST(PreloadTest, StaticProgramSaysSoAndRuns) {
   EXPECT_THAT(ended.output, HasSubstr("static is statically linked"));
 }
 
+TEST(PreloadTest, ProgramWithItsOwnGrpcSaysSoAndRuns) {
+  const Ended ended = RunCarried({"tests/preload/linked"});
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("linked has gRPC linked into it"));
+}
+
 }  // namespace
 }  // namespace penstock
