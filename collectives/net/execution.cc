@@ -16,6 +16,7 @@
 #include "collectives/fault.h"
 #include "collectives/net/ledger.h"
 #include "collectives/net/links.h"
+#include "collectives/net/loans.h"
 #include "collectives/net/message.h"
 #include "collectives/net/window.h"
 #include "collectives/reduction/reduction.h"
@@ -25,14 +26,32 @@
 
 namespace penstock::collectives {
 
+namespace {
+
+// Shorter sends are copied: a copy costs little, and nobody waits for answers.
+constexpr int64_t kMinLentBytes = 64 * 1024;
+// The end of the last sends of an operation is copied. Peers have received the
+// beginning by the time at which this rank has received its last part. A wait
+// for the end would take another round trip.
+constexpr int64_t kCopiedEndBytes = 512 * 1024;
+// The longest sleep during a wait for the end of a lost connection.
+constexpr absl::Duration kNap = absl::Milliseconds(20);
+
+bool Overlap(const Range& a, const Range& b) {
+  return a.begin < b.begin + b.count && b.begin < a.begin + a.count;
+}
+
+}  // namespace
+
 using Kind = Action::Kind;
 
-Execution::Execution(Ledger* ledger, Links* links,
+Execution::Execution(Ledger* ledger, Links* links, Loans* loans,
                      const std::vector<std::shared_ptr<Window>>& windows,
                      uint64_t number, const CallWords& words,
                      const Operands& operands, absl::Duration timeout)
     : ledger_(ledger),
       links_(links),
+      loans_(loans),
       windows_(windows),
       number_(number),
       words_(words),
@@ -52,20 +71,56 @@ absl::Status Execution::Run(const Schedule& schedule) {
       ++end;
     }
     absl::Status status =
-        RunStep(absl::MakeConstSpan(schedule).subspan(begin, end - begin));
+        RunStep(absl::MakeConstSpan(schedule).subspan(begin, end - begin),
+                end == schedule.size());
     if (!status.ok()) return status;
     begin = end;
   }
-  return absl::OkStatus();
+  return AwaitLoans();
 }
 
-absl::Status Execution::RunStep(absl::Span<const Action> actions) {
+// Lends nothing if this rank receives nothing in the last step, so that senders
+// such as the root of a broadcast wait for nobody.
+int64_t Execution::LentBy(const Action& send, bool is_last) const {
+  const int64_t bytes = BytesOf(operands_.dtype, send.range.count);
+  if (bytes < kMinLentBytes || send.peer == ledger_->rank()) return 0;
+  if (is_last && (receives_.empty() || bytes <= kCopiedEndBytes)) return 0;
+  if (links_->PathTo(send.peer) != "tcp") return 0;
+  for (const Transfer& receive : receives_) {
+    if (send.buffer == Action::Buffer::kData &&
+        Overlap(send.range, receive.action->range)) {
+      return 0;
+    }
+  }
+  const int64_t size = bytes / send.range.count;
+  return send.range.count - (is_last ? kCopiedEndBytes / size : 0);
+}
+
+absl::Status Execution::AwaitLoans() {
+  patience_.Restart();
+  while (true) {
+    const uint32_t seen = ledger_->signal().count();
+    const absl::optional<int> borrower = loans_->Borrower();
+    if (!borrower.has_value()) return absl::OkStatus();
+    // The end of a connection ends its loans.
+    if (ledger_->IsGone(*borrower)) {
+      ledger_->signal().Await(seen, kNap);
+      continue;
+    }
+    absl::Status status = patience_.AwaitAnswers(*borrower, seen);
+    if (!status.ok()) return status;
+  }
+}
+
+absl::Status Execution::RunStep(absl::Span<const Action> actions,
+                                bool is_last) {
   sends_.clear();
   receives_.clear();
   next_send_ = next_receive_ = 0;
   for (const Action& action : actions) {
     (action.kind == Kind::kSend ? sends_ : receives_).push_back({&action});
   }
+  for (Transfer& send : sends_) send.lent = LentBy(*send.action, is_last);
   while (true) {
     const uint32_t seen = ledger_->signal().count();
     const absl::StatusOr<bool> sent = SendNext();
@@ -121,11 +176,18 @@ absl::Status Execution::SendPart(Transfer* transfer) {
   const void* const from = action.buffer == Action::Buffer::kInput
                                ? operands_.input
                                : operands_.data;
+  const void* const data =
+      At(from, action.range.begin + transfer->done, operands_.dtype);
+  const size_t bytes = BytesOf(operands_.dtype, count);
   const Key key = {0, number_, sent_parts_[action.peer]++};
-  const absl::Status sent = links_->SendPart(
-      action.peer, key, words_,
-      At(from, action.range.begin + transfer->done, operands_.dtype),
-      BytesOf(operands_.dtype, count), windows_[action.peer]);
+  const auto& window = windows_[action.peer];
+  absl::Status sent;
+  if (transfer->done + count <= transfer->lent) {
+    links_->SendOwnedPart(action.peer, key, words_,
+                          loans_->Lend(action.peer, data, bytes), window);
+  } else {
+    sent = links_->SendPart(action.peer, key, words_, data, bytes, window);
+  }
   if (!sent.ok()) {
     return ledger_->End(
         Fault::kFailed, ledger_->rank(),
@@ -165,6 +227,13 @@ absl::StatusOr<bool> Execution::ReceiveNext() {
   if (next_receive_ == receives_.size()) return false;
   Transfer& transfer = receives_[next_receive_];
   const Action& action = *transfer.action;
+  const int64_t begin = action.range.begin + transfer.done;
+  const int64_t count = NextCount(transfer);
+  // The peers soon have what was lent in earlier steps, because the elements to
+  // receive depend on it.
+  if (loans_->Covers(DataAt(begin), BytesOf(operands_.dtype, count))) {
+    return false;
+  }
   if (action.peer == ledger_->rank()) {
     const absl::Status copied = CopyToSelf(&transfer);
     if (!copied.ok()) return copied;
@@ -175,8 +244,6 @@ absl::StatusOr<bool> Execution::ReceiveNext() {
   const absl::optional<Part> part = ledger_->Take(action.peer, key);
   if (!part.has_value()) return false;
   ++received_parts_[action.peer];
-  const int64_t begin = action.range.begin + transfer.done;
-  const int64_t count = NextCount(transfer);
   absl::Status status = SendBefore(begin, begin + count);
   if (status.ok()) status = Apply(action, begin, count, part->payload);
   if (!status.ok()) return status;

@@ -15,6 +15,7 @@
 #include "collectives/call.h"
 #include "collectives/net/ledger.h"
 #include "collectives/net/links.h"
+#include "collectives/net/loans.h"
 #include "collectives/net/patience.h"
 #include "collectives/net/window.h"
 #include "collectives/reduction/reduction.h"
@@ -42,13 +43,14 @@ class Execution {
   // Limits the parts that a peer has not acknowledged, in bytes.
   static constexpr int64_t kWindow = 4 * 1024 * 1024;
 
-  // `windows` has the unacknowledged parts to each rank.
-  Execution(Ledger* ledger, Links* links,
+  // `windows` has the unacknowledged parts to each rank. `loans` is empty.
+  Execution(Ledger* ledger, Links* links, Loans* loans,
             const std::vector<std::shared_ptr<Window>>& windows,
             uint64_t number, const CallWords& words, const Operands& operands,
             absl::Duration timeout);
 
-  // Returns the error that ended the group.
+  // Returns the error that ended the group. Then parts under way may still
+  // refer to the operands. After success, nothing refers to them.
   absl::Status Run(const Schedule& schedule);
 
  private:
@@ -57,9 +59,16 @@ class Execution {
     const Action* action;
     int64_t done = 0;  // elements
     bool over = false;
+    // The number of elements, from the first one, that are sent without a copy.
+    int64_t lent = 0;
   };
 
-  absl::Status RunStep(absl::Span<const Action> actions);
+  // Runs the actions of a step. `is_last` is true for the last step.
+  absl::Status RunStep(absl::Span<const Action> actions, bool is_last);
+  // Returns the number of elements that a send of the present step may lend.
+  int64_t LentBy(const Action& send, bool is_last) const;
+  // Waits until peers have received all lent parts.
+  absl::Status AwaitLoans();
   // Return true if they have sent or received something.
   absl::StatusOr<bool> SendNext();
   absl::StatusOr<bool> ReceiveNext();
@@ -80,6 +89,7 @@ class Execution {
 
   Ledger* const ledger_;
   Links* const links_;
+  Loans* const loans_;
   const std::vector<std::shared_ptr<Window>>& windows_;
   const uint64_t number_;
   const CallWords words_;

@@ -1,5 +1,6 @@
 #include "collectives/net/group.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -40,6 +41,9 @@ constexpr size_t kMaxPlans = 256;
 // Limits each of the two waits of a rank that leaves: until its peers have the
 // last messages, and until the peers know that this rank leaves.
 constexpr absl::Duration kFlush = absl::Seconds(2);
+// The time after an error in which peers may still receive what is lent to
+// them.
+constexpr absl::Duration kLoanPatience = absl::Milliseconds(200);
 
 absl::Status CheckOptions(const Listener& listener,
                           const std::vector<std::string>& addresses,
@@ -105,7 +109,8 @@ NetGroup::NetGroup(std::unique_ptr<Listener> listener,
       listener_(std::move(listener)),
       ledger_(std::move(ledger)),
       links_(std::move(links)),
-      letters_(ledger_.get(), links_.get(), options.timeout) {
+      letters_(ledger_.get(), links_.get(), options.timeout),
+      loans_(std::make_shared<Loans>(ledger_)) {
   base::MutexLock lock(&mu_);
   for (int rank = 0; rank < ranks(); ++rank) {
     windows_.push_back(std::make_shared<Window>());
@@ -243,14 +248,28 @@ absl::Status NetGroup::Execute(const CallWords& words, const Call& call,
   operands.op = call.op == ReduceOp::kAverage ? ReduceOp::kSum : call.op;
   operands.data = data;
   operands.input = input;
-  Execution execution(ledger_.get(), links_.get(), windows_, number_, words,
-                      operands, options_.timeout);
+  Execution execution(ledger_.get(), links_.get(), loans_.get(), windows_,
+                      number_, words, operands, options_.timeout);
   absl::Status status = execution.Run(planned.schedule);
+  if (!status.ok()) EndLoans();
   if (!status.ok() || call.op != ReduceOp::kAverage) return status;
   const bool has_blocks = call.operation == Operation::kReduceScatter;
   Divide(call.dtype, At(data, has_blocks ? rank() * call.count : 0, call.dtype),
          ranks(), static_cast<size_t>(call.count));
   return status;
+}
+
+void NetGroup::EndLoans() {
+  Report();  // before a peer sees a connection end
+  const absl::Time deadline = base::SteadyNow() + kLoanPatience;
+  while (true) {
+    const uint32_t seen = ledger_->signal().count();
+    const absl::optional<int> borrower = loans_->Borrower();
+    if (!borrower.has_value()) return;
+    const absl::Duration left = deadline - base::SteadyNow();
+    if (left <= absl::ZeroDuration()) links_->Disconnect(*borrower);
+    ledger_->signal().Await(seen, std::max(left, absl::Milliseconds(1)));
+  }
 }
 
 absl::StatusOr<const NetGroup::Planned*> NetGroup::PlanOf(const Call& call) {

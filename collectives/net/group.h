@@ -22,6 +22,7 @@
 #include "collectives/net/letters.h"
 #include "collectives/net/links.h"
 #include "collectives/net/listener.h"
+#include "collectives/net/loans.h"
 #include "collectives/net/window.h"
 #include "collectives/schedule/choice.h"
 #include "collectives/schedule/schedule.h"
@@ -120,6 +121,9 @@ class NetGroup final : public Group {
   absl::Status Execute(const CallWords& words, const Call& call,
                        const Planned& planned, void* data, const void* input)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes all lent memory back after an error. Disconnects from peers that do
+  // not receive what is lent to them.
+  void EndLoans();
   // Ends the group because of an error of this rank alone.
   absl::Status Fail(const absl::Status& status);
   // Tells the peers why the group has ended, once.
@@ -133,6 +137,7 @@ class NetGroup final : public Group {
   const std::shared_ptr<Ledger> ledger_;
   std::unique_ptr<Links> links_;
   Letters letters_;
+  const std::shared_ptr<Loans> loans_;  // empty between operations
 
   mutable base::Mutex mu_;
   std::vector<std::shared_ptr<Window>> windows_ ABSL_GUARDED_BY(mu_);

@@ -184,20 +184,30 @@ void Links::Call(int to, const Message& message, memory::Payload payload,
 absl::Status Links::SendPart(int to, const Key& key, const CallWords& words,
                              const void* data, size_t bytes,
                              const std::shared_ptr<Window>& window) {
+  memory::Bytes copied;
+  if (bytes > 0) {
+    absl::StatusOr<memory::Bytes> copy = blocks_->Copy(data, bytes);
+    if (!copy.ok()) return copy.status();
+    copied = *std::move(copy);
+  }
+  SendOwnedPart(to, key, words, std::move(copied), window);
+  return absl::OkStatus();
+}
+
+void Links::SendOwnedPart(int to, const Key& key, const CallWords& words,
+                          memory::Bytes bytes,
+                          const std::shared_ptr<Window>& window) {
   Message message;
   message.kind = Message::Kind::kPart;
   message.from = static_cast<uint32_t>(ledger_->rank());
   message.key = key;
   message.words = words;
   memory::Payload payload;
-  if (bytes > 0) {
-    absl::StatusOr<memory::Bytes> copy = blocks_->Copy(data, bytes);
-    if (!copy.ok()) return copy.status();
-    payload.Append(*std::move(copy));
-  }
+  payload.Append(std::move(bytes));
   Call(to, message, std::move(payload), window);
-  return absl::OkStatus();
 }
+
+void Links::Disconnect(int peer) { clients_[peer]->Close(); }
 
 void Links::Send(int to, const Message& message) {
   if (clients_[to] == nullptr || ledger_->IsGone(to)) return;

@@ -52,6 +52,14 @@ class Links {
   absl::Status SendPart(int to, const Key& key, const CallWords& words,
                         const void* data, size_t bytes,
                         const std::shared_ptr<Window>& window);
+  // As SendPart(), but sends the bytes themselves, which keep their memory
+  // alive and unchanged.
+  void SendOwnedPart(int to, const Key& key, const CallWords& words,
+                     memory::Bytes bytes,
+                     const std::shared_ptr<Window>& window);
+  // Ends the connection to a rank. Messages to this rank are lost, and soon
+  // release their memory.
+  void Disconnect(int peer);
   // Sends a message without a payload, unless the peer is gone.
   void Send(int to, const Message& message);
   void SendToAll(const Message& message);

@@ -345,6 +345,8 @@ void OutgoingStream::Read(Received received) {
 
 Client::~Client() { core_->Destroy(); }
 
+void Client::Close() { core_->Destroy(); }
+
 Client::CallId Client::Call(Request request, Done done) {
   return core_->Call(std::move(request), std::move(done));
 }

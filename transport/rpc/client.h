@@ -107,6 +107,9 @@ class Client {
   // still be running.
   ~Client();
 
+  // Ends the connection, as the destructor does. Later calls fail.
+  void Close();
+
   // Starts a call. Calls `done` once, with the response or with an error:
   //  - the status of the handler;
   //  - UNAVAILABLE if there is no connection or the connection is lost (the

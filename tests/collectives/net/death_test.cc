@@ -21,7 +21,9 @@ using process::Child;
 class Team {
  public:
   // With "hosts", the ranks form a HierarchicalGroup of hosts of three ranks.
-  Team(int ranks, const std::string& fabric) {
+  // `timeout` limits each wait.
+  Team(int ranks, const std::string& fabric,
+       const std::string& timeout = "30m") {
     for (int rank = 0; rank < ranks; ++rank) {
       std::vector<std::string> command = {"tests/collectives/net/rank"};
       if (fabric == "hosts") {
@@ -29,7 +31,9 @@ class Team {
         command.push_back(absl::StrCat("host", rank / 3));
       } else {
         command.push_back(fabric);
+        command.push_back("");
       }
+      command.push_back(timeout);
       ranks_.push_back(Child::Start(command));
       EXPECT_NE(ranks_.back(), nullptr);
     }
@@ -95,6 +99,15 @@ TEST_P(Death, AStoppedRankIsNamed) {
   // Expects that the rank, once resumed, learns that the group has ended.
   team[2].Resume();
   EXPECT_NE(team.ErrorOf(2), "none");
+}
+
+// Parts of the program's memory are under way when the operation fails. The
+// sanitizers notice if they are sent after it.
+TEST(DeathOverTcp, AnErrorBeforeAStopIsNoticedReleasesTheMemory) {
+  Team team(2, "tcp", "300ms");
+  team.Form({0, 1});
+  team[1].Suspend();
+  EXPECT_EQ(team.ErrorOf(0), "rank 1 did not call the operation within 300ms");
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Death, testing::Values("tcp", "shm", "hosts"));

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -81,6 +82,31 @@ TEST(NetGroup, ReducesOverSharedMemory) {
                  << group->Describe();
              end.Wait();
            });
+}
+
+// Parts refer to the ranks' memory. Each rank overwrites its memory as soon as
+// an operation returns. A part that is sent later has wrong values.
+TEST(NetGroup, MemoryIsSentBeforeTheOperationReturns) {
+  constexpr int64_t kBytes = int64_t{12} << 20;
+  for (const std::string algorithm : {"ring", "halving-doubling"}) {
+    NetGroupOptions options;
+    options.algorithms = "all_reduce=" + algorithm;
+    Meet end(3);
+    RunRanks(OpenTeam(3, kTcpOnly), options, [&](NetGroup* group) {
+      std::vector<uint8_t> data(kBytes);
+      for (int round = 0; round < 6; ++round) {
+        std::memset(data.data(), 10 * round + group->rank(), kBytes);
+        const absl::Status status = group->AllReduce(
+            ReduceOp::kMax, DType::kUint8, data.data(), data.data(), kBytes);
+        ASSERT_TRUE(status.ok()) << status;
+        // All bytes are equal, and equal to the first one.
+        EXPECT_EQ(data[0], 10 * round + 2);
+        EXPECT_EQ(std::memcmp(data.data(), data.data() + 1, kBytes - 1), 0);
+        std::memset(data.data(), 255, kBytes);
+      }
+      end.Wait();
+    });
+  }
 }
 
 TEST(NetGroup, AverageOfBlocksIsDividedOnce) {

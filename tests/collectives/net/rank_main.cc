@@ -1,8 +1,9 @@
 // A program that is one rank of a group across hosts, for tests that kill it.
 //
-// usage: rank FABRIC [HOST]
+// usage: rank FABRIC [HOST [TIMEOUT]]
 //
-// With HOST, forms a HierarchicalGroup as a rank of this host.
+// With a HOST other than "", forms a HierarchicalGroup as a rank of this host.
+// TIMEOUT limits each wait, for example to "300ms".
 //
 // Prints "address X". Then reads "RANK ADDRESS|ADDRESS|..." from its input and
 // forms the group. Prints "ready" after a barrier, and runs random operations
@@ -56,27 +57,32 @@ absl::Status Call(uint64_t number, std::vector<float>* data, Group* group) {
 
 absl::StatusOr<std::unique_ptr<Group>> Form(
     std::unique_ptr<Listener> listener,
-    const std::vector<std::string>& addresses, int rank, bool is_hierarchical) {
+    const std::vector<std::string>& addresses, int rank, bool is_hierarchical,
+    absl::Duration timeout) {
   NetGroupOptions options;
   options.rank = rank;
+  options.timeout = timeout;
   if (is_hierarchical) {
     return HierarchicalGroup::Form(std::move(listener), addresses, options);
   }
   return NetGroup::Form(std::move(listener), addresses, options);
 }
 
-void Run(std::unique_ptr<Listener> listener, const std::string& command) {
+void Run(std::unique_ptr<Listener> listener, const std::string& command,
+         absl::Duration timeout) {
   const std::pair<std::string, std::string> words =
       absl::StrSplit(command, absl::MaxSplits(' ', 1));
   const std::vector<std::string> addresses = absl::StrSplit(words.second, '|');
   int rank = 0;
   (void)absl::SimpleAtoi(words.first, &rank);
   const bool is_hierarchical = !listener->options().neighbourhood.empty();
-  auto group = Form(std::move(listener), addresses, rank, is_hierarchical);
+  auto group =
+      Form(std::move(listener), addresses, rank, is_hierarchical, timeout);
   absl::Status status = group.status();
   if (status.ok()) status = (*group)->Barrier();
   if (status.ok()) Print("ready");
-  std::vector<float> data(200'000);
+  // Destroyed before the group. No part under way may refer to the data then.
+  std::vector<float> data(400'000);
   absl::Time last = absl::Now();
   for (uint64_t number = 0; status.ok(); ++number) {
     last = absl::Now();
@@ -86,7 +92,8 @@ void Run(std::unique_ptr<Listener> listener, const std::string& command) {
                      absl::FormatDuration(absl::Now() - last)));
 }
 
-int Main(const std::string& fabric, const std::string& host) {
+int Main(const std::string& fabric, const std::string& host,
+         absl::Duration timeout) {
   ListenerOptions options;
   options.neighbourhood = host;
   if (fabric == "tcp") options.settings.fabrics = {Fabric::kTcp};
@@ -96,7 +103,7 @@ int Main(const std::string& fabric, const std::string& host) {
     if (!listener.ok()) return 1;
     Print(absl::StrCat("address ", (*listener)->address()));
     if (!std::getline(std::cin, command)) return 0;
-    Run(*std::move(listener), command);
+    Run(*std::move(listener), command, timeout);
   }
 }
 
@@ -104,5 +111,7 @@ int Main(const std::string& fabric, const std::string& host) {
 }  // namespace penstock::collectives
 
 int main(int argc, char** argv) {
-  return penstock::collectives::Main(argv[1], argc > 2 ? argv[2] : "");
+  absl::Duration timeout = absl::Minutes(30);
+  if (argc > 3 && !absl::ParseDuration(argv[3], &timeout)) return 1;
+  return penstock::collectives::Main(argv[1], argc > 2 ? argv[2] : "", timeout);
 }
