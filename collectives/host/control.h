@@ -30,7 +30,8 @@ struct Control {
   // The Fault in the low 8 bits. The higher bits are the rank that caused the
   // fault.
   std::atomic<uint32_t> failure;
-  // The calls of the last two posts, by the parity of their numbers.
+  // The calls of the last two posts. A post with an even number writes
+  // calls[0], a post with an odd number calls[1].
   alignas(kLine) std::atomic<uint64_t> calls[2][kWords];
   // The place of the owner's operand in each of these calls: 0 means the slot.
   // Other values are 1 more than the offset in the owner's pool.

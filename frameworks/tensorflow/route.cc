@@ -273,7 +273,8 @@ void Route::Cancel(Ticket ticket) {
       }
     }
   }
-  // Cancels the RPC that asks; OnHello() then ends the call.
+  // Cancels the RPC that asks for the peer's address. OnHello() then ends the
+  // call.
   if (asking != nullptr) asking->options.StartCancel();
   if (sent.id != 0) sent.client->Cancel(sent.id);
   for (const Pending& pending : cancelled) AnswerCancelled(pending.call);

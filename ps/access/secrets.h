@@ -1,4 +1,4 @@
-// Secrets, by which clients show their permission where there is no TLS.
+// The secrets by which clients without TLS prove that they have permission.
 
 #ifndef PENSTOCK_PS_ACCESS_SECRETS_H_
 #define PENSTOCK_PS_ACCESS_SECRETS_H_

@@ -136,8 +136,8 @@ class Tables {
   //   RESOURCE_EXHAUSTED  a table has no room for the rows
   absl::StatusOr<Gradients> Check(const tensor::Bundle& push, absl::Time now);
 
-  // Applies the mean of the pushes to the tables of a policy. Check() has
-  // returned the pushes; their gradients are added up in the order of `pushes`.
+  // Applies the mean of the pushes to the tables of a policy. `pushes` are
+  // results of Check(); their gradients are added up in this order.
   // Each table with a gradient takes one step. Returns RESOURCE_EXHAUSTED if
   // there is no memory; then no step was taken, and a retry is allowed.
   absl::Status Apply(size_t policy, absl::Span<Gradients* const> pushes,

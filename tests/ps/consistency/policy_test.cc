@@ -268,8 +268,9 @@ TEST(PolicyOptionsTest, BadOptionsAreNamed) {
   EXPECT_EQ(error(0, kMaxRanks - 1, kMaxClock), "");
 }
 
-// Tests each state with each event. A synchronous policy has two of three
-// pushes (gathering) or all three (applying). Another policy has staleness 2.
+// Tests each state with each event. A synchronous policy has received two of
+// its three pushes (gathering), or all three (applying). The other policy has
+// staleness 2.
 TEST_F(PolicyTest, EachStateWithEachEvent) {
   struct Case {
     int64_t staleness;

@@ -89,7 +89,7 @@ TEST_F(SocketSpinTest, OnlyTheDesignatedPollerLooks) {
   EXPECT_EQ(looks_, 0);
 }
 
-// Reads the time after the wait, as closures do.
+// Reads the time again after the wait, which must not cause another look.
 TEST_F(SocketSpinTest, LooksOncePerWait) {
   progress::SpinPolicy policy(progress::PollingMode::kBusy);
   grpc_core::ExecCtx context;
