@@ -15,7 +15,7 @@ void WatchForks();
 // while gRPC was in use. `name` names the object to be made, for the message.
 // Call it with the GIL.
 //
-// Such a child has none of gRPC's threads, so its calls would hang. The child
+// A forked child has none of gRPC's threads, so its calls would hang. The child
 // and its parent share gRPC's epoll set. An event of the child's socket would
 // give the parent a pointer of the child, which would crash the parent.
 void CheckGrpc(const std::string& name);

@@ -31,8 +31,8 @@ namespace penstock::ps::membership {
 // |                                | key once it is free                      |
 // | etcd is not the one of before  | status() is DATA_LOSS; claims nothing    |
 //
-// None of these events ends the member. The code that has lost its key decides
-// what to do.
+// None of these events ends the process. The owner of this object reads
+// status(), and decides what to do without the key.
 class Registration {
  public:
   struct Options {

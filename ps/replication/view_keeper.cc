@@ -89,8 +89,8 @@ void ViewKeeper::Grant(const ViewFollower::Wish& wish, ShardReplicas* shard,
   }
 }
 
-// Takes the server with the fewest parts. Of equal ones, takes the next one
-// after the shard's own server.
+// Takes the server with the fewest parts. Among servers with equally few, takes
+// the next one after the shard's own server.
 void ViewKeeper::AddJoiner(const Knowledge& known, uint32_t shard,
                            View* next) const {
   ShardReplicas& replicas = next->shards[shard];

@@ -120,7 +120,7 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
 bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
   const uint32_t number = rows_.Find(id, tag);
   if (number != kNoRow) return Expired(*rows_.At(number), now);
-  // May be true for an id that is neither in the tier nor admitted.
+  // Does not search the tier, so this may be true for an id that gets no row.
   return spilled_.size() > 0 || admission_.WouldAdmit(id, tag);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A test with its own machine may take devices away and add them again.
+# Tests that a test in a machine of its own may remove devices and add them.
 set -euo pipefail
 : "${RDMA_VM:?wants the devices of tools/rdma-vm}"
 

@@ -112,7 +112,8 @@ absl::Status SocketListener::Start() {
   if (!loop.ok()) return loop.status();
   progress::Acceptor::Callbacks callbacks;
   callbacks.make_room = [] { return false; };
-  // The crew makes the endpoints, because TLS and the search for a path follow.
+  // The crew's threads make the endpoints, because they also do the next steps:
+  // TLS, and the search for a path.
   callbacks.accepted = [options = options_, crew = crew_, memory = memory_,
                         accept = accept_](base::UniqueFd fd,
                                           const sockaddr_storage&) {
