@@ -112,8 +112,8 @@ _tensorflow = repository_rule(
     local = True,
 )
 
-# The PyTorch of a virtual environment: its headers and libraries. If there is
-# none, a build leaves out targets that need it.
+# The PyTorch of a virtual environment, or of the distribution in /usr: its headers
+# and libraries. If there is none, a build leaves out targets that need it.
 def _torch_impl(ctx):
     environment = ctx.os.environ.get("PENSTOCK_TORCH", "")
     if not environment:
@@ -127,9 +127,12 @@ def _torch_impl(ctx):
     lib = ctx.path((environment or "/nonexistent") + "/lib")
     found = None
     for python in lib.readdir() if lib.exists else []:
-        package = python.get_child("site-packages").get_child("torch")
-        if package.get_child("version.py").exists:
-            found = package
+        if not python.basename.startswith("python"):
+            continue
+        for packages in ["site-packages", "dist-packages"]:
+            package = python.get_child(packages).get_child("torch")
+            if package.get_child("version.py").exists:
+                found = package
     if found == None:
         ctx.file("defs.bzl", "TORCH_RELEASE = ''\nTORCH_PYTHON = ''\n")
         ctx.file("BUILD", """

@@ -490,6 +490,7 @@ LAYERS = {
         "collectives/schedule",
         "collectives/reduction",
         "collectives",
+        "collectives/host",
         "collectives/net",
         "collectives/hierarchical",
         "python/errors.h",

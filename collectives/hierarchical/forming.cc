@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,7 +45,8 @@ std::string Unpack(const Line& packed) {
 
 absl::StatusOr<std::unique_ptr<HierarchicalGroup>> HierarchicalGroup::Form(
     std::unique_ptr<Listener> listener,
-    const std::vector<std::string>& addresses, const NetGroupOptions& options) {
+    const std::vector<std::string>& addresses, const NetGroupOptions& options,
+    uint64_t pool_bytes) {
   const auto parsed = ParseAddresses(addresses);
   if (!parsed.ok()) return parsed.status();
   Layout layout = Layout::Of(NumberHosts(*parsed));
@@ -58,7 +60,8 @@ absl::StatusOr<std::unique_ptr<HierarchicalGroup>> HierarchicalGroup::Form(
   if (!all.ok()) return all.status();
   std::unique_ptr<HierarchicalGroup> group(
       new HierarchicalGroup(*std::move(all), std::move(layout)));
-  absl::Status status = group->FormHost(options);
+  absl::Status status = group->ComparePools(pool_bytes);
+  if (status.ok()) status = group->FormHost(options, pool_bytes);
   if (status.ok()) status = group->FormLeaders(listener_options, options);
   // Waits until all ranks have formed the group. If one rank fails before, no
   // rank may use the group.
@@ -68,10 +71,26 @@ absl::StatusOr<std::unique_ptr<HierarchicalGroup>> HierarchicalGroup::Form(
   return group;
 }
 
-absl::Status HierarchicalGroup::FormHost(const NetGroupOptions& options) {
+absl::Status HierarchicalGroup::ComparePools(uint64_t pool_bytes) {
+  std::vector<uint64_t> sizes(static_cast<size_t>(ranks()));
+  absl::Status status =
+      all_->AllGather(DType::kInt64, &pool_bytes, sizes.data(), 1);
+  if (!status.ok()) return status;
+  for (size_t other = 1; other < sizes.size(); ++other) {
+    if (sizes[other] == sizes[0]) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", other, " wants a pool of ", sizes[other],
+                     " bytes, rank 0 of ", sizes[0]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HierarchicalGroup::FormHost(const NetGroupOptions& options,
+                                         uint64_t pool_bytes) {
   if (neighbours().size() == 1) return absl::OkStatus();
   HostGroupOptions host_options;
   host_options.ranks = static_cast<int>(neighbours().size());
+  host_options.pool_bytes = pool_bytes;
   host_options.meeting_timeout = options.forming_timeout;
   host_options.timeout = options.timeout;
   if (!is_leader()) {

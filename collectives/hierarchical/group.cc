@@ -11,6 +11,7 @@
 #include "collectives/call.h"
 #include "collectives/hierarchical/ending.h"
 #include "collectives/hierarchical/layout.h"
+#include "collectives/host/pool.h"
 #include "collectives/schedule/plan.h"
 #include "transport/base/mutex.h"
 
@@ -60,6 +61,11 @@ std::string HierarchicalGroup::Describe() const {
     absl::StrAppend(&text, "\nleaders: ", leaders_->Describe());
   }
   return text;
+}
+
+std::shared_ptr<Pool> HierarchicalGroup::pool() const {
+  if (host_ == nullptr || host_->pool()->bytes() == 0) return nullptr;
+  return host_->pool();
 }
 
 absl::Status HierarchicalGroup::OfHost(const absl::Status& status) const {

@@ -15,6 +15,7 @@
 #include "collectives/group.h"
 #include "collectives/hierarchical/layout.h"
 #include "collectives/host/group.h"
+#include "collectives/host/pool.h"
 #include "collectives/letter.h"
 #include "collectives/net/group.h"
 #include "collectives/net/listener.h"
@@ -36,11 +37,12 @@ class HierarchicalGroup final : public Group {
  public:
   // Forms the group like NetGroup::Form(). Ranks whose listeners have the same
   // neighbourhood must be processes of one user and one network namespace, at
-  // most kMaxHostRanks of them.
+  // most kMaxHostRanks of them. `pool_bytes` is the size of each rank's pool(),
+  // a multiple of kMinSlotBytes. Must be equal on all ranks.
   static absl::StatusOr<std::unique_ptr<HierarchicalGroup>> Form(
       std::unique_ptr<Listener> listener,
-      const std::vector<std::string>& addresses,
-      const NetGroupOptions& options);
+      const std::vector<std::string>& addresses, const NetGroupOptions& options,
+      uint64_t pool_bytes = 0);
 
   // Waits for peers like ~NetGroup(), for up to eight seconds.
   ~HierarchicalGroup() override;
@@ -52,13 +54,19 @@ class HierarchicalGroup final : public Group {
   std::string Describe() const override;
   void Abort() override { all_->Abort(); }
 
+  // Returns this rank's memory that the other ranks of its host read in place,
+  // as HostGroup::pool(). Returns null if there is no pool, or no such rank.
+  std::shared_ptr<Pool> pool() const;
+
  private:
   // Aborts the groups within this one. Outlives this group in a callback.
   class Ending;
 
   HierarchicalGroup(std::unique_ptr<NetGroup> all, Layout layout);
 
-  absl::Status FormHost(const NetGroupOptions& options);
+  // Returns INVALID_ARGUMENT on all ranks if their sizes differ.
+  absl::Status ComparePools(uint64_t pool_bytes);
+  absl::Status FormHost(const NetGroupOptions& options, uint64_t pool_bytes);
   absl::Status FormLeaders(const ListenerOptions& listener_options,
                            NetGroupOptions options);
 

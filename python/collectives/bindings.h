@@ -11,6 +11,7 @@ namespace penstock::python {
 void BindForming(pybind11::module_& module);
 void BindGroup(pybind11::module_& module);
 void BindLentMemory(pybind11::module_& module);
+void BindPoolArray(pybind11::module_& module);
 
 }  // namespace penstock::python
 

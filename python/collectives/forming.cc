@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "collectives/hierarchical/group.h"
+#include "collectives/host/meeting.h"
+#include "collectives/host/pool.h"
 #include "collectives/net/address.h"
 #include "collectives/net/assembly.h"
 #include "collectives/net/group.h"
@@ -73,10 +76,17 @@ Addresses Exchange(const std::string& target, const py::bytes& token, int rank,
   return ValueOf(std::move(addresses));
 }
 
+// Rounds up to the unit of a pool's size.
+uint64_t WholePages(uint64_t bytes) {
+  constexpr uint64_t kPage = collectives::kMinSlotBytes;
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
 std::unique_ptr<GroupObject> Form(ListenerObject& object,
                                   const Addresses& addresses, int rank,
                                   double forming_timeout, double timeout,
-                                  const std::string& algorithms) {
+                                  const std::string& algorithms,
+                                  uint64_t pool_bytes) {
   (void)AddressOf(object);
   NetGroupOptions options;
   options.rank = rank;
@@ -86,9 +96,12 @@ std::unique_ptr<GroupObject> Form(ListenerObject& object,
   auto group = [&] {
     std::unique_ptr<Listener> listener = std::move(object.listener);
     Unlocked unlocked;
-    return HierarchicalGroup::Form(std::move(listener), addresses, options);
+    return HierarchicalGroup::Form(std::move(listener), addresses, options,
+                                   WholePages(pool_bytes));
   }();
-  return std::make_unique<GroupObject>(ValueOf(std::move(group)));
+  std::unique_ptr<HierarchicalGroup> formed = ValueOf(std::move(group));
+  std::shared_ptr<collectives::Pool> pool = formed->pool();
+  return std::make_unique<GroupObject>(std::move(formed), std::move(pool));
 }
 
 std::vector<int> HostsOf(const Addresses& addresses) {

@@ -124,11 +124,13 @@ void NoteMainThread() {
                     .cast<unsigned long>();  // NOLINT: Python's type
 }
 
-GroupObject::GroupObject(std::unique_ptr<Group> group)
+GroupObject::GroupObject(std::unique_ptr<Group> group,
+                         std::shared_ptr<collectives::Pool> pool)
     : rank_(group->rank()),
       ranks_(group->ranks()),
       fork_count_(progress::ForkCount()),
-      group_(std::move(group)) {}
+      group_(std::move(group)),
+      pool_(std::move(pool)) {}
 
 GroupObject::~GroupObject() {
   if (group_ == nullptr) return;
@@ -213,6 +215,12 @@ void GroupObject::Receive(const std::string& type, py::handle data, int from,
   });
 }
 
+std::unique_ptr<PoolArray> GroupObject::Allocate(uint64_t bytes) const {
+  (void)Open();
+  if (pool_ == nullptr) return nullptr;
+  return std::make_unique<PoolArray>(ValueOf(pool_->Allocate(bytes)));
+}
+
 void GroupObject::Abort() {
   std::shared_ptr<Group> group = Open();
   Unlocked unlocked;
@@ -222,6 +230,7 @@ void GroupObject::Abort() {
 
 void GroupObject::Close() {
   std::shared_ptr<Group> group = std::move(group_);
+  pool_.reset();
   Unlocked unlocked;
   group.reset();
 }
@@ -234,6 +243,7 @@ void BindGroup(py::module_& module) {
       .def("run", &GroupObject::Run)
       .def("send", &GroupObject::Send)
       .def("receive", &GroupObject::Receive)
+      .def("allocate", &GroupObject::Allocate)
       .def("abort", &GroupObject::Abort)
       .def("close", &GroupObject::Close);
   module.def("note_main_thread", &NoteMainThread);

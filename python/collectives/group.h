@@ -12,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "collectives/group.h"
+#include "collectives/host/pool.h"
+#include "python/collectives/pool_array.h"
 
 namespace penstock::python {
 
@@ -22,7 +24,9 @@ namespace penstock::python {
 // Call all methods with the GIL.
 class GroupObject {
  public:
-  explicit GroupObject(std::unique_ptr<collectives::Group> group);
+  // `pool` may be null.
+  GroupObject(std::unique_ptr<collectives::Group> group,
+              std::shared_ptr<collectives::Pool> pool);
   GroupObject(const GroupObject&) = delete;
   GroupObject& operator=(const GroupObject&) = delete;
   // Leaves the group, like Close(). Does nothing in the child of a fork,
@@ -46,6 +50,11 @@ class GroupObject {
   void Receive(const std::string& type, pybind11::handle data, int from,
                uint32_t tag);
 
+  // Allocates memory that the other ranks of this host read in place. Returns
+  // null if the group has no pool. Throws ResourceExhausted if the pool is
+  // full.
+  std::unique_ptr<PoolArray> Allocate(uint64_t bytes) const;
+
   // Ends all operations on all ranks.
   void Abort();
   // Leaves the group once no operation runs. Idempotent.
@@ -63,6 +72,7 @@ class GroupObject {
   const int ranks_;
   const uint32_t fork_count_;
   std::shared_ptr<collectives::Group> group_;  // null after Close()
+  std::shared_ptr<collectives::Pool> pool_;    // null after Close(), too
 };
 
 // Lets RunUnlocked() recognise Python's main thread, on which it checks for

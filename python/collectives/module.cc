@@ -12,6 +12,7 @@ PYBIND11_MODULE(_collectives, module) {
   namespace python = penstock::python;
   python::BindLentMemory(module);
   python::BindForming(module);
+  python::BindPoolArray(module);
   python::BindGroup(module);
   python::NoteMainThread();
   python::SurviveForks();

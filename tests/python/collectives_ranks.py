@@ -65,8 +65,8 @@ def run_once(size, function, *arguments, may_die=(), hosts=None, **options):
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
-        if not options:
-            options = {"folder": os.path.join(folder, "ranks")}
+        if not options.keys() & {"address", "folder", "store"}:
+            options["folder"] = os.path.join(folder, "ranks")
         ranks = [context.Process(target=_run,
                                  args=(rank, size, function, arguments,
                                        results, options, hosts))

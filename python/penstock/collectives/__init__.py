@@ -22,15 +22,16 @@ from typing import Any, List, Optional, Tuple
 
 from . import _launch, _rendezvous
 from ._group import Group, _close_all
+from ._pool import check_pool
 from ._turns import Handle, Turns
 from .. import _collectives  # type: ignore[attr-defined]
 from .._errors import (
     Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument,
-    Unavailable)
+    ResourceExhausted, Unavailable)
 
 __all__ = [
     "Cancelled", "DeadlineExceeded", "Error", "FailedPrecondition", "Group",
-    "Handle", "InvalidArgument", "Unavailable", "init",
+    "Handle", "InvalidArgument", "ResourceExhausted", "Unavailable", "init",
 ]
 
 # The longest wait that both C++ and Python accept: about a year.
@@ -41,7 +42,7 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, *,
          address: Optional[str] = None, folder: Any = None, store: Any = None,
          secret: Any = None, host: Optional[str] = None,
          timeout: float = 1800.0, init_timeout: float = 60.0,
-         algorithms: str = "") -> Group:
+         algorithms: str = "", pool_bytes: int = 0) -> Group:
     """Forms a group with the processes that call init() with the same
     arguments.
 
@@ -61,6 +62,8 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, *,
     timeout       Limits each wait of an operation for other ranks, in seconds.
     init_timeout  Limits the forming of the group, in seconds.
     algorithms    Forces algorithms between hosts: "all_reduce=ring" and so on.
+    pool_bytes    The memory of each rank for Group.empty(), equal on all ranks.
+                  The system provides it at once.
 
     Raises DeadlineExceeded if ranks do not come, with their numbers if this
     rank knows them. Ctrl-C ends the wait.
@@ -69,13 +72,15 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, *,
     rank, size = _place(rank, size, launch)
     _check_seconds("timeout", timeout)
     _check_seconds("init_timeout", init_timeout)
+    check_pool(pool_bytes)
     if sum(way is not None for way in (address, folder, store)) > 1:
         raise InvalidArgument("give one of address, folder and store")
     if address is None and launch is not None:
         address = launch.address
         if folder is None and store is None and launch.has_store:
             store = _store_of_torchrun()
-    meeting = _Meeting(rank, size, init_timeout, timeout, algorithms)
+    meeting = _Meeting(rank, size, init_timeout, timeout, algorithms,
+                       pool_bytes)
     if folder is not None:
         meet = lambda: meeting.by_folder(folder, host)
     elif store is not None:
@@ -148,10 +153,11 @@ class _Meeting:
     """One attempt to form a group."""
 
     def __init__(self, rank: int, size: int, forming: float, timeout: float,
-                 algorithms: str) -> None:
+                 algorithms: str, pool_bytes: int) -> None:
         self._rank, self._size = rank, size
         self._forming, self._timeout = forming, timeout
         self._algorithms = algorithms
+        self._pool_bytes = pool_bytes
         self._folder: Optional[_rendezvous.Folder] = None
 
     def give_up(self) -> None:
@@ -161,7 +167,8 @@ class _Meeting:
 
     def alone(self) -> Group:
         listener = _collectives.Listener("127.0.0.1")
-        return self._form("127.0.0.1", listener, [listener.address], 0)
+        return self._form("127.0.0.1", listener, [listener.address], 0,
+                          self._pool_bytes)
 
     def by_folder(self, path: Any, host: Optional[str]) -> Group:
         host = host or _rendezvous.own_address(None)
@@ -170,7 +177,8 @@ class _Meeting:
         try:
             addresses = folder.exchange(self._size, self._forming,
                                         listener.address)
-            group = self._form(host, listener, addresses, self._rank)
+            group = self._form(host, listener, addresses, self._rank,
+                               self._pool_bytes)
         finally:
             folder.leave()
         # Waits until the folder is empty, so that any rank may call init()
@@ -188,7 +196,8 @@ class _Meeting:
         listener = _collectives.Listener(host)
         addresses = _rendezvous.by_store(store, self._rank, self._size,
                                          self._forming, listener.address)
-        return self._form(host, listener, addresses, self._rank)
+        return self._form(host, listener, addresses, self._rank,
+                          self._pool_bytes)
 
     def by_address(self, at: Tuple[str, int], token: bytes,
                    host: Optional[str]) -> Group:
@@ -203,14 +212,15 @@ class _Meeting:
         addresses = _rendezvous.by_address(target, token, self._rank,
                                            self._size, self._forming,
                                            listener.address)
-        return self._form(host, listener, addresses, self._rank)
+        return self._form(host, listener, addresses, self._rank,
+                          self._pool_bytes)
 
     def _form(self, host: str, listener: Any, addresses: List[str],
-              rank: int) -> Group:
+              rank: int, pool_bytes: int) -> Group:
         native = _collectives.form(listener, addresses, rank, self._forming,
-                                   self._timeout, self._algorithms)
+                                   self._timeout, self._algorithms, pool_bytes)
         return Group(
-            native, _collectives.hosts_of(addresses),
+            native, _collectives.hosts_of(addresses), pool_bytes > 0,
             lambda: _collectives.Listener(host),
             lambda *place: self._form(host, *place))
 

@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
+from . import _pool
 from ._prepared import Channel, Prepared
 from ._turns import Handle, Turns
 from .. import _collectives  # type: ignore[attr-defined]
@@ -37,10 +38,11 @@ class Group(Prepared):
     Thread-safe. All waits release the GIL.
     """
 
-    def __init__(self, native: Any, hosts: Sequence[int],
+    def __init__(self, native: Any, hosts: Sequence[int], has_pool: bool,
                  listen: Callable[[], Any], form: Callable[..., Any]) -> None:
         super().__init__(native)
         self._hosts = tuple(hosts)
+        self._has_pool = has_pool
         self._listen = listen
         self._form = form
         self._turns = Turns()
@@ -82,6 +84,22 @@ class Group(Prepared):
         """Returns a text for people: the paths by which this rank reaches the
         others."""
         return str(self._open().describe())
+
+    # Memory.
+
+    def empty(self, shape: Any, dtype: Any = "float64") -> Any:
+        """Returns a new array, as numpy.empty() does, in the group's pool, which
+        the ranks of this host read in place.
+
+        If the arrays of all ranks lie in pools, broadcast(array) and
+        allreduce(array, out=array) copy only the result. The memory returns to
+        the pool with the last array that uses it. An array may outlive the
+        group. Without another rank on this host, the array is numpy's.
+
+        Raises ResourceExhausted if the pool has no room, and FailedPrecondition
+        if init() had no pool_bytes.
+        """
+        return _pool.empty(self._open(), self._has_pool, shape, dtype)
 
     # Operations.
 
@@ -204,10 +222,12 @@ class Group(Prepared):
 
     # The life of a group.
 
-    def split(self, color: Optional[int]) -> Optional["Group"]:
+    def split(self, color: Optional[int], *,
+              pool_bytes: int = 0) -> Optional["Group"]:
         """Forms a group of the ranks that give the same color, in the order of
         their ranks. All ranks call this function. A rank that gives None joins
-        no group, and gets None."""
+        no group, and gets None. `pool_bytes` are as in init()."""
+        _pool.check_pool(pool_bytes)
         if color is not None and not isinstance(color, int):
             raise TypeError(f"color is {color!r}: give an int or None")
         # Meets the other ranks even if this rank's listener fails, because
@@ -233,7 +253,8 @@ class Group(Prepared):
         addresses = [lines[rank][1] for rank in members]
         # Waits on another thread, so that Ctrl-C ends the wait.
         group: Group = Turns().start(lambda: self._form(
-            listener, addresses, members.index(self._rank))).wait()
+            listener, addresses, members.index(self._rank),
+            pool_bytes)).wait()
         return group
 
     def abort(self) -> None:
