@@ -2,15 +2,17 @@
 """Compares collectives.cc with torch's gloo and with MPI, which run alternately.
 
 Usage: compare.py PROGRAM [--python=PYTHON] [--torch-backend] [--pool] [--mpi]
-                  [--intel-mpi=FOLDER] [--no-gloo] [--rounds=3] [--ranks=2]
-                  [--operations=...] [--sizes=...] [--transport=host]
+                  [--intel-mpi=FOLDER] [--oneccl=FOLDER] [--no-gloo]
+                  [--rounds=3] [--ranks=2] [--operations=...] [--sizes=...]
+                  [--transport=host]
 
 PROGRAM is bazel-bin/bench/collectives/collectives. PYTHON has torch. With
 --torch-backend, PYTHON also has penstock.torch, which takes turns with both.
 --pool adds a run of PROGRAM --pool. --mpi adds Open MPI and MPICH, if Debian's
 packages are installed (libopenmpi-dev, openmpi-bin, libmpich-dev, mpich).
 --intel-mpi adds Intel MPI from FOLDER, a virtual environment with PyPI's
-packages impi-rt and impi-devel.
+packages impi-rt and impi-devel. --oneccl adds oneCCL from a FOLDER that also has
+oneccl and oneccl-devel.
 Prints for each operation and size the median of the runs' medians in
 microseconds, and the speed-up of each library over the first one.
 """
@@ -49,6 +51,7 @@ def main():
     parser.add_argument("--pool", action="store_true")
     parser.add_argument("--mpi", action="store_true")
     parser.add_argument("--intel-mpi")
+    parser.add_argument("--oneccl")
     parser.add_argument("--no-gloo", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -71,6 +74,8 @@ def commands_of(options, folder):
                 commands[library] = mpi_command(library, options, folder)
     if options.intel_mpi:
         commands["intelmpi"] = intel_mpi_command(options, folder)
+    if options.oneccl:
+        commands["oneccl"] = oneccl_command(options, folder)
     commands["penstock"] = own
     if options.pool:
         commands["penstock --pool"] = own + ["--pool"]
@@ -95,11 +100,34 @@ def intel_mpi_command(options, folder):
     subprocess.run(["cc", "-O2", "-Wall", f"-I{root}/include", "-o", program,
                     str(FOLDER / "mpi.c"), f"-L{root}/lib", "-lmpi",
                     f"-Wl,-rpath,{root}/lib"], check=True)
+    return intel_mpirun(root, options, program, "intelmpi")
+
+
+def intel_mpirun(root, options, program, library, *variables):
     # Without pins, as the other libraries.
     return ["env", f"PATH={root}/bin:{os.environ['PATH']}",
             f"I_MPI_ROOT={root}", "I_MPI_FABRICS=shm", "I_MPI_PIN=0",
-            "mpirun", "-n", options.ranks, program, "intelmpi",
+            *variables, "mpirun", "-n", options.ranks, program, library,
             options.operations, options.sizes]
+
+
+def oneccl_command(options, folder):
+    """Compiles mpi.c and ccl.cc, and returns the command that runs them."""
+    root = pathlib.Path(options.oneccl).resolve()
+    program = os.path.join(folder, "oneccl")
+    compiled = os.path.join(folder, "mpi.o")
+    subprocess.run(["cc", "-O2", "-Wall", "-DPENSTOCK_CCL",
+                    f"-I{root}/include", "-c", "-o", compiled,
+                    str(FOLDER / "mpi.c")], check=True)
+    subprocess.run(["c++", "-O2", "-Wall", "-std=c++17", f"-I{root}/include",
+                    "-o", program, str(FOLDER / "ccl.cc"), compiled,
+                    f"-L{root}/lib", "-lccl", "-lmpi",
+                    f"-Wl,-rpath-link,{root}/lib"], check=True)
+    # Without threads of oneCCL's own: with them, ranks on two cores wait for
+    # each other's time slices.
+    return intel_mpirun(root, options, program, "oneccl",
+                        f"LD_LIBRARY_PATH={root}/lib", f"CCL_ROOT={root}",
+                        "CCL_ATL_TRANSPORT=mpi", "CCL_WORKER_OFFLOAD=0")
 
 
 def run(commands, rounds):
@@ -109,10 +137,16 @@ def run(commands, rounds):
         for library, command in commands.items():
             said = subprocess.run(command, check=True, text=True,
                                   stdout=subprocess.PIPE).stdout
-            for row in map(json.loads, said.splitlines()):
+            for row in rows_of(said):
                 times[row["operation"], row["bytes"]][library].append(
                     row["p50_us"])
     return times
+
+
+def rows_of(said):
+    """Returns the measurements. oneCCL also writes warnings."""
+    return [json.loads(line) for line in said.splitlines()
+            if line.startswith("{")]
 
 
 def show(libraries, times):

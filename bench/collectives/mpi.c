@@ -2,6 +2,8 @@
 // collectives.cc, for compare.py. No target of Bazel: compare.py compiles this
 // file with the wrapper of each library, such as mpicc.openmpi.
 //
+// With -DPENSTOCK_CCL and ccl.cc, measures oneCCL instead.
+//
 // usage: mpirun -n 2 mpi LIBRARY OPERATION,... BYTES,...
 
 #include <mpi.h>
@@ -19,6 +21,16 @@ static int CompareTimes(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
+#ifdef PENSTOCK_CCL
+enum { kThreads = MPI_THREAD_MULTIPLE };
+void BeginCcl(void);
+void EndCcl(void);
+void RunOnce(const char* operation, float* data, int count);
+#else
+enum { kThreads = MPI_THREAD_SINGLE };
+static void BeginCcl(void) {}
+static void EndCcl(void) {}
+
 static void RunOnce(const char* operation, float* data, int count) {
   if (strcmp(operation, "all_reduce") == 0) {
     MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_FLOAT, MPI_MAX,
@@ -29,6 +41,7 @@ static void RunOnce(const char* operation, float* data, int count) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
 }
+#endif
 
 static int RoundsOf(long long bytes) {
   const long long rounds = kBytesInAll / (bytes > 0 ? bytes : 1);
@@ -66,8 +79,10 @@ static void Measure(const char* library, const char* operation,
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  int provided;
+  MPI_Init_thread(&argc, &argv, kThreads, &provided);
   if (argc != 4) MPI_Abort(MPI_COMM_WORLD, 1);
+  BeginCcl();
   char* operations = NULL;
   for (char* operation = strtok_r(argv[2], ",", &operations); operation != NULL;
        operation = strtok_r(NULL, ",", &operations)) {
@@ -83,6 +98,7 @@ int main(int argc, char** argv) {
     }
     free(sizes);
   }
+  EndCcl();
   MPI_Finalize();
   return 0;
 }
