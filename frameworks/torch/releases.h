@@ -1,5 +1,4 @@
-// Replacements for parts of PyTorch 2.15 that PyTorch 2.6 lacks. They were
-// compiled with the headers of 2.6, and never run with it.
+// Replacements for parts of 2.15 that PyTorch 2.6 lacks.
 
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_RELEASES_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_RELEASES_H_
