@@ -508,6 +508,11 @@ LAYERS = {
         "transport/session",
         "transport/rpc",
         "transport/pool.h",
+        "tensor_service/dtype.h",
+        "collectives/reduction",
+        "collectives",
+        "collectives/host",
+        "collectives/net/address.h",
     ],
     # The c10d backend for PyTorch.
     "frameworks/torch": [

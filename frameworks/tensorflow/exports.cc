@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 
 #include "frameworks/tensorflow/lent_tensor.h"
@@ -37,6 +38,17 @@ json ToJson(const rpc::Server::Description& peer) {
   return result;
 }
 
+json ToJson(const std::map<std::string, Team::Description>& teams) {
+  json result = json::array();
+  for (const auto& [name, team] : teams) {
+    result.push_back({{"name", name},
+                      {"state", team.state},
+                      {"reason", team.reason},
+                      {"reductions", team.reductions}});
+  }
+  return result;
+}
+
 json Describe() {
   json servers = json::array();
   Server::ForEach([&servers](const Server& server) {
@@ -48,8 +60,10 @@ json Describe() {
     for (const auto& peer : server.DescribePeers()) {
       peers.push_back(ToJson(peer));
     }
-    servers.push_back(
-        {{"task", server.task()}, {"routes", routes}, {"peers", peers}});
+    servers.push_back({{"task", server.task()},
+                       {"routes", routes},
+                       {"peers", peers},
+                       {"teams", ToJson(server.DescribeTeams())}});
   });
   return {{"servers", servers},
           {"held_bytes", HeldBytes()},

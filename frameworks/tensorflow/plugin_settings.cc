@@ -13,6 +13,7 @@ namespace {
 
 constexpr char kMemory[] = "PENSTOCK_TENSORFLOW_MEMORY";
 constexpr char kHeldMib[] = "PENSTOCK_TENSORFLOW_HELD_MIB";
+constexpr char kAllReduce[] = "PENSTOCK_TENSORFLOW_ALL_REDUCE";
 constexpr uint64_t kMostMib = 1 << 20;
 
 // Returns a variable's value, or "". Ignores the environment in a set-uid
@@ -40,6 +41,11 @@ absl::StatusOr<PluginSettings> ResolvePluginSettings() {
   } else if (!memory.empty() && memory != "heap") {
     return Bad(kMemory, memory, "heap, pool and registered");
   }
+  const absl::string_view all_reduce = Read(kAllReduce);
+  if (!all_reduce.empty() && all_reduce != "group" && all_reduce != "ring") {
+    return Bad(kAllReduce, all_reduce, "group and ring");
+  }
+  settings.reduces_by_group = all_reduce != "ring";
   const absl::string_view held = Read(kHeldMib);
   if (!held.empty()) {
     uint64_t mib = 0;

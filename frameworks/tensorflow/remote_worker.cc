@@ -183,6 +183,19 @@ void RemoteWorker::RunGraphAsync(
   route_->Start(std::move(call));
 }
 
+void RemoteWorker::Ask(rpc::Request request,
+                       std::function<void(Answer)> answered) {
+  Route::Call call;
+  call.worker = stock_.get();
+  call.request = std::move(request);
+  call.stock = [answered, task = task_](const Route::Cancelled&) {
+    answered(absl::FailedPreconditionError(
+        absl::StrCat(task, " has no data plane of Penstock")));
+  };
+  call.answered = answered;
+  route_->Start(std::move(call));
+}
+
 void RemoteWorker::CleanupGraphAsync(
     const ::tensorflow::CleanupGraphRequest* request,
     ::tensorflow::CleanupGraphResponse* response, StatusCallback done) {

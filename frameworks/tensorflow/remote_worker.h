@@ -4,6 +4,7 @@
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_REMOTE_WORKER_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_REMOTE_WORKER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,6 +41,10 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                      ::tensorflow::RunGraphRequestWrapper* request,
                      ::tensorflow::MutableRunGraphResponseWrapper* response,
                      ::tensorflow::StatusCallback done) override;
+  // Sends a call that has no stock RPC. `answered` gets FAILED_PRECONDITION if
+  // the peer has no data plane. Keep this worker until then.
+  void Ask(rpc::Request request,
+           std::function<void(absl::StatusOr<rpc::Response>)> answered);
   // Cleans up like the stock worker, but ends within a second if the peer is
   // gone. The stock call waits until the peer returns, and so would block the
   // caller that closes the session.

@@ -65,7 +65,8 @@ absl::Status Server::Create(
   if (!plugin.ok()) return plugin.status();
   SetMaxHeldBytes(plugin->max_held_bytes);
   RecordOnce();
-  std::unique_ptr<Server> made(new Server(definition, *settings, *polling));
+  std::unique_ptr<Server> made(
+      new Server(definition, *settings, *plugin, *polling));
   const absl::Status begun = made->Begin(local_devices);
   if (!begun.ok()) return begun;
   *server = std::move(made);
@@ -73,9 +74,11 @@ absl::Status Server::Create(
 }
 
 Server::Server(const ::tensorflow::ServerDef& definition,
-               const Settings& settings, progress::PollingMode polling)
+               const Settings& settings, const PluginSettings& plugin,
+               progress::PollingMode polling)
     : GrpcServer(definition, ::tensorflow::Env::Default()),
       settings_(settings),
+      has_teams_(plugin.reduces_by_group && settings.policy != Policy::kOff),
       polling_(polling),
       task_(TaskOf(definition)) {
   Servers* const servers = AllServers();
@@ -98,8 +101,18 @@ absl::Status Server::Begin(::tensorflow::DeviceMgr* local_devices) {
                                const ::tensorflow::ConfigProto& config) {
     auto worker = std::make_unique<Worker>(env, config);
     worker_ = worker.get();
+    if (has_teams_) worker_->SetReducers(&reducers_);
     return worker;
   };
+  if (has_teams_) {
+    options.collective_mgr_func =
+        [this](const ::tensorflow::ConfigProto& config,
+               const ::tensorflow::WorkerEnv* env,
+               ::tensorflow::WorkerCacheInterface* workers) {
+          return NewCollectiveManager(config, env->device_mgr, workers, task_,
+                                      &reducers_);
+        };
+  }
   options.local_device_mgr = local_devices;
   const absl::Status begun = Init(options);
   if (!begun.ok()) return begun;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "frameworks/tensorflow/plugin_settings.h"
+#include "frameworks/tensorflow/reducers.h"
 #include "frameworks/tensorflow/route.h"
 #include "frameworks/tensorflow/worker.h"
 #include "tensorflow/core/distributed_runtime/rpc/grpc_server_lib.h"
@@ -38,6 +40,9 @@ class Server final : public ::tensorflow::GrpcServer {
   std::string task() const { return task_; }
   std::vector<Route::Description> DescribeRoutes() const;
   std::vector<rpc::Server::Description> DescribePeers() const;
+  std::map<std::string, Team::Description> DescribeTeams() const {
+    return reducers_.Describe();
+  }
 
   // Calls `visit` with each server of the process.
   static void ForEach(const std::function<void(const Server&)>& visit);
@@ -49,15 +54,17 @@ class Server final : public ::tensorflow::GrpcServer {
 
  private:
   Server(const ::tensorflow::ServerDef& definition, const Settings& settings,
-         progress::PollingMode polling);
+         const PluginSettings& plugin, progress::PollingMode polling);
 
   absl::Status Begin(::tensorflow::DeviceMgr* local_devices);
   absl::Status ServeData();
   std::shared_ptr<Route> FindRoute(const std::string& address);
 
   const Settings settings_;
+  const bool has_teams_;
   const progress::PollingMode polling_;
   const std::string task_;
+  Reducers reducers_;
   Worker* worker_ = nullptr;  // owned by GrpcServer
   std::unique_ptr<rpc::Server> data_;
 

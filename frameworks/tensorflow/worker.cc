@@ -109,6 +109,7 @@ void Worker::Handle(const Incoming& call) {
   const std::string& method = call->request().method;
   if (method == kRecvTensor) return HandleRecvTensor(call);
   if (method == kRecvBuf) return HandleRecvBuf(call);
+  if (method == kJoinTeam) return HandleJoinTeam(call);
   if (method == kRunGraph) return HandleRunGraph(call);
   if (method == kPing) return call->Respond(rpc::Response());
   call->Respond(absl::UnimplementedError(
@@ -174,6 +175,22 @@ void Worker::HandleRecvBuf(const Incoming& call) {
                });
       },
       /*cancellation_manager=*/nullptr);
+}
+
+void Worker::HandleJoinTeam(const Incoming& call) {
+  const absl::StatusOr<Joiner> joiner = ParseJoiner(call->request().metadata);
+  if (!joiner.ok()) return call->Respond(joiner.status());
+  if (reducers_ == nullptr) {
+    return call->Respond(absl::FailedPreconditionError(
+        "PENSTOCK_TENSORFLOW_ALL_REDUCE is ring there"));
+  }
+  reducers_->meetings()->Add(
+      *joiner, [call](const absl::StatusOr<std::string>& invitation) {
+        if (!invitation.ok()) return call->Respond(invitation.status());
+        rpc::Response response;
+        response.metadata = *invitation;
+        call->Respond(std::move(response));
+      });
 }
 
 // Runs a graph, as TensorFlow's own service does for stock peers.

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "frameworks/tensorflow/hello.h"
+#include "frameworks/tensorflow/reducers.h"
 #include "tensorflow/core/distributed_runtime/rpc/grpc_worker_service.h"
 #include "transport/rpc/server.h"
 
@@ -24,6 +25,9 @@ class Worker final : public ::tensorflow::GrpcWorker {
   // Sets the answer for peers that ask for the data plane. Call it once, before
   // TensorFlow's services start.
   void SetHello(const Hello& hello) { hello_ = hello; }
+
+  // Sets the teams of this task. Call it once, as SetHello().
+  void SetReducers(Reducers* reducers) { reducers_ = reducers; }
 
   // Answers one call of the data plane.
   void Handle(const std::shared_ptr<rpc::IncomingCall>& call);
@@ -42,12 +46,14 @@ class Worker final : public ::tensorflow::GrpcWorker {
  private:
   void HandleRecvTensor(const std::shared_ptr<rpc::IncomingCall>& call);
   void HandleRecvBuf(const std::shared_ptr<rpc::IncomingCall>& call);
+  void HandleJoinTeam(const std::shared_ptr<rpc::IncomingCall>& call);
   void HandleRunGraph(const std::shared_ptr<rpc::IncomingCall>& call);
   struct GraphRun;
   void Run(const std::shared_ptr<rpc::IncomingCall>& call,
            const std::shared_ptr<GraphRun>& run);
 
-  Hello hello_;  // no port: there is no data plane
+  Hello hello_;                   // no port: there is no data plane
+  Reducers* reducers_ = nullptr;  // null: this task has no teams
   // True if a graph of this task has variables of TensorFlow 1
   // (use_resource=False). Such variables are updated in place even while they
   // are shared. A peer that used such a variable in our memory would see it
@@ -66,6 +72,9 @@ constexpr char kRecvTensor[] = "RecvTensor";
 // then sends a ping after releasing the payload.
 constexpr char kRecvBuf[] = "RecvBuf";
 constexpr char kWaits[] = "waits";
+// A method that asks rank 0 of a team for an invitation. Metadata: a Joiner.
+// Answer: the invitation, as metadata.
+constexpr char kJoinTeam[] = "JoinTeam";
 // A method that runs a graph. Request: a RunGraphRequest, by SetProto().
 // Answer: a RunGraphResponse.
 constexpr char kRunGraph[] = "RunGraph";

@@ -52,6 +52,7 @@ class RequireTest(unittest.TestCase):
         for name, value in (
             ("PENSTOCK_POLICY", "perhaps"),
             ("PENSTOCK_TENSORFLOW_MEMORY", "moon"),
+            ("PENSTOCK_TENSORFLOW_ALL_REDUCE", "tree"),
             ("PENSTOCK_TENSORFLOW_HELD_MIB", "-1"),
         ):
             before = os.environ.get(name)

@@ -17,37 +17,62 @@ MIRRORED = pathlib.Path(__file__).with_name("mirrored.py")
 
 
 class MirroredTest(unittest.TestCase):
-    def test_sums_are_right_and_go_over_shared_memory(self):
-        self.check("heap")
+    def test_workers_of_one_host_reduce_by_a_group_and_notice_a_death(self):
+        outputs, _ = self.run_workers(2, PENSTOCK_TEST_DEATH="1")
+        digests = {output[0]["digest"] for output in outputs}
+        self.assertEqual(len(digests), 1)
+        for output in outputs:
+            [team] = output[0]["servers"][0]["teams"]
+            self.assertEqual(team["state"], "reducing", team)
+            # Those of SIZES three times and once more, of six types, a mean.
+            self.assertGreaterEqual(team["reductions"], 4 * 3 + 4 + 6)
+        self.assertRegex(
+            outputs[0][1]["error"],
+            "rank 1 has (died|left).*/task:0 /job:worker/replica:0/task:1")
+        self.assertLess(outputs[0][1]["seconds"], 10)
 
-    def test_workers_of_the_pool_do_not_wait_for_each_other(self):
-        self.check("pool")
+    def test_the_ring_goes_over_shared_memory(self):
+        outputs, addresses = self.run_workers(
+            2, PENSTOCK_TENSORFLOW_ALL_REDUCE="ring",
+            PENSTOCK_TENSORFLOW_MEMORY="pool")
+        for index, [output] in enumerate(outputs):
+            self.assertEqual(output["servers"][0]["teams"], [])
+            route = cluster.route_to(output, addresses["worker"][1 - index])
+            self.assertEqual(route["path"], "shm")
+            self.assertGreater(route["bytes_received"], 4 << 20)
+            self.assertEqual(route["grpc_calls"], 0)
 
-    def check(self, memory):
-        addresses = cluster.addresses(worker=2)
+    def test_a_worker_without_a_data_plane_makes_all_use_the_ring(self):
+        outputs, _ = self.run_workers(2, stock={1})
+        self.assertEqual(outputs[0][0]["digest"], outputs[1][0]["digest"])
+        [team] = outputs[0][0]["servers"][0]["teams"]
+        self.assertEqual(team["state"], "refused", team)
+        self.assertIn("data plane", team["reason"])
+
+    def run_workers(self, count, stock=(), **environment):
+        """Returns the lines of each worker, and the addresses. Workers in
+        `stock` use TensorFlow's own protocol."""
+        addresses = cluster.addresses(worker=count)
         workers = []
-        for index in range(2):
+        for index in range(count):
             config = json.dumps({
                 "cluster": addresses,
                 "task": {"type": "worker", "index": index},
-                "rpc_layer": PROTOCOL,
+                "rpc_layer": "grpc" if index in stock else PROTOCOL,
             })
             workers.append(subprocess.Popen(
                 [sys.executable, str(MIRRORED)], stdout=subprocess.PIPE,
                 text=True,
-                env=dict(os.environ, TF_CONFIG=config,
-                         PENSTOCK_TENSORFLOW_MEMORY=memory)))
+                env=dict(os.environ, TF_CONFIG=config, **environment)))
             self.addCleanup(workers[-1].stdout.close)
             self.addCleanup(workers[-1].kill)
-        for index, worker in enumerate(workers):
+        lines = []
+        for worker in workers:
             output, _ = worker.communicate(timeout=120)
             self.assertEqual(worker.returncode, 0)
-            route = cluster.route_to(
-                json.loads(output.splitlines()[-1]),
-                addresses["worker"][1 - index])
-            self.assertEqual(route["path"], "shm")
-            self.assertGreater(route["bytes_received"], 4 << 20)
-            self.assertEqual(route["grpc_calls"], 0)
+            lines.append([json.loads(line) for line in output.splitlines()
+                          if line.startswith("{")])
+        return lines, addresses
 
 
 class ParameterServerTest(unittest.TestCase):

@@ -1,0 +1,256 @@
+#include "frameworks/tensorflow/team.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "frameworks/tensorflow/team_meeting.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace tensorflow {
+namespace {
+
+using Formed = absl::StatusOr<std::unique_ptr<collectives::Group>>;
+
+constexpr char kTeam[] = "group 1 of /job:worker";
+
+// The outcome of one reduction.
+struct Outcome {
+  std::promise<absl::Status> ended;
+  std::future<absl::Status> end = ended.get_future();
+  bool is_ring = false;
+  std::vector<float> values;
+};
+
+Reduction ReductionOf(std::string key, Outcome* outcome) {
+  Reduction reduction;
+  reduction.key = std::move(key);
+  reduction.in = outcome->values.data();
+  reduction.out = outcome->values.data();
+  reduction.count = static_cast<int64_t>(outcome->values.size());
+  reduction.done = [outcome](const absl::Status& status) {
+    outcome->ended.set_value(status);
+  };
+  reduction.otherwise = [outcome] {
+    outcome->is_ring = true;
+    outcome->ended.set_value(absl::OkStatus());
+  };
+  return reduction;
+}
+
+// The teams of several tasks, in one process.
+class TeamTest : public testing::Test {
+ protected:
+  void Start(int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      teams_.push_back(*Team::Start([this, rank, ranks] {
+        return rank == 0 ? meetings_.Lead(kTeam, ranks) : Join(rank, ranks);
+      }));
+    }
+  }
+  Formed Join(int rank, int ranks) {
+    std::promise<absl::StatusOr<std::string>> invited;
+    Joiner joiner = JoinerHere(kTeam, rank);
+    if (are_elsewhere_) joiner.host = "another host";
+    meetings_.Add(joiner,
+                  [&invited](const absl::StatusOr<std::string>& invitation) {
+                    invited.set_value(invitation);
+                  });
+    const auto invitation = invited.get_future().get();
+    if (!invitation.ok()) return invitation.status();
+    return AcceptInvitation(*invitation, rank, ranks);
+  }
+  ~TeamTest() override {
+    // Ends the threads.
+    for (const auto& team : teams_) team->Abort(absl::CancelledError("end"));
+    for (const auto& team : teams_) {
+      while (team->Describe().state != "ended" &&
+             team->Describe().state != "refused") {
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    }
+  }
+
+  TeamMeetings meetings_;
+  bool are_elsewhere_ = false;
+  std::vector<std::shared_ptr<Team>> teams_;
+};
+
+// Each rank adds the reductions in an order of its own.
+TEST_F(TeamTest, ReducesInAnyOrderOfTheCalls) {
+  constexpr int kRanks = 3;
+  constexpr int kReductions = 40;
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  Start(kRanks);
+  std::vector<std::vector<Outcome>> outcomes(kRanks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    outcomes[rank] = std::vector<Outcome>(kReductions);
+    threads.emplace_back([&, rank] {
+      std::mt19937 random(seed + rank);
+      std::vector<int> order(kReductions);
+      for (int i = 0; i < kReductions; ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      for (const int i : order) {
+        Outcome& outcome = outcomes[rank][i];
+        outcome.values.assign(1 + i * 1000, static_cast<float>(i + rank));
+        teams_[rank]->Add(ReductionOf(absl::StrCat("key ", i), &outcome));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    for (int i = 0; i < kReductions; ++i) {
+      Outcome& outcome = outcomes[rank][i];
+      ASSERT_TRUE(outcome.end.get().ok());
+      EXPECT_FALSE(outcome.is_ring);
+      const auto sum = static_cast<float>(3 * i + 3);
+      EXPECT_EQ(outcome.values, std::vector<float>(1 + i * 1000, sum));
+    }
+    EXPECT_EQ(teams_[rank]->Describe().reductions, kReductions);
+  }
+}
+
+TEST_F(TeamTest, AllRanksUseTheRingIfOneIsElsewhere) {
+  are_elsewhere_ = true;
+  Start(2);
+  for (const auto& team : teams_) {
+    for (int i = 0; i < 2; ++i) {  // while forming, and afterwards
+      Outcome outcome;
+      outcome.values = {1};
+      team->Add(ReductionOf("key", &outcome));
+      ASSERT_TRUE(outcome.end.get().ok());
+      EXPECT_TRUE(outcome.is_ring);
+    }
+    EXPECT_EQ(team->Describe().reason, "rank 1 is on another host than rank 0");
+  }
+}
+
+TEST_F(TeamTest, AllRanksUseTheRingIfOneHasNoDataPlane) {
+  teams_.push_back(*Team::Start([this] { return meetings_.Lead(kTeam, 3); }));
+  teams_.push_back(*Team::Start([this] { return Join(1, 3); }));
+  Outcome outcomes[2];
+  teams_[0]->Add(ReductionOf("key", &outcomes[0]));
+  teams_[1]->Add(ReductionOf("key", &outcomes[1]));
+  meetings_.Refuse(kTeam, absl::FailedPreconditionError("rank 2 has none"));
+  for (Outcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.end.get().ok());
+    EXPECT_TRUE(outcome.is_ring);
+  }
+  EXPECT_EQ(teams_[1]->Describe().reason, "rank 2 has none");
+}
+
+TEST_F(TeamTest, AnAbortEndsAllRanks) {
+  Start(2);
+  Outcome mine;
+  mine.values = {1};
+  teams_[0]->Add(ReductionOf("key", &mine));
+  while (teams_[0]->Describe().state == "forming") {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  teams_[1]->Abort(absl::InternalError("a step has failed"));
+  EXPECT_EQ(mine.end.get().code(), absl::StatusCode::kCancelled);
+  for (const auto& team : teams_) {
+    while (team->Describe().state != "ended") {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    Outcome late;
+    late.values = {1};
+    team->Add(ReductionOf("key", &late));
+    EXPECT_FALSE(late.end.get().ok());
+    EXPECT_FALSE(late.is_ring);
+  }
+  EXPECT_EQ(teams_[1]->Describe().reason, "a step has failed");
+}
+
+TEST_F(TeamTest, ACancelledReductionThatWaitsLeavesTheTeamAlone) {
+  Start(2);
+  Outcome cancelled;
+  cancelled.values = {1};
+  teams_[1]->Add(ReductionOf("waits", &cancelled));
+  teams_[1]->Cancel("waits");
+  teams_[1]->Cancel("unknown");
+  EXPECT_EQ(cancelled.end.get().code(), absl::StatusCode::kCancelled);
+  Outcome outcomes[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    outcomes[rank].values = {1};
+    teams_[rank]->Add(ReductionOf("key", &outcomes[rank]));
+  }
+  for (Outcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.end.get().ok());
+    EXPECT_EQ(outcome.values, std::vector<float>{2});
+  }
+}
+
+TEST_F(TeamTest, ACancelledReductionThatRunsEndsTheTeam) {
+  Start(2);
+  Outcome running;
+  running.values = {1};
+  teams_[0]->Add(ReductionOf("key", &running));
+  while (running.end.wait_for(std::chrono::milliseconds(1)) !=
+         std::future_status::ready) {
+    teams_[0]->Cancel("key");
+  }
+  EXPECT_EQ(running.end.get().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(TeamTest, KeysHaveALimit) {
+  Start(1);
+  for (const size_t size : {size_t{0}, Team::kMaxKeyBytes + 1}) {
+    Outcome outcome;
+    teams_[0]->Add(ReductionOf(std::string(size, 'k'), &outcome));
+    EXPECT_EQ(outcome.end.get().code(), absl::StatusCode::kInvalidArgument);
+  }
+  Outcome outcome;
+  outcome.values = {1};
+  teams_[0]->Add(ReductionOf(std::string(Team::kMaxKeyBytes, 'k'), &outcome));
+  EXPECT_TRUE(outcome.end.get().ok());
+}
+
+TEST(TeamMeetings, ReadsWhatJoinersWrite) {
+  const auto joiner = ParseJoiner(ToText({"group 1\nof", 7, "host/1/2"}));
+  ASSERT_TRUE(joiner.ok());
+  EXPECT_EQ(joiner->team, "group 1\nof");
+  EXPECT_EQ(joiner->rank, 7);
+  EXPECT_EQ(joiner->host, "host/1/2");
+  for (const char* text : {"", "team1\n1\nhost", "team2\n1\nhost\nteam",
+                           "team1\none\nhost\nteam"}) {
+    EXPECT_FALSE(ParseJoiner(text).ok()) << text;
+  }
+}
+
+TEST(TeamMeetings, RanksThatComeTwiceOrTooLateAreRefused) {
+  TeamMeetings meetings;
+  std::vector<std::string> answers;
+  const auto note = [&answers](const absl::StatusOr<std::string>& invitation) {
+    answers.push_back(std::string(invitation.status().message()));
+  };
+  meetings.Add({"team", 1, "host"}, note);
+  meetings.Add({"team", 1, "host"}, note);
+  EXPECT_EQ(answers, std::vector<std::string>{"rank 1 has come twice"});
+  meetings.Refuse("team", absl::FailedPreconditionError("no"));
+  EXPECT_FALSE(meetings.Lead("team", 3).ok());
+  meetings.Add({"team", 2, "host"}, note);
+  EXPECT_EQ(answers,
+            (std::vector<std::string>{"rank 1 has come twice", "no", "no"}));
+}
+
+}  // namespace
+}  // namespace tensorflow
+}  // namespace penstock
