@@ -86,7 +86,7 @@ class Team : public std::enable_shared_from_this<Team> {
   struct Description {
     std::string state;  // "forming", "reducing", "refused" or "ended"
     std::string reason;
-    uint64_t reductions = 0;  // that have succeeded
+    uint64_t reductions = 0;  // the successful ones
   };
   Description Describe() const;
 

@@ -24,7 +24,7 @@ class MirroredTest(unittest.TestCase):
         for output in outputs:
             [team] = output[0]["servers"][0]["teams"]
             self.assertEqual(team["state"], "reducing", team)
-            # Those of SIZES three times and once more, of six types, a mean.
+            # Reduces each of SIZES four times, and six types.
             self.assertGreaterEqual(team["reductions"], 4 * 3 + 4 + 6)
         self.assertRegex(
             outputs[0][1]["error"],
