@@ -13,8 +13,8 @@ import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parent
 OURS = ["clock.sh", "lib.sh", "tensorflow.sh", "test"]
-OTHERS = ["check_english", "check_format", "check_layers", "demo", "lint",
-          "setup"]
+OTHERS = ["check_english", "check_format", "check_layers", "check_wheel",
+          "demo", "lint", "setup"]
 # A stand-in for Bazel, which records its arguments, and runs BAZEL_DOES.
 BAZEL = """#!/bin/bash
 echo "$*" >>"{folder}/bazel"
@@ -105,7 +105,7 @@ class TestTest(unittest.TestCase):
                          ["== 1/6 set-up", "== 2/6 checks", "== 3/6 lint",
                           "== 4/6 tests", "== 6/6 demo"])
         self.assertIn("setup --vm", self.called())
-        self.assertIn("demo --quick", self.called())
+        self.assertEqual(self.called()[-2:], ["demo --quick", "check_wheel "])
 
     def test_the_quick_tier_takes_small_tests_and_little_set_up(self):
         said, code = self.run_test("--quick")
