@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kAccounts = 64;
 constexpr uint64_t kFirstCounter = 1000;  // an id; one for each rank
 constexpr char kTable[] = "accounts";
-constexpr absl::Duration kTimeout = absl::Seconds(60);
+constexpr absl::Duration kTimeout = absl::Seconds(180);
 
 Model BankModel() {
   TableSpec table;
