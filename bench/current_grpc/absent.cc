@@ -1,13 +1,10 @@
-// The parts of bench/rpc that need the adapter for gRPC 1.51.1: tensors,
-// devices, and recordings. Each returns an error that says so.
-
-#include <string>
+// The parts of bench/rpc that need the adapter for gRPC 1.51.1: tensors and
+// devices. Each returns an error that says so.
 
 #include "absl/strings/str_cat.h"
 #include "bench/rpc/message/devices.h"
 #include "bench/rpc/message/tensor_form.h"
 #include "bench/rpc/setup/prepare_memory.h"
-#include "penstock/record.h"
 
 namespace penstock {
 namespace {
@@ -20,9 +17,6 @@ absl::Status Absent(absl::string_view what) {
 }
 
 }  // namespace
-
-absl::Status RecordCalls(const std::string&) { return Absent("--record"); }
-void FinishRecording() {}
 
 namespace bench {
 

@@ -16,6 +16,9 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "penstock/device_slices.h"
+#include "penstock/metrics.h"
+#include "penstock/record.h"
 #include "tests/e2e/certificates.h"
 #include "tests/transport/event_engine/echo.h"
 
@@ -140,6 +143,16 @@ TEST(EngineTest, StockServer) {
   auto channel = NewChannel(server.target(), kPenstock);
   ExpectEchoes(channel, 5, 30);
   EXPECT_EQ(PathTo(channel, server.target()), "http2");
+}
+
+// Tests that programs that use other features link, and learn of the absence.
+TEST(EngineTest, AbsentFeaturesSaySo) {
+  EXPECT_TRUE(absl::IsUnimplemented(RecordCalls("calls")));
+  EXPECT_TRUE(absl::IsUnimplemented(ServeMetrics("9464").status()));
+  EXPECT_EQ(MetricsText(), "");
+  EXPECT_EQ(AddMetrics(nullptr), nullptr);
+  AcceptDeviceSlices("/test/");
+  FinishRecording();
 }
 
 TEST(EngineTest, RequireNeedsAPath) {
