@@ -208,8 +208,8 @@ class DistroTestTest(unittest.TestCase):
 
     def test_nothing_is_left_when_it_is_killed(self):
         self.need_root()
-        # Sleeps for a long time, whose number makes the processes recognisable
-        # from outside.
+        # Sleeps for a long time. This number of seconds is in no other command
+        # line, so it shows which processes are left.
         seconds = str(1000000 + os.getpid())
         child = subprocess.Popen(**self.command(
             "trixie", "--", "bash", "-c",

@@ -98,7 +98,7 @@ class Hall {
     }
   }
 
-  // Returns true once all ranks have the addresses.
+  // Returns true once all ranks have left, which they do with the addresses.
   bool AllHaveLeft() {
     base::MutexLock lock(&mu_);
     return waits_for_ == 0;

@@ -24,7 +24,7 @@ struct EvaluatorOptions {
 };
 
 // A function that evaluates the variables after at least `steps` steps.
-// Evaluate() ends with an error of this function.
+// If it fails, Evaluate() ends with its error.
 using EvaluateFn =
     std::function<absl::Status(uint64_t steps, const tensor::Bundle&)>;
 

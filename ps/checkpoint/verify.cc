@@ -42,8 +42,8 @@ class Verifier {
       const uint64_t before = done_;
       absl::Status status = CheckShard(link, info);
       if (!status.ok()) return status;
-      // Skip to the shard's end in the progress. Some bytes are outside the
-      // blocks, or unreadable.
+      // Count the whole shard as done. Bytes outside the blocks, and unreadable
+      // ones, were not counted.
       done_ = before + info.bytes;
       if (!TellProgress()) return absl::CancelledError("verify: cancelled");
     }

@@ -67,7 +67,7 @@ class VersionedTensor {
   Version current_ ABSL_GUARDED_BY(mu_);
   // The first version, once a newer version is current.
   tensor::Tensor first_ ABSL_GUARDED_BY(mu_);
-  // All other versions that are not current.
+  // The versions between the first and the current one.
   std::vector<tensor::Tensor> earlier_ ABSL_GUARDED_BY(mu_);
   std::atomic<size_t> held_bytes_;
 };

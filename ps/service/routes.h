@@ -38,9 +38,9 @@ class Routes {
   // Returns a function that returns CallsOf() of this call, whenever called.
   FindServer FinderOf(const grpc::CallbackServerContext& context) const;
 
-  // Returns the shard of a call, as a key for the streams of its worker. A call
-  // that names the server's own shard by number, and one that names none, get
-  // the same result. Returns nullopt without replicas.
+  // Returns the shard that a call addresses. A worker has one stream of pushes
+  // for each. A call that names no shard addresses the server's own one. Returns
+  // nullopt if the training has no replicas.
   absl::optional<uint32_t> ShardOf(
       const grpc::CallbackServerContext& context) const;
 

@@ -65,8 +65,8 @@ class MeetingPlaces {
                     OnEndpoint done);
 
  private:
-  // Returns the meeting place for clients of `server`, or null. Opens the place
-  // if another server had taken it before.
+  // Returns the place at which clients of `server` are met, or null if it could
+  // not be opened. Tries to open it again if another server had its name.
   std::shared_ptr<MeetingPlace> Find(const TcpAddress& server);
 
   // An RDMA port, or the reason why there is none.

@@ -50,7 +50,7 @@ Spinner::Spun Spinner::Spin(absl::Time start, absl::Duration budget,
   return result;
 }
 
-// Polls until the set has no input, but at most for one turn. Returns true if
+// Polls until the set has no input, but at most for kTurnNanos. Returns true if
 // there was input.
 bool Spinner::PollLeftInput() {
   const absl::Time end =

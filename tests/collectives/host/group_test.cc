@@ -190,8 +190,8 @@ TEST(HostGroup, AnAbortDuringAWaitIsNoMismatch) {
   }
 }
 
-// Lets rank 0 give up in the barrier, for which rank 2 never comes. Rank 1 has
-// a longer timeout, and must not wait for it.
+// Rank 2 never comes to the barrier, so rank 0 gives up. Rank 1 has a longer
+// timeout, but its wait ends with that of rank 0.
 TEST(HostGroup, ARankThatGivesUpEndsTheWaitsOfOthers) {
   std::promise<void> knows;
   RunRanksWith(

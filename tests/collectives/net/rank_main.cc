@@ -36,7 +36,7 @@ void Print(const std::string& line) {
   std::cout << line << std::endl;  // flushes
 }
 
-// Calls one of several operations of several parts. Equal on all ranks.
+// Calls the operation that `number` selects, the same one on all ranks.
 absl::Status Call(uint64_t number, std::vector<float>* data, Group* group) {
   std::mt19937_64 random(number);
   const auto count = static_cast<int64_t>(1 + random() % data->size());

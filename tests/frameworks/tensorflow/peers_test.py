@@ -1,5 +1,4 @@
-"""Tests peers without the plugin's protocol, that die, stop, or talk garbage.
-"""
+"""Tests peers that lack the plugin's protocol, die, stop, or send garbage."""
 
 import os
 import random

@@ -235,7 +235,8 @@ TEST_P(AccessTest, BySecretWithoutTls) {
   const auto channel = server.Connect(insecure, kNew);
   ExpectUnknown(server.Connect(insecure));
   ExpectDenied(channel, 3);
-  // The third call of a connection sends its metadata by number.
+  // From the third call on, a connection sends numbers in place of metadata that
+  // it has sent before.
   ExpectDenied(channel, 3);
 }
 

@@ -138,7 +138,7 @@ TEST(Pattern, Matches) {
   }
 }
 
-// Returns random text of few characters, so that matches are frequent.
+// Returns random text over a small alphabet, so that matches are frequent.
 std::string RandomText(const std::string& alphabet, std::mt19937_64* random) {
   std::string text;
   const size_t length = 1 + (*random)() % 12;

@@ -78,7 +78,7 @@ TEST_F(PosixFilesTest, ALinkIsNotFollowedWhereverItLeads) {
   fs::create_symlink("../elsewhere", shard);
   status = OpenChain(files_.get(), 1).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  // Replaces a whole folder, newer than a good folder, by a link.
+  // Replaces the newer of two good folders by a link.
   fs::remove(shard);
   fs::rename(root_ + "/elsewhere", shard);
   fs::create_directory_symlink(StepFolder(1), root_ + "/" + StepFolder(2));

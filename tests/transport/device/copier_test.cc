@@ -169,8 +169,8 @@ TEST_F(CopierTest, WhereNothingCanBePinnedTheDriverCopies) {
     EXPECT_TRUE(heap == bytes);
     EXPECT_TRUE(std::string(pool.data(), bytes.size()) == bytes);
   }
-  // Expects one attempt to pin the range: a failed attempt is not repeated. A
-  // failed attempt to pin the slots of a lane is repeated.
+  // Expects one attempt to pin the range. After a failure it is not repeated,
+  // unlike the attempt to pin a lane's slots.
   EXPECT_EQ(driver_.CallsOf("MemHostRegister"), 1);
   driver_.RefusePinning(false);
   const int allocated = driver_.CallsOf("MemHostAlloc");

@@ -106,8 +106,8 @@ class Talker {
 
 class GpuFailure : public testing::TestWithParam<Injection> {
  protected:
-  // Makes the call fail at its first time, then at its second time, and so on.
-  // Returns how often the call was made.
+  // Runs the scene again and again. Run n makes the nth call of this kind fail.
+  // Returns the number of calls in a run without a failure.
   static int FailEachTime(const Injection& injection, bool has_peermem);
 };
 
