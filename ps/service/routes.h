@@ -39,8 +39,8 @@ class Routes {
   FindServer FinderOf(const grpc::CallbackServerContext& context) const;
 
   // Returns the shard that a call addresses. A worker has one stream of pushes
-  // for each. A call that names no shard addresses the server's own one. Returns
-  // nullopt if the training has no replicas.
+  // for each. A call that names no shard addresses the server's own one.
+  // Returns nullopt if the training has no replicas.
   absl::optional<uint32_t> ShardOf(
       const grpc::CallbackServerContext& context) const;
 

@@ -22,7 +22,8 @@ Rendezvous::Options WithClock(Rendezvous::Options options) {
   return options;
 }
 
-// Returns a status with the reason's code. Its message names the operation.
+// Returns a status with the code of the reason, and a message that names the
+// operation.
 absl::Status Ended(absl::string_view operation, const RendezvousKey& key,
                    const absl::Status& reason) {
   if (reason.ok()) return reason;
