@@ -57,9 +57,6 @@ void EndpointStream::Read() {
     if (may_have_input_) {
       grpc_core::ExecCtx::Run(DEBUG_LOCATION, &read_outer_, absl::OkStatus());
     } else {
-      // Makes the next Read() try the socket immediately, because gRPC reports
-      // this input only once.
-      may_have_input_ = true;
       input_->Notify(&read_outer_);
     }
     return;

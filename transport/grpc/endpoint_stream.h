@@ -40,7 +40,7 @@ class EndpointStream : public fabric::tcp::ByteStream {
   ~EndpointStream() override;
 
   // Begins a read, which ends with one OnRead(). The bytes are then in
-  // read_buffer(). If receives_directly(), the bytes are still in the socket.
+  // read_buffer(). If receives_directly(), they are in the socket instead.
   void Read();
   grpc_core::SliceBuffer* read_buffer() { return &read_buffer_; }
   // Begins a write. OnWritten() follows once.
@@ -57,8 +57,11 @@ class EndpointStream : public fabric::tcp::ByteStream {
   bool receives_directly() const { return input_ != nullptr; }
   // Returns the descriptor from which the stream receives directly.
   int input_fd() const { return input_->fd(); }
-  // Receives once, as fabric::tcp::Receive() does. Call between OnRead() and
-  // the next Read(). Requires receives_directly().
+  // Records that a read has ended, and that the socket may have input. Call in
+  // OnRead().
+  void EndRead() { may_have_input_ = true; }
+  // Receives once, as fabric::tcp::Receive() does. Requires
+  // receives_directly().
   absl::StatusOr<size_t> Receive(fabric::tcp::Endpoint* lifeline);
 
   grpc_endpoint* endpoint() const { return endpoint_; }
@@ -72,7 +75,7 @@ class EndpointStream : public fabric::tcp::ByteStream {
   // The input of a stream that receives directly. Null while gRPC's endpoint
   // reads.
   std::unique_ptr<SocketInput> input_;
-  // False from the time when Receive() has emptied the socket until Read().
+  // False once Receive() has emptied the socket, until a read ends.
   bool may_have_input_ = true;
   bool tried_directly_ = false;
   grpc_core::SliceBuffer read_buffer_;

@@ -42,6 +42,7 @@ class InputPoller::PolledSocket : public progress::Pollable {
     return any;
   }
   void SetArmed(bool) override {}
+  bool IsReported() const override { return true; }
 
   bool is_quiet() const {
     return looks_.load(std::memory_order_relaxed) >= kQuietLooks;

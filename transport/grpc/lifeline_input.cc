@@ -26,6 +26,9 @@ void LifelineInput::Start() {
 
 absl::Status LifelineInput::OnRead() {
   wants_read_ = true;
+  // The next Read() tries the socket immediately, if this call does not empty
+  // it, because gRPC reports input only once.
+  stream_->EndRead();
   DeliverReadBuffer();
   TakeOver();
   if (!stream_->receives_directly()) return absl::OkStatus();
@@ -35,7 +38,8 @@ absl::Status LifelineInput::OnRead() {
 }
 
 bool LifelineInput::WantsPolling() const {
-  return has_input_ && !poller_.is_started() && !session_->closed();
+  return has_input_ && !poller_.is_started() && !session_->closed() &&
+         !session_->path().in_use();
 }
 
 void LifelineInput::StartPolling(InputPoller::Receive poll) {
@@ -52,7 +56,9 @@ absl::StatusOr<bool> LifelineInput::Poll() {
 }
 
 void LifelineInput::ReadOn() {
-  if (session_->closed() || !session_->reads()) return poller_.Stop();
+  const bool reads = !session_->closed() && session_->reads();
+  if (!reads || session_->path().in_use()) poller_.Stop();
+  if (!reads) return;
   if (!std::exchange(wants_read_, false)) return;
   stream_->Read();
 }

@@ -36,15 +36,16 @@ class LifelineInput {
   void Start();
   // Handles the end of a read. Returns an error if the connection has ended.
   absl::Status OnRead();
-  // Returns true if StartPolling() should be called: input has come, and no
-  // thread polls for more.
+  // Returns true if StartPolling() should be called: input has come, no thread
+  // polls for more, and there is no fast path.
   bool WantsPolling() const;
   // Lets waiting threads call `poll`, which calls Poll() under the lock.
   void StartPolling(InputPoller::Receive poll);
   // Receives a bounded amount of input. Returns true if there was any. Returns
   // an error if the connection has ended.
   absl::StatusOr<bool> Poll();
-  // Begins the next read if the session reads, and ends the polling if not.
+  // Begins the next read if the session reads. Ends the polling if the session
+  // does not read, or has a fast path.
   // Call at the end of each section.
   void ReadOn();
 

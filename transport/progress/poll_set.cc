@@ -173,6 +173,7 @@ bool PollSet::PollSlot(Slot* slot) {
 // Polls a slot that this thread has set to kPolled.
 bool PollSet::PollTaken(Slot* slot) {
   bool any = false;
+  const int max_looks = slot->pollable->IsReported() ? 0 : kMaxLooks;
   for (int look = 1;; ++look) {
     if (slot->pollable->HasInput() && slot->pollable->Poll()) {
       any = true;
@@ -189,10 +190,10 @@ bool PollSet::PollTaken(Slot* slot) {
     }
     // Polls again after a missed input (kPolledMissed). After a success, the
     // caller polls again anyway.
-    if (any || look == kMaxLooks) {
+    if (any || look >= max_looks) {
       if (slot->state.compare_exchange_strong(state, kIdle,
                                               std::memory_order_acq_rel)) {
-        return true;
+        return any || max_looks > 0;
       }
       FreeSlot(slot);  // the slot was just removed
       return any;
@@ -245,7 +246,8 @@ bool PollSet::EndSpin() {
       return true;
     }
     slot->pollable->SetArmed(true);
-    if (slot->pollable->HasInput()) input = true;
+    const Pollable& pollable = *slot->pollable;
+    if (!pollable.IsReported() && pollable.HasInput()) input = true;
     return true;
   });
   return input;

@@ -32,6 +32,10 @@ class Pollable {
   // pollable until no input is left. Must take no lock, not call PollSet, and
   // end with a sequentially consistent fence.
   virtual void SetArmed(bool armed) = 0;
+  // Returns true if the kernel wakes a sleeping thread for all input, armed or
+  // not. The set then does not look for input that a thread has missed. Always
+  // returns the same.
+  virtual bool IsReported() const { return false; }
 };
 
 // The pollables of the process. A thread that is about to sleep does this:
@@ -51,11 +55,11 @@ class Pollable {
 // pollables are polled rarely. Cold pollables stay armed even while threads
 // spin.
 //
-// No thread sleeps while there is input. Proof: the peer writes input i,
-// executes a fence, then reads the armed flag. Arming writes the flag, executes
-// a fence, then calls HasInput(). At least one of the two sides sees the
-// other's write (Dekker's argument; the fences must be sequentially
-// consistent). There are four cases:
+// No thread sleeps while there is input that the kernel does not report. Proof:
+// the peer writes input i, executes a fence, then reads the armed flag. Arming
+// writes the flag, executes a fence, then calls HasInput(). At least one of the
+// two sides sees the other's write (Dekker's argument; the fences must be
+// sequentially consistent). There are four cases:
 //   1. If the peer saw the flag set, its doorbell wakes a thread, which polls.
 //      A peer may ring once for several inputs, if it has not seen the flag set
 //      anew since. The woken thread then sets it anew after its poll, and looks

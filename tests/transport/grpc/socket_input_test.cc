@@ -236,8 +236,12 @@ TEST_F(SocketInputTest, FullSetOfThePollerIsNoticed) {
 class CountedReads : public EndpointStreamEvents {
  public:
   void Hold() override {}
-  void OnRead(grpc_error_handle) override { ++reads; }
+  void OnRead(grpc_error_handle) override {
+    stream->EndRead();
+    ++reads;
+  }
   void OnWritten(grpc_error_handle) override {}
+  EndpointStream* stream = nullptr;
   int reads = 0;
 };
 
@@ -247,6 +251,7 @@ TEST_F(SocketInputTest, InputThatWasNotReceivedEndsTheNextReadToo) {
   grpc_core::ExecCtx context;
   CountedReads events;
   EndpointStream stream(pair_.client, &events);
+  events.stream = &stream;
   pair_.client = nullptr;
   fabric::tcp::Endpoint lifeline(&stream);
   stream.ReceiveDirectly();
@@ -260,6 +265,8 @@ TEST_F(SocketInputTest, InputThatWasNotReceivedEndsTheNextReadToo) {
   do {  // creation counts as an event, because there may be earlier input
     EXPECT_EQ(stream.Receive(&lifeline).value(), 0);
   } while (read() > 0);
+  // A waiting thread looks at the socket during the read, and finds nothing.
+  EXPECT_EQ(stream.Receive(&lifeline).value(), 0);
   Say("input");
   Poll();
   EXPECT_EQ(events.reads, 1);

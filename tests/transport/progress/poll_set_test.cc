@@ -24,10 +24,12 @@ class FakePollable : public Pollable {
   }
   bool HasInput() const override { return input; }
   void SetArmed(bool value) override { armed = value; }
+  bool IsReported() const override { return is_reported; }
 
   std::atomic<bool> input{false};
   std::atomic<bool> armed{false};
   std::atomic<int> polls{0};
+  bool is_reported = false;
   bool finds_nothing = false;  // HasInput() was true, but Poll() finds nothing
   std::function<void()> on_poll;
 };
@@ -198,6 +200,24 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
   };
   EXPECT_FALSE(set.PollAll());
   EXPECT_EQ(pollable->polls, 2);
+}
+
+// Other threads must not make a thread count input that does not exist.
+TEST(PollSet, WhatTheKernelReportsIsNotLookedAtAgain) {
+  PollSet set(2);
+  auto pollable = std::make_shared<FakePollable>();
+  pollable->is_reported = true;
+  pollable->finds_nothing = true;
+  set.Add(pollable);
+  pollable->input = true;
+  pollable->on_poll = [&set] {
+    std::thread([&set] { EXPECT_FALSE(set.PollAll()); }).join();
+  };
+  EXPECT_FALSE(set.PollAll());
+  EXPECT_EQ(pollable->polls, 1);
+  ASSERT_TRUE(set.BeginSpin());
+  pollable->input = true;
+  EXPECT_FALSE(set.EndSpin());
 }
 
 // Spins so often that a pollable without input becomes cold: polled rarely.
