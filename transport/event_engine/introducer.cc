@@ -53,8 +53,9 @@ std::string TextOf(const EventEngine::ResolvedAddress& address) {
   return absl::StrCat("ipv6:%5B", ip, "%5D:", tcp->port);
 }
 
-fabric::shm::Options ShmOptions() {
+fabric::shm::Options ShmOptions(const Settings& settings) {
   fabric::shm::Options options;
+  options.always_copy = settings.shm_sharing == ShmSharing::kCopy;
   // Admits only processes of this user, because only these processes can pass
   // doorbells. Without the peer's doorbell, a sleeping thread would not notice
   // input.
@@ -145,6 +146,9 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
 namespace {
 
 bool Allows(const Settings& settings, Fabric fabric) {
+  if (fabric == Fabric::kShm && settings.shm_sharing == ShmSharing::kOff) {
+    return false;
+  }
   return settings.Allows(FabricName(fabric));
 }
 
@@ -158,7 +162,8 @@ absl::StatusOr<Fabric> Choose(const Settings& settings,
   if (on_one_host && Allows(settings, Fabric::kShm)) return Fabric::kShm;
   if (Allows(settings, Fabric::kVerbs)) return Fabric::kVerbs;
   return absl::UnavailableError(
-      on_one_host ? "the list of fabrics does not name shm"
+      on_one_host ? "the settings exclude shm (PENSTOCK_FABRICS, "
+                    "PENSTOCK_SHM_SHARING)"
                   : "the peer is on another host, and the list of fabrics does "
                     "not name verbs");
 }
@@ -177,13 +182,13 @@ absl::Status NoRdma(const absl::Status& why) {
 // Opens a place. If the name is taken, waits for up to a quarter of a second: a
 // server that has just ended frees its TCP port shortly before the name.
 absl::StatusOr<std::shared_ptr<MeetingPlace>> OpenSoon(
-    const TcpAddress& address) {
+    const Settings& settings, const TcpAddress& address) {
   constexpr absl::Duration kLongestPause = absl::Milliseconds(128);
   absl::Duration pause = absl::Milliseconds(1);
   const bool may_help = fabric::shm::CheckKernel().ok();
   for (;;) {
     absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
-        MeetingPlace::Open(address, ShmOptions());
+        MeetingPlace::Open(address, ShmOptions(settings));
     if (place.ok() || !may_help || pause > kLongestPause) return place;
     absl::SleepFor(pause);
     pause *= 2;
@@ -210,10 +215,11 @@ void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
   if (!chosen.ok()) return wrapping->StayOnTcp(is_required, chosen.status());
   const TcpAddress local = *wrapping->local(), peer = *wrapping->peer();
   if (*chosen == Fabric::kShm) {
-    return wrapping->SeekPath(is_required, [local, peer](
-                                               fabric::ConnectCallback found) {
-      return MeetingCall::Start(local, peer, ShmOptions(), std::move(found));
-    });
+    return wrapping->SeekPath(
+        is_required, [local, peer, options = ShmOptions(settings)](
+                         fabric::ConnectCallback found) {
+          return MeetingCall::Start(local, peer, options, std::move(found));
+        });
   }
   const auto rdma = open_rdma(settings, local, 0);
   if (!rdma.ok()) {
@@ -240,7 +246,8 @@ void MeetingPlaces::OpenMeetingPlace(const TcpAddress& address) {
   // Returns if the name is already open, because 0.0.0.0 and [::] have the same
   // name.
   if (Find(address) != nullptr) return;
-  absl::StatusOr<std::shared_ptr<MeetingPlace>> place = OpenSoon(address);
+  absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
+      OpenSoon(settings_, address);
   if (!place.ok()) {
     base::LogWarning(absl::StrCat(
         "port ", address.port,
@@ -281,7 +288,7 @@ std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {
     // Opens the place again, because another server that had the name may have
     // ended.
     absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
-        MeetingPlace::Open(address, ShmOptions());
+        MeetingPlace::Open(address, ShmOptions(settings_));
     if (place.ok()) return it->second = *std::move(place);
   }
   return nullptr;

@@ -165,19 +165,25 @@ TEST(EngineTest, RequireNeedsAPath) {
   EXPECT_EQ(PathTo(channel, server.target()), "shm");
 }
 
-TEST(EngineTest, ListOfFabricsWithoutShmMeansTcp) {
+TEST(EngineTest, SettingsWithoutShmMeanTcp) {
   Options tcp = kPenstock;
   tcp.fabrics = {Fabric::kTcp};
-  for (bool at_client : {false, true}) {
-    EchoServer server(at_client ? kPenstock : tcp);
-    auto channel = NewChannel(server.target(), at_client ? tcp : kPenstock);
-    ExpectEchoes(channel, 9, 10);
-    EXPECT_EQ(PathTo(channel, server.target()), "http2");
+  Options off = kPenstock;
+  off.shm_sharing = ShmSharing::kOff;
+  for (const Options& options : {tcp, off}) {
+    for (bool at_client : {false, true}) {
+      EchoServer server(at_client ? kPenstock : options);
+      auto channel =
+          NewChannel(server.target(), at_client ? options : kPenstock);
+      ExpectEchoes(channel, 9, 10);
+      EXPECT_EQ(PathTo(channel, server.target()), "http2");
+    }
   }
   tcp.policy = Policy::kRequire;
   EchoServer server(kPenstock);
   const grpc::Status status = Echo(NewChannel(server.target(), tcp), "hello");
-  EXPECT_NE(status.error_message().find("does not name shm"), std::string::npos)
+  EXPECT_NE(status.error_message().find("the settings exclude shm"),
+            std::string::npos)
       << status.error_message();
 }
 
