@@ -159,8 +159,8 @@ inline constexpr ProcessRow kShmArenaMib(
 inline constexpr ProcessRow kTcpSockets(
     "PENSTOCK_TCP_SOCKETS", 1, kTcpSocketCounts,
     {"Tcp sockets",
-     "the number of sockets over which the large messages of a session go; 1 "
-     "means only the session's own connection"});
+     "the number of further sockets of a session; the first one carries its "
+     "short messages, and all share the large ones; 1 means none"});
 
 inline constexpr ProcessRow kStubMemory(
     "PENSTOCK_STUB_MEMORY", StubMemory::kPool, Words(kStubMemoryWords),
