@@ -187,6 +187,22 @@ TEST(EngineTest, SettingsWithoutShmMeanTcp) {
       << status.error_message();
 }
 
+TEST(EngineTest, EitherSideMayAskForCopies) {
+  Options copy = kPenstock;
+  copy.shm_sharing = ShmSharing::kCopy;
+  for (bool at_client : {false, true}) {
+    EchoServer server(at_client ? kPenstock : copy);
+    auto channel = NewChannel(server.target(), at_client ? copy : kPenstock);
+    ASSERT_TRUE(ReachesShm(channel, server.target()));
+    ExpectEchoes(channel, 12, 20);
+    for (const PathReport& report : DescribePaths(*channel)) {
+      if (report.peer != server.target()) continue;
+      EXPECT_NE(report.detail.find("copied"), std::string::npos)
+          << report.detail;
+    }
+  }
+}
+
 TEST(EngineTest, TlsInside) {
   const auto& certificates = e2e::TestCertificates();
   if (!certificates) GTEST_SKIP() << "no openssl command here";
