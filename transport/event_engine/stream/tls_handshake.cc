@@ -4,7 +4,9 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-constexpr uint8_t kApplicationData = 23;  // the type of the record
+// The types of the records.
+constexpr uint8_t kHandshake = 22;
+constexpr uint8_t kApplicationData = 23;
 
 }  // namespace
 
@@ -12,7 +14,7 @@ void TlsHandshake::OnSent(absl::Span<const uint8_t> bytes) {
   if (state_ != State::kInProgress || bytes.empty()) return;
   if (is_client_) {
     TakeOpening(bytes);
-    has_proof_ |= TakeRecords(bytes);
+    TakeRecords(bytes);
   }
   has_answered_ = true;
   if (has_proof_ && opening_.state() == TlsOpening::State::kTls) {
@@ -23,7 +25,7 @@ void TlsHandshake::OnSent(absl::Span<const uint8_t> bytes) {
 void TlsHandshake::OnReceived(absl::Span<const uint8_t> bytes) {
   if (state_ != State::kInProgress || is_client_) return;
   TakeOpening(bytes);
-  has_proof_ |= TakeRecords(bytes) && has_answered_;
+  TakeRecords(bytes);
 }
 
 void TlsHandshake::TakeOpening(absl::Span<const uint8_t> bytes) {
@@ -31,13 +33,16 @@ void TlsHandshake::TakeOpening(absl::Span<const uint8_t> bytes) {
   if (opening_.state() == TlsOpening::State::kOther) state_ = State::kOther;
 }
 
-bool TlsHandshake::TakeRecords(absl::Span<const uint8_t> bytes) {
-  bool found = false;
+void TlsHandshake::TakeRecords(absl::Span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     bytes.remove_prefix(records_.TakeRecord(bytes));
-    found |= records_.at_boundary() && records_.type() == kApplicationData;
+    if (records_.type() == kHandshake) {
+      has_answered_ = false;
+      has_proof_ = false;
+    } else if (records_.type() == kApplicationData && records_.at_boundary()) {
+      has_proof_ |= is_client_ || has_answered_;
+    }
   }
-  return found;
 }
 
 }  // namespace event_engine

@@ -20,6 +20,7 @@ namespace event_engine {
 //   client  sends application data                       kOver
 //   server  sends                                        answered
 //   server  answered, and receives application data      proven
+//   server  receives a part of a handshake record        neither
 //   server  proven, and sends                            kOver
 //   either  the client's first bytes are no ClientHello  kOther
 //
@@ -27,6 +28,12 @@ namespace event_engine {
 // and in TLS 1.2 they follow this message. A client sends them only to a server
 // that it trusts. A server that cannot decrypt them, or does not trust the
 // client, sends an alert at most, and ends the connection.
+//
+// Early data are application data that a server skips without decrypting them.
+// A server sends nothing because of them, but a stranger may send a handshake
+// record before or after them, which the server answers. Therefore application
+// data prove something only if they follow the answer to the last handshake
+// record, and if no such record follows them.
 class TlsHandshake {
  public:
   enum class State { kInProgress, kOver, kOther };
@@ -43,8 +50,8 @@ class TlsHandshake {
 
  private:
   void TakeOpening(absl::Span<const uint8_t> bytes);
-  // Returns true if a record of application data ends in `bytes`.
-  bool TakeRecords(absl::Span<const uint8_t> bytes);
+  // Follows the client's records, for the proof.
+  void TakeRecords(absl::Span<const uint8_t> bytes);
 
   const bool is_client_;
   State state_ = State::kInProgress;

@@ -181,6 +181,42 @@ TEST(TlsHandshakeTest, StrangersGetNothing) {
   EXPECT_EQ(unfinished.Sends(Record(kHandshake)), kOver);
 }
 
+// Returns a server that has asked for another ClientHello (HelloRetryRequest).
+// From then on it skips application data, if the client has announced early
+// data.
+Handshake ServerThatAsksAgain() {
+  Handshake server(/*is_client=*/false);
+  server.Receives(HelloRecord());
+  server.Sends(Record(kHandshake) + Record(20, 1));
+  return server;
+}
+
+TEST(TlsHandshakeTest, SkippedEarlyDataAreNoProof) {
+  const std::string data = Record(kApplicationData);
+  for (const std::string& flight :
+       {data + HelloRecord(), HelloRecord() + data, data + HelloRecord() + data,
+        data + Record(20, 1) + HelloRecord()}) {
+    for (size_t split = 0; split < flight.size(); ++split) {
+      Handshake server = ServerThatAsksAgain();
+      server.Receives(flight.substr(0, split));
+      server.Receives(flight.substr(split));
+      ASSERT_EQ(server.Sends(Record(kHandshake) + data), kInProgress) << split;
+      // The client's Finished, and the server's tickets.
+      server.Receives(data);
+      ASSERT_EQ(server.Sends(data), kOver) << split;
+    }
+  }
+}
+
+TEST(TlsHandshakeTest, EarlyDataAndHelloMayComeApart) {
+  Handshake server = ServerThatAsksAgain();
+  server.Receives(Record(kApplicationData));
+  server.Receives(HelloRecord().substr(0, 1));
+  EXPECT_EQ(server.Sends(Record(kHandshake)), kInProgress);
+  server.Receives(HelloRecord().substr(1));
+  EXPECT_EQ(server.Sends(Record(kHandshake)), kInProgress);
+}
+
 TEST(TlsHandshakeTest, ApplicationDataWithoutAWholeHelloAreNoProof) {
   Handshake client(/*is_client=*/true);
   EXPECT_EQ(client.Sends(HelloRecord().substr(0, 5)), kInProgress);
