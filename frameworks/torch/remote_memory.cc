@@ -133,33 +133,33 @@ void RemoteMemory::ReceiveNext(int from) {
   // Leaves the next turn to the loop if a receive ends at once, in this thread.
   if (origin.turns.fetch_add(1) > 0) return;
   do {
+    const auto header = std::make_shared<Header>();
     mailbox_->Receive(
         from, tag_,
-        [self = shared_from_this()](int source,
-                                    const memory::Payload& message) {
-          return self->Take(source, message);
+        [self = shared_from_this(), header](int source,
+                                            const memory::Payload& message) {
+          return self->Take(source, message, header.get());
         },
-        [self = shared_from_this(), from](const absl::Status& status, int) {
-          self->OnTaken(from, status);
+        [self = shared_from_this(), from, header](const absl::Status& status,
+                                                  int) {
+          self->OnTaken(from, *header, status);
         });
   } while (origin.turns.fetch_sub(1) > 1);
 }
 
-absl::Status RemoteMemory::Take(int from, const memory::Payload& message) {
-  Header header = {};
-  if (message.size() >= sizeof header) {
-    CopyPart(message, 0, sizeof header, &header);
+absl::Status RemoteMemory::Take(int from, const memory::Payload& message,
+                                Header* header) {
+  if (message.size() >= sizeof *header) {
+    CopyPart(message, 0, sizeof *header, header);
   }
-  switch (header.kind) {
+  switch (header->kind) {
     case Kind::kPut:
-      return Write(header.offset, message, sizeof header);
+      return Write(header->offset, message, sizeof *header);
     case Kind::kSignal:
-      AddSignal(from);
-      return absl::OkStatus();
     case Kind::kClose:
-      EndOrigin(from, absl::UnavailableError(absl::StrCat(
-                          "rank ", from, " has closed the window")));
       return absl::OkStatus();
+    case Kind::kNone:
+      break;
   }
   return absl::FailedPreconditionError(
       absl::StrCat("rank ", from, " sent an operation of another version"));
@@ -182,10 +182,18 @@ absl::Status RemoteMemory::Write(int64_t offset, const memory::Payload& message,
   return absl::OkStatus();
 }
 
-void RemoteMemory::OnTaken(int from, const absl::Status& status) {
+// Counts a signal only here, when the sender has its answer. Whoever waits for
+// the signal may exit at once, and the sender would lose the answer.
+void RemoteMemory::OnTaken(int from, const Header& header,
+                           const absl::Status& status) {
   // A refused write does not end the window.
   if (!status.ok() && !absl::IsInvalidArgument(status)) {
     EndOrigin(from, status);
+  } else if (status.ok() && header.kind == Kind::kSignal) {
+    AddSignal(from);
+  } else if (status.ok() && header.kind == Kind::kClose) {
+    EndOrigin(from, absl::UnavailableError(
+                        absl::StrCat("rank ", from, " has closed the window")));
   }
   {
     base::MutexLock lock(&mu_);

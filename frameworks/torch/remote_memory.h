@@ -63,11 +63,11 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   bool Withdraw(int from, Ticket ticket);
 
  private:
-  enum class Kind : int64_t { kPut = 1, kSignal = 2, kClose = 3 };
+  enum class Kind : int64_t { kNone = 0, kPut = 1, kSignal = 2, kClose = 3 };
   // The beginning of each message. The bytes to put follow.
   struct Header {
-    Kind kind;
-    int64_t offset;
+    Kind kind = Kind::kNone;
+    int64_t offset = 0;
   };
   struct Waiter {
     Ticket ticket;
@@ -85,12 +85,13 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   // Receives the next operation. Does not recurse, even if many operations have
   // arrived.
   void ReceiveNext(int from);
-  // Runs an operation of rank `from`.
-  absl::Status Take(int from, const memory::Payload& message);
+  // Reads an operation of rank `from`, and writes the bytes of a put.
+  absl::Status Take(int from, const memory::Payload& message, Header* header);
   // Writes the bytes of `message` from `begin` on into this rank's memory.
   absl::Status Write(int64_t offset, const memory::Payload& message,
                      size_t begin);
-  void OnTaken(int from, const absl::Status& status);
+  // Ends an operation of rank `from`, and begins to receive the next one.
+  void OnTaken(int from, const Header& header, const absl::Status& status);
   void AddSignal(int from);
   void EndOrigin(int from, const absl::Status& why);
 
