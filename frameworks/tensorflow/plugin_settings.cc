@@ -45,7 +45,7 @@ absl::StatusOr<PluginSettings> ResolvePluginSettings() {
   if (!all_reduce.empty() && all_reduce != "group" && all_reduce != "ring") {
     return Bad(kAllReduce, all_reduce, "group and ring");
   }
-  settings.reduces_by_group = all_reduce != "ring";
+  settings.reduces_by_group = all_reduce == "group";
   const absl::string_view held = Read(kHeldMib);
   if (!held.empty()) {
     uint64_t mib = 0;

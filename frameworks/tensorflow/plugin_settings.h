@@ -25,8 +25,8 @@ struct PluginSettings {
   uint64_t max_held_bytes = uint64_t{256} << 20;
   // PENSTOCK_TENSORFLOW_ALL_REDUCE: `group` or `ring`. If true, an all_reduce
   // of tasks on one host goes by Penstock's collectives, else by TensorFlow's
-  // ring.
-  bool reduces_by_group = true;
+  // ring. `group` is experimental.
+  bool reduces_by_group = false;
 };
 
 // Reads the environment. Returns INVALID_ARGUMENT for an invalid value, with

@@ -182,7 +182,7 @@ void Worker::HandleJoinTeam(const Incoming& call) {
   if (!joiner.ok()) return call->Respond(joiner.status());
   if (reducers_ == nullptr) {
     return call->Respond(absl::FailedPreconditionError(
-        "PENSTOCK_TENSORFLOW_ALL_REDUCE is ring there"));
+        "PENSTOCK_TENSORFLOW_ALL_REDUCE is not group there"));
   }
   reducers_->meetings()->Add(
       *joiner, [call](const absl::StatusOr<std::string>& invitation) {

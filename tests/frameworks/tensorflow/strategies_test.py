@@ -18,7 +18,9 @@ MIRRORED = pathlib.Path(__file__).with_name("mirrored.py")
 
 class MirroredTest(unittest.TestCase):
     def test_workers_of_one_host_reduce_by_a_group_and_notice_a_death(self):
-        outputs, _ = self.run_workers(2, PENSTOCK_TEST_DEATH="1")
+        outputs, _ = self.run_workers(
+            2, PENSTOCK_TENSORFLOW_ALL_REDUCE="group",
+            PENSTOCK_TEST_DEATH="1")
         digests = {output[0]["digest"] for output in outputs}
         self.assertEqual(len(digests), 1)
         for output in outputs:
@@ -31,10 +33,9 @@ class MirroredTest(unittest.TestCase):
             "rank 1 has (died|left).*/task:0 /job:worker/replica:0/task:1")
         self.assertLess(outputs[0][1]["seconds"], 10)
 
-    def test_the_ring_goes_over_shared_memory(self):
+    def test_the_ring_is_the_default_and_goes_over_shared_memory(self):
         outputs, addresses = self.run_workers(
-            2, PENSTOCK_TENSORFLOW_ALL_REDUCE="ring",
-            PENSTOCK_TENSORFLOW_MEMORY="pool")
+            2, PENSTOCK_TENSORFLOW_MEMORY="pool")
         for index, [output] in enumerate(outputs):
             self.assertEqual(output["servers"][0]["teams"], [])
             route = cluster.route_to(output, addresses["worker"][1 - index])
@@ -43,7 +44,8 @@ class MirroredTest(unittest.TestCase):
             self.assertEqual(route["grpc_calls"], 0)
 
     def test_a_worker_without_a_data_plane_makes_all_use_the_ring(self):
-        outputs, _ = self.run_workers(2, stock={1})
+        outputs, _ = self.run_workers(
+            2, stock={1}, PENSTOCK_TENSORFLOW_ALL_REDUCE="group")
         self.assertEqual(outputs[0][0]["digest"], outputs[1][0]["digest"])
         [team] = outputs[0][0]["servers"][0]["teams"]
         self.assertEqual(team["state"], "refused", team)
