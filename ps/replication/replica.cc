@@ -71,6 +71,9 @@ void Replica::TakeBack() {
   if (backup_ != nullptr) holdings_ = backup_->Release();
   primary_ = nullptr;
   backup_ = nullptr;
+  // A primary has kept applied entries for joiners. Without this line, they
+  // would leave a backup without room: it discards entries when it applies one.
+  holdings_.log.DiscardThrough(holdings_.applied);
 }
 
 absl::Status Replica::Begin(absl::Time now) {

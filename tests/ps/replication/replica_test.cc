@@ -86,6 +86,35 @@ TEST_F(ReplicaTest, ABackupWithoutRoomHoldsWhatFits) {
   EXPECT_EQ(primary().committed(), 3u);
 }
 
+// While a snapshot is under way, the primary keeps applied entries for the
+// joiner.
+TEST_F(ReplicaTest, AFormerPrimaryHasRoomForTheEntriesOfItsSuccessor) {
+  const View view = ViewOf(3, kA, {kB}, {kC});
+  Move(view);
+  Replica c(OptionsOf(kC));
+  ASSERT_TRUE(c.OnView(view, At(0)).ok());
+  const Append probe = *primary().Heartbeat(kC, At(0));
+  primary().OnAnswer(c.backup()->OnAppend(probe, At(0)), At(0));
+  const auto snapshot =
+      primary().MakeSnapshot(kC, std::make_shared<Bytes>(1), At(0));
+  ASSERT_TRUE(snapshot.has_value());
+  Push(0, 6000);
+  Exchange(At(0));
+  Exchange(At(0));
+  while (a_.NextToApply() != nullptr) a_.Applied();
+  while (b_.NextToApply() != nullptr) b_.Applied();
+  ASSERT_EQ(a_.holdings().applied, 2u);
+  ASSERT_TRUE(a_.holdings().log.Has(2));
+  Move(ViewOf(4, kB, {kA}));
+  Primary& successor = *b_.primary();
+  const auto payload = std::make_shared<Bytes>(6000);
+  ASSERT_TRUE(successor.Accept({{kWorker, 1}}, payload, At(0)).ok());
+  const Append message = *successor.Heartbeat(kA, At(0));
+  const Answer answer = a_.backup()->OnAppend(message, At(0));
+  EXPECT_TRUE(answer.status.ok()) << answer.status;
+  EXPECT_EQ(answer.held, 3u);
+}
+
 // Entries of a former primary are still in the log, since there is no room for
 // those that replace them.
 TEST_F(ReplicaTest, ABackupCommitsNothingThatItsPrimaryHasNotSent) {
