@@ -132,12 +132,13 @@ absl::Status Backup::TakeEntry(const EntryPtr& entry) {
   Log& log = holdings_.log;
   if (entry->seq <= matched_) return absl::OkStatus();
   if (log.ViewAt(entry->seq) == entry->view) return absl::OkStatus();
+  // Entries of a former primary make room, since they are not this primary's.
+  log.TruncateAfter(entry->seq - 1);
   if (log.bytes() + entry->bytes() > options_.max_log_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("entries that are not applied take ", log.bytes(),
                      " bytes; entry ", entry->seq, " has to come again"));
   }
-  log.TruncateAfter(entry->seq - 1);
   log.Append(entry);
   return absl::OkStatus();
 }
