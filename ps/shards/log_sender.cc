@@ -15,9 +15,10 @@ using replication::ReplicaId;
 // The pause before a refused or lost message is sent again.
 constexpr absl::Duration kSendAgain = absl::Milliseconds(50);
 
-// How long the news that entries are committed wait for the next entry, which
-// carries them. Nobody waits for them. A message costs as much CPU as a small
-// push.
+// The shortest wait of the news that entries are committed for the next entry,
+// which carries the news. Nobody waits for the news, and a message costs as
+// much CPU as a small push. No timer wakes the thread after this time: without
+// another event, the next tick of Shard sends the news, up to 20 ms later.
 constexpr absl::Duration kNewsWait = absl::Milliseconds(5);
 
 // Returns the timeout of a message: half a lease, plus the time that a slow
