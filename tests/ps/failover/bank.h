@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "ps/client/push_queue.h"
 #include "ps/client/training_connection.h"
 
 namespace penstock::ps {
@@ -34,7 +35,10 @@ class Bank {
   ~Bank();
 
   uint64_t transfers() const { return transfers_; }
-  // Blocks until `more` further transfers were acknowledged.
+  // Returns the first error of a worker, which has stopped, or "".
+  std::string failure() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Blocks until `more` further transfers were acknowledged, for one minute at
+  // most. Returns at once if a worker has failed.
   void AwaitTransfers(uint64_t more) const;
   // Returns the longest time that a push or pull has taken since the last call
   // of this function.
@@ -54,12 +58,14 @@ class Bank {
   void Work(uint32_t rank);
   void Fail(const std::string& what) ABSL_LOCKS_EXCLUDED(mu_);
   void Note(absl::Duration pause) ABSL_LOCKS_EXCLUDED(mu_);
+  // Counts a push by its verdicts. Returns false if these are an error.
+  bool Take(uint32_t rank, uint64_t step, const Pushed& pushed);
 
   TrainingConnection::Channels servers_;
   const Router::Connect connect_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> transfers_{0};
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   absl::Duration longest_ ABSL_GUARDED_BY(mu_);
   std::string failure_ ABSL_GUARDED_BY(mu_);
   std::vector<uint64_t> acknowledged_;  // by rank; each thread writes its own
