@@ -81,9 +81,10 @@ class World {
     const size_t member = Below(kMembers);
     const absl::Duration time = absl::Milliseconds(500 + Below(6000));
     const auto during = [&](const std::string& what, bool goes_on) {
+      const absl::Time begin = base::SteadyNow();
       if (goes_on) meanwhile();
       absl::SleepFor(time);
-      return absl::StrCat(what, " for ", absl::FormatDuration(time));
+      return absl::StrCat(what, " for ", TextSince(begin));
     };
     switch (Below(9)) {
       case 0:
@@ -103,7 +104,7 @@ class World {
       case 5:
         return CutBetween(server, during);
       case 6:
-        return LosePackets(during);
+        return LosePackets(time, meanwhile);
       case 7:
         if (Below(2) == 0) {
           return Stop(etcd_.process(member), during,
@@ -125,6 +126,11 @@ class World {
       std::function<std::string(const std::string& what, bool goes_on)>;
 
   size_t Below(size_t limit) { return random_() % limit; }
+
+  static std::string TextSince(absl::Time begin) {
+    return absl::FormatDuration(
+        absl::Trunc(base::SteadyNow() - begin, absl::Milliseconds(1)));
+  }
 
   static std::string Stop(process::Child* process, const During& during,
                           const std::string& what) {
@@ -160,14 +166,21 @@ class World {
     return text;
   }
 
-  static std::string LosePackets(const During& during) {
+  // Waits for `meanwhile` only after the loss, in which transfers may take
+  // minutes.
+  static std::string LosePackets(absl::Duration time,
+                                 const std::function<void()>& meanwhile) {
     const Cable bad = {false, 0.3, absl::Milliseconds(5),
                        absl::Milliseconds(20)};
     for (size_t host = 0; host < kHosts; ++host) {
       the_network->SetFrom(host, bad);
     }
-    std::string text = during("all cables lose 30 % of the packets", true);
+    const absl::Time begin = base::SteadyNow();
+    absl::SleepFor(time);
     the_network->Heal();
+    std::string text = absl::StrCat("all cables lose 30 % of the packets for ",
+                                    TextSince(begin));
+    meanwhile();
     return text;
   }
 
@@ -230,6 +243,7 @@ TEST(NetworkTest, ABankSurvivesAllThatFails) {
                 absl::FormatDuration(absl::Trunc(pause, absl::Milliseconds(1)))
                     .c_str());
     std::fflush(stdout);
+    ASSERT_EQ(bank.failure(), "") << what << servers->Logs();
     const absl::Duration stall = stalls.Take();
     if (stall > kStall) {
       std::printf("the machine has paused for %s\n",
