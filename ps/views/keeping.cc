@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ps/membership/registration.h"
 #include "ps/replication/replica_list.h"
 #include "ps/replication/view_wire.h"
@@ -120,26 +121,30 @@ std::vector<std::string> Keeping::Places() const {
 }
 
 void Keeping::NameStrangers(const std::vector<ReplicaId>& strangers) {
-  for (const ReplicaId& server : strangers) {
-    Warn(TextOf(server),
-         absl::FailedPreconditionError(
-             "is at another address than the servers of this training, and "
-             "gets no shard: start it at its former address, or let it take "
-             "the place of a server that is gone, by penstock ps add"));
-  }
+  if (strangers.empty()) return;
+  std::vector<std::string> names;
+  for (const ReplicaId& server : strangers) names.push_back(TextOf(server));
+  Warn(absl::StrCat("no shard for ", absl::StrJoin(names, ", ")),
+       absl::FailedPreconditionError(
+           "another address than those of this training's servers: start each "
+           "at its former address, or let it take the place of a server that "
+           "is gone, by penstock ps add"));
 }
 
 void Keeping::WarnOfLeaving(const ViewKeeper::Knowledge& knowledge) {
   const bool begins = !knowledge.view ||
                       (knowledge.run && *knowledge.run != knowledge.view->run);
   if (!begins) return;
+  std::vector<std::string> drained;
   for (const ReplicaId& server : knowledge.live) {
     if (!replication::Has(knowledge.moves.leaving, server)) continue;
-    Warn(TextOf(server),
-         absl::FailedPreconditionError(
-             "was drained, so the training does not begin: start it again, or "
-             "let it take part by penstock ps add"));
+    drained.push_back(TextOf(server));
   }
+  if (drained.empty()) return;
+  Warn(absl::StrCat("drained ", absl::StrJoin(drained, ", ")),
+       absl::FailedPreconditionError(
+           "the training does not begin without drained servers: start each "
+           "again, or let it take part by penstock ps add"));
 }
 
 void Keeping::Follow(const etcd::Values& values) {

@@ -79,7 +79,8 @@ class Keeping {
   // about to begin.
   std::vector<std::string> Places() const;
   void NameStrangers(const std::vector<replication::ReplicaId>& strangers);
-  // Says which drained server a training waits for that would begin.
+  // Names the drained servers that keep a training from its beginning, in one
+  // line: Warn() drops only a line that repeats the last one.
   void WarnOfLeaving(const replication::ViewKeeper::Knowledge& knowledge);
   void MoveReplicas();
   // Returns true if this server has been registered for long enough to know
