@@ -12,8 +12,8 @@ namespace {
 // than a hung RDMA network takes to fail, after which TCP sends them.
 constexpr absl::Duration kDepartureLimit = absl::Seconds(10);
 
-// Limits the polls of a path at an event of TCP. An honest peer has fewer
-// packets on the path (kMaxKeptPackets).
+// Limits the polls of a path at an event of TCP, and at the end. An honest peer
+// has fewer packets on the path (kMaxKeptPackets).
 constexpr int kMostPolls = 64 * 1024;
 
 }  // namespace
@@ -211,6 +211,8 @@ void MovableConnection::Close() {
     mu_.AssertHeld();
     const bool has_failed = !failure_.ok();
     FailLocked(absl::CancelledError("the endpoint was destroyed"));
+    // Finds out whether the path was lost with bytes that it had accepted.
+    if (!has_failed) PollUntilEmptyLocked();
     if (stream_.has_lost_path()) LeavePathLocked();
     absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
     if (!has_failed && loop.ok() && HasBytesToSendLocked()) {
@@ -267,6 +269,13 @@ bool MovableConnection::PollPath() {
   return stream_.Poll();
 }
 
+bool MovableConnection::PollUntilEmptyLocked() {
+  for (int polls = 0; polls < kMostPolls; ++polls) {
+    if (!stream_.Poll()) return true;
+  }
+  return false;
+}
+
 void MovableConnection::OnTcpRead(const absl::Status& status) {
   Section section(this);
   mu_.AssertHeld();
@@ -278,12 +287,9 @@ void MovableConnection::OnTcpRead(const absl::Status& status) {
 // something else if the peer has moved. After TCP's end, the poll returns all
 // bytes that the peer has sent over the path.
 void MovableConnection::TakeTcpLocked(const absl::Status& status) {
-  int polls = 0;
-  while (stream_.Poll()) {
-    if (++polls == kMostPolls) {
-      return FailLocked(absl::ResourceExhaustedError(
-          "the peer sends without end over the path"));
-    }
+  if (!PollUntilEmptyLocked()) {
+    return FailLocked(absl::ResourceExhaustedError(
+        "the peer sends without end over the path"));
   }
   if (!status.ok()) return FailLocked(status);
   if (stream_.has_lost_path()) LeavePathLocked();

@@ -106,6 +106,9 @@ class MovableConnection
   void OnTcpRead(const absl::Status& status);
   void OnTcpWritten(const absl::Status& status);
   bool PollPath();
+  // Delivers the path's input, and notices the loss of the path. Returns false
+  // if the input does not end.
+  bool PollUntilEmptyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Nudge();
   void SeekAgain();
 

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/transport/event_engine/fake_tcp.h"
 #include "tests/transport/event_engine/hosts.h"
+#include "tests/transport/event_engine/scripted_path.h"
 #include "tests/transport/event_engine/user.h"
 #include "transport/event_engine/connections.h"
 #include "transport/event_engine/introducer.h"
@@ -73,6 +74,20 @@ class BetweenHostsTest : public testing::Test, protected Hosts {
     EXPECT_EQ(client_.Read(65), Record(60, 't'));
     ASSERT_TRUE(WaitForPath("verbs")) << WaitForReason();
   }
+  // Connects the client to a scripted path, and moves to this path.
+  void MoveToScript() {
+    WrapConnected(ClientSide(), GetCrew(), settings_, client_.Take(),
+                  [this](const Settings&, const TcpAddress&, uint16_t) {
+                    return std::make_shared<ScriptedFabric>(script_);
+                  });
+    client_.Write(Hello());
+    client_.Write(Record(50, 'f'));
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (Describe(true).path != "verbs" && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    ASSERT_EQ(Describe(true).path, "verbs");
+  }
   // Waits for at most `limit` until so few queue pairs are left.
   bool WaitForQueuePairs(int most, absl::Duration limit) {
     const absl::Time deadline = absl::Now() + limit;
@@ -86,6 +101,7 @@ class BetweenHostsTest : public testing::Test, protected Hosts {
   Settings settings_;
   std::unique_ptr<MeetingPlaces> places_;
   User client_, server_;
+  const std::shared_ptr<Script> script_ = std::make_shared<Script>();
   std::string hello_;
   std::string flights_;  // of the client
 };
@@ -250,6 +266,17 @@ TEST_F(BetweenHostsTest, PathThatIsLostAtTheEndLosesNoBytes) {
   up_->Empty();
   EXPECT_EQ(server_.Read(1005), Record(1000, 'z'));
   EXPECT_EQ(server_.Read(1), "");
+}
+
+// The path was lost before gRPC ended the connection, but no thread has polled
+// since.
+TEST_F(BetweenHostsTest, PathThatWasLostUnnoticedLosesNoBytes) {
+  MoveToScript();
+  const size_t before = up_->all().size();
+  client_.Write(Record(1000, 'z'));
+  script_->has_ended = true;
+  client_.Close();
+  EXPECT_EQ(up_->all().substr(before + kMarkBytes), Record(1000, 'z'));
 }
 
 // The path of a connection without TCP cannot send, and is not polled.

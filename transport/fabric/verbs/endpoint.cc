@@ -220,8 +220,11 @@ void VerbsEndpoint::ProbeIfDue() {
   if (connection_->TakeProbeRequest() && MaySend()) AddProbe();
 }
 
+// Returns false for a lost connection until Poll() has reported the loss,
+// because the owner still has to send the lost packets elsewhere.
 bool VerbsEndpoint::IsDrained() {
-  if (broken_ || connection_->is_lost() || queue_.under_way() == 0) return true;
+  if (broken_ || queue_.under_way() == 0) return true;
+  if (connection_->is_lost()) return false;
   if (MaySend()) AddProbe();
   PostAdded();
   return false;

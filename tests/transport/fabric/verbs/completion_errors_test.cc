@@ -133,6 +133,21 @@ TEST(EndingTest, RemovedDeviceEndsBothSides) {
   }
 }
 
+// The owner learns of the loss by Poll(), and then sends the packet elsewhere.
+TEST(EndingTest, LostPacketsAreDrainedOnlyAfterPoll) {
+  Ends ends;
+  ASSERT_TRUE(ends.Connect().ok());
+  ends.api->Hold();
+  ASSERT_TRUE(Ends::Send(ends.client, "x"));
+  ends.api->RemoveDevice("client");
+  ends.api->Release();
+  DrainLoop();
+  EXPECT_TRUE(ends.client->HasInput());
+  EXPECT_FALSE(ends.client->IsDrained());
+  while (ends.client.events.broken.empty()) ends.client->Poll();
+  EXPECT_TRUE(ends.client->IsDrained());
+}
+
 TEST(EndingTest, PeerThatGoesIsNoticedWithoutTraffic) {
   Ends ends;
   ASSERT_TRUE(ends.Connect().ok());

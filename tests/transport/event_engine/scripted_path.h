@@ -1,0 +1,120 @@
+// A path whose end the test chooses.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_SCRIPTED_PATH_H_
+#define PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_SCRIPTED_PATH_H_
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "transport/event_engine/stream/packet.h"
+#include "transport/fabric/fabric.h"
+
+namespace penstock {
+namespace event_engine {
+
+// The state of the path, which test and path share.
+struct Script {
+  Script() : test(std::this_thread::get_id()) {}
+
+  const std::thread::id test;
+  std::atomic<bool> is_drained{true};
+  // The peer has ended the path, but only the test's thread notices that.
+  std::atomic<bool> has_ended{false};
+  std::atomic<bool> is_destroyed{false};
+};
+
+// A path whose peer greets and acknowledges nothing.
+class ScriptedPath final : public fabric::Endpoint {
+ public:
+  explicit ScriptedPath(std::shared_ptr<Script> script)
+      : script_(std::move(script)), doorbell_(eventfd(0, EFD_NONBLOCK)) {
+    capabilities_.max_packet_bytes = 16 * 1024;
+  }
+  ~ScriptedPath() override {
+    close(doorbell_);
+    script_->is_destroyed = true;
+  }
+
+  const fabric::Capabilities& capabilities() const override {
+    return capabilities_;
+  }
+  std::string Describe() const override { return "scripted"; }
+  void Start(fabric::EndpointEvents* events) override { events_ = events; }
+  bool Send(absl::Span<const uint8_t>) override { return true; }
+  bool IsDrained() override { return script_->is_drained; }
+  bool Poll() override {
+    if (!has_greeted_.exchange(true)) {
+      const std::string greeting = EncodeHead(Packet());
+      events_->OnPacket(
+          {reinterpret_cast<const uint8_t*>(greeting.data()), greeting.size()});
+      return true;
+    }
+    if (!script_->has_ended || std::this_thread::get_id() != script_->test ||
+        std::exchange(is_broken_, true)) {
+      return false;
+    }
+    events_->OnBroken(absl::UnavailableError("the peer has ended the path"));
+    return true;
+  }
+  bool HasInput() const override { return !has_greeted_; }
+  std::vector<int> wakeup_fds() const override { return {doorbell_}; }
+  void SetArmed(bool) override {}
+  bool TakeDoorbellRequest() override { return false; }
+  void RingDoorbell() override {}
+
+  absl::StatusOr<fabric::Exposure> Expose(const memory::Payload&,
+                                          size_t) override {
+    return absl::ResourceExhaustedError("no regions");
+  }
+  void Withdraw(const fabric::RemoteRegion&) override {}
+  void Read(const fabric::RemotePart&, uint64_t, absl::Span<uint8_t>,
+            uint64_t cookie) override {
+    events_->OnReadDone(cookie, absl::UnimplementedError("no regions"));
+  }
+  absl::StatusOr<memory::Payload> Load(const fabric::RemoteRegion&) override {
+    return absl::UnimplementedError("no regions");
+  }
+
+ private:
+  const std::shared_ptr<Script> script_;
+  const int doorbell_;
+  fabric::Capabilities capabilities_;
+  fabric::EndpointEvents* events_ = nullptr;
+  std::atomic<bool> has_greeted_{false};
+  bool is_broken_ = false;
+};
+
+// A fabric that connects at once, by scripted paths.
+class ScriptedFabric final : public fabric::Fabric {
+ public:
+  explicit ScriptedFabric(std::shared_ptr<Script> script)
+      : script_(std::move(script)) {}
+
+  absl::string_view name() const override { return "verbs"; }
+  absl::StatusOr<std::string> Offer() override { return "offer"; }
+  std::unique_ptr<fabric::PendingConnect> Listen(
+      absl::string_view, fabric::ConnectCallback) override {
+    return nullptr;
+  }
+  std::unique_ptr<fabric::PendingConnect> Connect(
+      absl::string_view, absl::string_view,
+      fabric::ConnectCallback done) override {
+    done(std::make_unique<ScriptedPath>(script_));
+    return nullptr;
+  }
+
+ private:
+  const std::shared_ptr<Script> script_;
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_SCRIPTED_PATH_H_
