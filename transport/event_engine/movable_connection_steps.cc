@@ -38,9 +38,12 @@ bool MovableConnection::HasUnhandledEndLocked() {
 void MovableConnection::SettleOnceLocked(Ended* ended) {
   if (!stream_.error().ok()) FailLocked(stream_.error());
   if (stream_.has_lost_path()) LeavePathLocked();
-  // Stops polling the path after a failure. Otherwise the path's input would
-  // keep a thread awake until gRPC destroys the endpoint.
-  if (!failure_.ok() && !is_departing()) watch_.reset();
+  // Stops polling the path after a failure, unless the path still has to send.
+  // Otherwise the path's input, which an erroneous stream does not take, would
+  // keep a thread awake.
+  if (!failure_.ok() && (!is_departing() || !stream_.error().ok())) {
+    watch_.reset();
+  }
   if (stream_.on_path() && !announced_) {
     announced_ = true;
     LogPathLocked(
