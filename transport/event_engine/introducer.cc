@@ -69,11 +69,12 @@ fabric::shm::Options ShmOptions(const Settings& settings) {
 class Wrapping : public std::enable_shared_from_this<Wrapping> {
  public:
   Wrapping(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
-           bool is_client, OnEndpoint done)
+           bool is_client, const Settings& settings, OnEndpoint done)
       : local_(tcp->GetLocalAddress()),
         peer_(tcp->GetPeerAddress()),
+        is_required_(settings.policy == Policy::kRequire),
         connection_(std::make_shared<MovableConnection>(
-            std::move(tcp), crew, is_client, TextOf(peer_))),
+            std::move(tcp), crew, is_client, is_required_, TextOf(peer_))),
         done_(std::move(done)) {
     AddConnection(connection_);
   }
@@ -99,12 +100,12 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
     used.ok() ? HandOver() : Refuse(used);
   }
 
-  // Tries to get a path, by calling `seek`. If `is_required`, gRPC gets the
-  // endpoint only after the first attempt.
-  void SeekPath(bool is_required, MovableConnection::Seek seek) {
+  // Tries to get a path, by calling `seek`. If a path is required, gRPC gets
+  // the endpoint only after the first attempt.
+  void SeekPath(MovableConnection::Seek seek) {
     // Gives the endpoint to gRPC before the attempt, because the attempt calls
     // back on another thread and also uses done_.
-    if (!is_required) HandOver();
+    if (!is_required_) HandOver();
     connection_->SeekPath(
         std::move(seek),
         [self = shared_from_this()](
@@ -116,10 +117,9 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
   // begins an attempt with a token.
   using SeekBy =
       std::function<MovableConnection::Seek(const std::string& token)>;
-  void SeekPathByTls(bool is_required, const std::string& connection,
-                     SeekBy by_token) {
+  void SeekPathByTls(const std::string& connection, SeekBy by_token) {
     connection_->AwaitTls(
-        FabricName(Fabric::kVerbs), is_required,
+        FabricName(Fabric::kVerbs),
         [self = shared_from_this(), connection,
          by_token](absl::StatusOr<std::string> opening) {
           if (!opening.ok()) return self->OnPath(opening.status());
@@ -131,14 +131,15 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
         });
     HandOver();
   }
-  void StayOnTcp(bool is_required, const absl::Status& why) {
+  void StayOnTcp(const absl::Status& why) {
     (void)connection_->OnPath(why);
-    is_required ? Refuse(why) : HandOver();
+    is_required_ ? Refuse(why) : HandOver();
   }
 
  private:
   const EventEngine::ResolvedAddress local_;
   const EventEngine::ResolvedAddress peer_;
+  const bool is_required_;
   const std::shared_ptr<MovableConnection> connection_;
   OnEndpoint done_;  // null once called
 };
@@ -199,34 +200,28 @@ absl::StatusOr<std::shared_ptr<MeetingPlace>> OpenSoon(
 // block for some milliseconds, and a stranger can connect often.
 absl::Time NextOpening() { return absl::Now() + absl::Seconds(1); }
 
-bool IsRequired(const Settings& settings) {
-  return settings.policy == Policy::kRequire;
-}
-
 }  // namespace
 
 void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
                    const Settings& settings, OnEndpoint done,
                    const RdmaOpener& open_rdma) {
   auto wrapping = std::make_shared<Wrapping>(
-      std::move(tcp), crew, /*is_client=*/true, std::move(done));
-  const bool is_required = IsRequired(settings);
+      std::move(tcp), crew, /*is_client=*/true, settings, std::move(done));
   const absl::StatusOr<Fabric> chosen = Choose(settings, *wrapping);
-  if (!chosen.ok()) return wrapping->StayOnTcp(is_required, chosen.status());
+  if (!chosen.ok()) return wrapping->StayOnTcp(chosen.status());
   const TcpAddress local = *wrapping->local(), peer = *wrapping->peer();
   if (*chosen == Fabric::kShm) {
-    return wrapping->SeekPath(
-        is_required, [local, peer, options = ShmOptions(settings)](
-                         fabric::ConnectCallback found) {
-          return MeetingCall::Start(local, peer, options, std::move(found));
-        });
+    return wrapping->SeekPath([local, peer, options = ShmOptions(settings)](
+                                  fabric::ConnectCallback found) {
+      return MeetingCall::Start(local, peer, options, std::move(found));
+    });
   }
   const auto rdma = open_rdma(settings, local, 0);
   if (!rdma.ok()) {
-    return wrapping->StayOnTcp(is_required, NoRdma(rdma.status()));
+    return wrapping->StayOnTcp(NoRdma(rdma.status()));
   }
   wrapping->SeekPathByTls(
-      is_required, MeetingToken(local, peer),
+      MeetingToken(local, peer),
       [rdma = *rdma, peer](const std::string& token) {
         return [rdma, peer, token](fabric::ConnectCallback found) {
           return CallByRdma(rdma, peer, token, std::move(found));
@@ -325,10 +320,10 @@ void MeetingPlaces::ReopenRdmaPort(const TcpAddress& address) {
 void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
                                  Crew* crew, OnEndpoint done) {
   auto wrapping = std::make_shared<Wrapping>(
-      std::move(tcp), crew, /*is_client=*/false, std::move(done));
+      std::move(tcp), crew, /*is_client=*/false, settings_, std::move(done));
   const absl::StatusOr<Fabric> chosen = Choose(settings_, *wrapping);
   if (!chosen.ok()) {
-    return wrapping->StayOnTcp(IsRequired(settings_), chosen.status());
+    return wrapping->StayOnTcp(chosen.status());
   }
   if (*chosen == Fabric::kShm) return WrapOnOneHost(std::move(wrapping));
   WrapBetweenHosts(std::move(wrapping));
@@ -339,32 +334,29 @@ void MeetingPlaces::WrapOnOneHost(std::shared_ptr<Wrapping> wrapping) {
   const std::shared_ptr<MeetingPlace> place = Find(local);
   if (place == nullptr) {
     return wrapping->StayOnTcp(
-        IsRequired(settings_),
         absl::UnavailableError("the name of this port's socket is taken"));
   }
   // A weak reference, because a connection may outlive its listener, and the
   // listener's name must be free then.
   const std::weak_ptr<MeetingPlace> weak = place;
-  wrapping->SeekPath(IsRequired(settings_),
-                     [weak, local, peer](fabric::ConnectCallback found) {
-                       const std::shared_ptr<MeetingPlace> place = weak.lock();
-                       if (place == nullptr) {
-                         return ListenerIsGone(std::move(found));
-                       }
-                       return place->Expect(peer, local, std::move(found));
-                     });
+  wrapping->SeekPath([weak, local, peer](fabric::ConnectCallback found) {
+    const std::shared_ptr<MeetingPlace> place = weak.lock();
+    if (place == nullptr) {
+      return ListenerIsGone(std::move(found));
+    }
+    return place->Expect(peer, local, std::move(found));
+  });
 }
 
 void MeetingPlaces::WrapBetweenHosts(std::shared_ptr<Wrapping> wrapping) {
   const TcpAddress local = *wrapping->local(), peer = *wrapping->peer();
   const auto rdma = FindRdma(local);
   if (!rdma.ok()) {
-    return wrapping->StayOnTcp(IsRequired(settings_), NoRdma(rdma.status()));
+    return wrapping->StayOnTcp(NoRdma(rdma.status()));
   }
   const std::weak_ptr<fabric::Fabric> weak = *rdma;
   wrapping->SeekPathByTls(
-      IsRequired(settings_), MeetingToken(peer, local),
-      [weak](const std::string& token) {
+      MeetingToken(peer, local), [weak](const std::string& token) {
         return [weak, token](fabric::ConnectCallback found) {
           const std::shared_ptr<fabric::Fabric> rdma = weak.lock();
           if (rdma == nullptr) return ListenerIsGone(std::move(found));

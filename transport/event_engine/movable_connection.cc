@@ -57,9 +57,11 @@ class MovableConnection::Section {
 };
 
 MovableConnection::MovableConnection(std::unique_ptr<Endpoint> tcp, Crew* crew,
-                                     bool is_client, std::string peer)
+                                     bool is_client, bool requires_path,
+                                     std::string peer)
     : crew_(crew),
       is_client_(is_client),
+      requires_path_(requires_path),
       peer_(std::move(peer)),
       tcp_(std::move(tcp)),
       handshake_(is_client) {}
@@ -109,11 +111,9 @@ bool MovableConnection::Write(Callback on_written, SliceBuffer* data,
   return false;
 }
 
-void MovableConnection::AwaitTls(std::string name, bool is_required,
-                                 OnTls on_tls) {
+void MovableConnection::AwaitTls(std::string name, OnTls on_tls) {
   base::MutexLock lock(&mu_);
   path_name_ = std::move(name);
-  requires_path_ = is_required;
   on_tls_ = std::move(on_tls);
   stream_.FollowRecords();
 }
@@ -292,7 +292,10 @@ void MovableConnection::TakeTcpLocked(const absl::Status& status) {
         "the peer sends without end over the path"));
   }
   if (!status.ok()) return FailLocked(status);
-  if (stream_.has_lost_path()) LeavePathLocked();
+  if (stream_.has_lost_path()) {
+    LeavePathLocked();
+    if (requires_path_) return;
+  }
   GoOnWithoutPathLocked();
   if (on_read_ != nullptr && read_buffer_->Length() == 0 && !awaits_path_ &&
       stream_.IsPlain(tcp_input_.Length())) {
@@ -311,6 +314,7 @@ void MovableConnection::TakeTcpLocked(const absl::Status& status) {
   // among these.
   if (!stream_.has_lost_path()) return;
   LeavePathLocked();
+  if (requires_path_) stream_.Take();  // came over TCP, after the mark
   GoOnWithoutPathLocked();
 }
 

@@ -39,9 +39,10 @@ class MovableConnection
   using SliceBuffer = grpc_event_engine::experimental::SliceBuffer;
   using Callback = absl::AnyInvocable<void(absl::Status)>;
 
-  // `peer` is for people: "ipv4:127.0.0.1:50051".
+  // With `requires_path`, the connection fails when its path is lost. `peer` is
+  // for people: "ipv4:127.0.0.1:50051".
   MovableConnection(std::unique_ptr<Endpoint> tcp, Crew* crew, bool is_client,
-                    std::string peer);
+                    bool requires_path, std::string peer);
   ~MovableConnection();
 
   bool is_client() const { return is_client_; }
@@ -53,11 +54,11 @@ class MovableConnection
   // Receives the client's first bytes of TLS, or the reason why there are none.
   using OnTls = std::function<void(absl::StatusOr<std::string> opening)>;
   // Makes this a connection between hosts, whose path is of the fabric `name`.
-  // Calls `on_tls` on the crew, once TLS's handshake is over. With
-  // `is_required`, gRPC receives no bytes from then on until a path is found,
-  // and the connection fails if none is found. Call before the first Read() and
+  // Calls `on_tls` on the crew, once TLS's handshake is over. If a path is
+  // required, gRPC receives no bytes from then on until a path is found, and
+  // the connection fails if none is found. Call before the first Read() and
   // Write().
-  void AwaitTls(std::string name, bool is_required, OnTls on_tls);
+  void AwaitTls(std::string name, OnTls on_tls);
 
   // Begins an attempt to get a path. Called without the lock.
   using Seek = std::function<std::unique_ptr<fabric::PendingConnect>(
@@ -120,10 +121,15 @@ class MovableConnection
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Drops the lost path. TCP goes on, unless a path is required.
   void LeavePathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Records that TCP has delivered bytes. The loss of the path then does not
   // mean that the peer is ending, because the peer has sent its mark.
   void GoOnWithoutPathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns true if writes to TCP may begin.
+  bool MayWriteTcpLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return failure_.ok() || (is_departing() && !requires_path_);
+  }
   bool is_departing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return departing_self_ != nullptr;
   }
@@ -152,6 +158,7 @@ class MovableConnection
 
   Crew* const crew_;
   const bool is_client_;
+  const bool requires_path_;
   const std::string peer_;
 
   base::Mutex mu_;
@@ -160,7 +167,6 @@ class MovableConnection
   std::string path_name_ ABSL_GUARDED_BY(mu_) = "shm";
   TlsHandshake handshake_ ABSL_GUARDED_BY(mu_);
   OnTls on_tls_ ABSL_GUARDED_BY(mu_);  // null once called, or on one host
-  bool requires_path_ ABSL_GUARDED_BY(mu_) = false;
   // True if gRPC must not receive bytes yet.
   bool awaits_path_ ABSL_GUARDED_BY(mu_) = false;
   // This connection, while gRPC has destroyed the endpoint, and the path or TCP

@@ -62,9 +62,10 @@ void MovableConnection::LeavePathLocked() {
   was_announced_ |= announced_;
   announced_ = false;
   watch_.reset();
+  if (requires_path_) FailLocked(RequiredButNotUsed(stream_.loss()));
   TcpWriter::Item item;
   AppendPayload(stream_.LeavePath(), &item.bytes);
-  item.has_accepted_bytes = item.bytes.Length() > 0;
+  item.has_accepted_bytes = item.bytes.Length() > 0 && !requires_path_;
   item.done = std::move(on_written_);
   on_written_ = nullptr;
   if (item.bytes.Length() > 0 || item.done != nullptr) {
@@ -73,6 +74,7 @@ void MovableConnection::LeavePathLocked() {
 }
 
 void MovableConnection::GoOnWithoutPathLocked() {
+  if (!failure_.ok()) return;
   const bool is_first = !std::exchange(has_heard_, true);
   if (is_first && was_not_met_) return SeekSoonLocked();
   if (!may_be_ending_) return;
@@ -99,7 +101,7 @@ void MovableConnection::SettleReadLocked(Ended* ended) {
 }
 
 void MovableConnection::SettleWriteLocked(Ended* ended) {
-  if (!failure_.ok() && !is_departing()) DropWritesLocked(ended);
+  if (!MayWriteTcpLocked()) DropWritesLocked(ended);
   if (on_written_ == nullptr || (failure_.ok() && !stream_.idle())) return;
   ended->push_back({std::move(on_written_), failure_, {}});
   on_written_ = nullptr;
@@ -112,8 +114,7 @@ void MovableConnection::DropWritesLocked(Ended* ended) {
 }
 
 void MovableConnection::WriteTcpLocked(Ended* ended) {
-  const bool may_write = failure_.ok() || is_departing();
-  while (tcp_ != nullptr && may_write && writer_.is_ready()) {
+  while (tcp_ != nullptr && MayWriteTcpLocked() && writer_.is_ready()) {
     TcpWriter::Item item;
     const bool finished = writer_.StartNext(
         tcp_.get(),

@@ -217,6 +217,34 @@ TEST_F(BetweenHostsTest, RequiredPathThatIsRefusedEndsTheConnection) {
       << client_.error();
 }
 
+TEST_F(BetweenHostsTest, RequiredPathThatIsLostEndsTheConnection) {
+  settings_.policy = Policy::kRequire;
+  MoveToRdma();
+  const size_t up = up_->all().size(), down = down_->all().size();
+  api_->Hold();
+  client_.Write(Record(1000, 'x'));
+  server_.Write(Record(1000, 'y'));
+  api_->RemoveDevice("client");
+  api_->Release();
+  for (User* user : {&client_, &server_}) {
+    EXPECT_EQ(user->Read(1), "");
+    EXPECT_TRUE(absl::StrContains(user->error().message(), "is required"))
+        << user->error();
+  }
+  EXPECT_EQ(up_->all().size(), up) << "no byte goes over TCP";
+  EXPECT_EQ(down_->all().size(), down);
+}
+
+// The other end goes on over TCP, and this end must not.
+TEST_F(BetweenHostsTest, BytesAfterARequiredPathAreNotRead) {
+  settings_.policy = Policy::kRequire;
+  MoveToScript();
+  down_->Write(EncodeMark(0) + Record(10, 'b'));
+  EXPECT_EQ(client_.Read(1), "");
+  EXPECT_TRUE(absl::StrContains(client_.error().message(), "is required"))
+      << client_.error();
+}
+
 TEST_F(BetweenHostsTest, RequiredPathNeedsTls) {
   settings_.policy = Policy::kRequire;
   ConnectBoth();

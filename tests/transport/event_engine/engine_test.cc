@@ -270,6 +270,21 @@ TEST(EngineTest, LostPathLosesNoCall) {
   ExpectEchoes(channel, 8, 20);
 }
 
+TEST(EngineTest, RequiredPathThatIsLostEndsTheConnection) {
+  EchoServer server(kPenstock);
+  auto channel = NewChannel(server.target(), With(Policy::kRequire));
+  ASSERT_TRUE(Echo(channel, "hello").ok());
+  EchoCall call(channel);
+  std::string echo;
+  ASSERT_TRUE(call.Send("hello"));
+  ASSERT_TRUE(call.Receive(&echo));
+  LoseAllPaths();
+  EXPECT_FALSE(call.Receive(&echo));
+  EXPECT_FALSE(call.Finish().ok());
+  EXPECT_TRUE(Echo(channel, "hello").ok()) << "by another connection";
+  EXPECT_EQ(PathTo(channel, server.target()), "shm");
+}
+
 // Expects that a connection that ends normally logs nothing.
 TEST(EngineTest, NormalEndIsNotALostPath) {
   testing::internal::CaptureStderr();
