@@ -314,7 +314,11 @@ void MeetingPlaces::ReopenRdmaPort(const TcpAddress& address) {
   auto rdma = open_rdma_(settings_, address, address.port);
   base::MutexLock lock(&mu_);
   auto it = rdma_.find(name);
-  if (it != rdma_.end()) it->second.opened = std::move(rdma);
+  // Keeps a port that another thread has opened meanwhile. The lock is released
+  // before `rdma` is destroyed.
+  if (it != rdma_.end() && it->second.was_taken()) {
+    std::swap(it->second.opened, rdma);
+  }
 }
 
 void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
