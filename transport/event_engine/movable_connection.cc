@@ -231,12 +231,14 @@ void MovableConnection::Close() {
 }
 
 // Relies on the path's watch: IsDrained() changes only while the path is
-// polled.
+// polled. Ignores control packets, so that a peer whom gRPC did not trust after
+// TLS's handshake costs no path for the time of a departure.
 bool MovableConnection::HasBytesToSendLocked() {
   if (writer_.has_accepted_bytes()) return true;
   const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
   return path != nullptr && watch_ != nullptr && !stream_.has_lost_path() &&
-         stream_.error().ok() && !path->IsDrained();
+         stream_.error().ok() && stream_.has_unacknowledged() &&
+         !path->IsDrained();
 }
 
 void MovableConnection::End() {

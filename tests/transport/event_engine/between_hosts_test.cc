@@ -307,6 +307,17 @@ TEST_F(BetweenHostsTest, PathThatWasLostUnnoticedLosesNoBytes) {
   EXPECT_EQ(up_->all().substr(before + kMarkBytes), Record(1000, 'z'));
 }
 
+TEST_F(BetweenHostsTest, PathThatCarriedNoBytesEndsAtOnce) {
+  script_->is_drained = false;
+  MoveToScript();
+  client_.Close();
+  const absl::Time deadline = absl::Now() + absl::Seconds(5);
+  while (!script_->is_destroyed && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_TRUE(script_->is_destroyed);
+}
+
 // The path of a connection without TCP cannot send, and is not polled.
 TEST_F(BetweenHostsTest, BrokenConnectionFreesItsQueuePairAtOnce) {
   MoveToRdma();

@@ -80,6 +80,8 @@ class MovableStream final : public fabric::EndpointEvents {
   }
   // Returns true if all bytes are on TCP or on the path.
   bool idle() const { return outgoing_.idle(); }
+  // Returns true if the path has bytes that the peer has not acknowledged.
+  bool has_unacknowledged() const { return outgoing_.has_unacknowledged(); }
 
   // The functions below are for receiving. Plain bytes from TCP need not be
   // passed.

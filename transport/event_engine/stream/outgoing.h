@@ -51,6 +51,9 @@ class Outgoing {
   // Returns true if all bytes are on TCP or on the path.
   bool idle() const { return waiting_.empty() && stuck_.empty(); }
 
+  // Returns true if the path has bytes that the peer has not acknowledged.
+  bool has_unacknowledged() const { return on_path() && acknowledged_ < end_; }
+
   // Counts `size` bytes that follow on TCP. Requires !on_path().
   void CountTcp(size_t size) { end_ += size; }
   // Moves to `path`, which stays valid until MoveBack(). Requires !on_path().
