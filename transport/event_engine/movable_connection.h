@@ -69,8 +69,8 @@ class MovableConnection
   //
   //   - a path was lost
   //   - a client's first attempt failed, and its server had sent nothing yet. A
-  //     busy server accepts late, and expects its client only afterwards. Its
-  //     first bytes may come shortly before that.
+  //     busy server accepts late, and expects its client only afterwards. The
+  //     server's first bytes may come shortly before that.
   static constexpr int kMaxSeeks = 4;
   void SeekPath(Seek seek, fabric::ConnectCallback found);
   // Handles the result of the attempt. Returns OK if the path is used, or the

@@ -13,7 +13,6 @@
 #include "gtest/gtest.h"
 #include "tests/transport/event_engine/fake_tcp.h"
 #include "tests/transport/event_engine/hosts.h"
-#include "tests/transport/event_engine/scripted_path.h"
 #include "tests/transport/event_engine/user.h"
 #include "transport/event_engine/connections.h"
 #include "transport/event_engine/introducer.h"
@@ -74,20 +73,6 @@ class BetweenHostsTest : public testing::Test, protected Hosts {
     EXPECT_EQ(client_.Read(65), Record(60, 't'));
     ASSERT_TRUE(WaitForPath("verbs")) << WaitForReason();
   }
-  // Connects the client to a scripted path, and moves to this path.
-  void MoveToScript() {
-    WrapConnected(ClientSide(), GetCrew(), settings_, client_.Take(),
-                  [this](const Settings&, const TcpAddress&, uint16_t) {
-                    return std::make_shared<ScriptedFabric>(script_);
-                  });
-    client_.Write(Hello());
-    client_.Write(Record(50, 'f'));
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (Describe(true).path != "verbs" && absl::Now() < deadline) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
-    ASSERT_EQ(Describe(true).path, "verbs");
-  }
   // Waits for at most `limit` until so few queue pairs are left.
   bool WaitForQueuePairs(int most, absl::Duration limit) {
     const absl::Time deadline = absl::Now() + limit;
@@ -101,7 +86,6 @@ class BetweenHostsTest : public testing::Test, protected Hosts {
   Settings settings_;
   std::unique_ptr<MeetingPlaces> places_;
   User client_, server_;
-  const std::shared_ptr<Script> script_ = std::make_shared<Script>();
   std::string hello_;
   std::string flights_;  // of the client
 };
@@ -235,16 +219,6 @@ TEST_F(BetweenHostsTest, RequiredPathThatIsLostEndsTheConnection) {
   EXPECT_EQ(down_->all().size(), down);
 }
 
-// The other end goes on over TCP, and this end must not.
-TEST_F(BetweenHostsTest, BytesAfterARequiredPathAreNotRead) {
-  settings_.policy = Policy::kRequire;
-  MoveToScript();
-  down_->Write(EncodeMark(0) + Record(10, 'b'));
-  EXPECT_EQ(client_.Read(1), "");
-  EXPECT_TRUE(absl::StrContains(client_.error().message(), "is required"))
-      << client_.error();
-}
-
 TEST_F(BetweenHostsTest, RequiredPathNeedsTls) {
   settings_.policy = Policy::kRequire;
   ConnectBoth();
@@ -294,28 +268,6 @@ TEST_F(BetweenHostsTest, PathThatIsLostAtTheEndLosesNoBytes) {
   up_->Empty();
   EXPECT_EQ(server_.Read(1005), Record(1000, 'z'));
   EXPECT_EQ(server_.Read(1), "");
-}
-
-// The path was lost before gRPC ended the connection, but no thread has polled
-// since.
-TEST_F(BetweenHostsTest, PathThatWasLostUnnoticedLosesNoBytes) {
-  MoveToScript();
-  const size_t before = up_->all().size();
-  client_.Write(Record(1000, 'z'));
-  script_->has_ended = true;
-  client_.Close();
-  EXPECT_EQ(up_->all().substr(before + kMarkBytes), Record(1000, 'z'));
-}
-
-TEST_F(BetweenHostsTest, PathThatCarriedNoBytesEndsAtOnce) {
-  script_->is_drained = false;
-  MoveToScript();
-  client_.Close();
-  const absl::Time deadline = absl::Now() + absl::Seconds(5);
-  while (!script_->is_destroyed && absl::Now() < deadline) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  EXPECT_TRUE(script_->is_destroyed);
 }
 
 // The path of a connection without TCP cannot send, and is not polled.
