@@ -189,10 +189,14 @@ _STREAMS = {"any": grpc.stream_stream_rpc_method_handler(
     lambda requests, context: requests)}
 
 
+# The method of a generic handler is known after its first call.
 def test_a_unary_call_of_a_handler_for_streams_meets_interceptors_once():
     counting = Counting()
     with fast_channel([counting], **_STREAMS) as channel:
-        assert channel.unary_unary("/test/any")(b"x") == b"x"
+        call = channel.unary_unary("/test/any")
+        assert call(b"x") == b"x"
+        counting.calls = 0
+        assert call(b"x") == b"x"
         assert counting.calls == 1
 
 
@@ -213,10 +217,47 @@ def test_the_same_over_asyncio():
     async def scene():
         counting = AioCounting()
         async with fast_aio_channel([counting], **_STREAMS) as channel:
-            assert await channel.unary_unary("/test/any")(b"x") == b"x"
+            call = channel.unary_unary("/test/any")
+            assert await call(b"x") == b"x"
+            counting.calls = 0
+            assert await call(b"x") == b"x"
             assert counting.calls == 1
 
     asyncio.run(asyncio.wait_for(scene(), LIMIT))
+
+
+class Refusing(grpc.ServerInterceptor):
+    def intercept_service(self, continuation, details):
+        def refuse(request, context):
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "no")
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+class AioRefusing(Refusing, grpc.aio.ServerInterceptor):
+    async def intercept_service(self, continuation, details):
+        async def refuse(request, context):
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no")
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+def test_a_refused_call_runs_no_code_of_a_generic_handler(monkeypatch):
+    lookups = []
+    monkeypatch.setattr(fast_grpc.Handlers, "service",
+                        lambda self, details: lookups.append(details.method))
+    with fast_channel([Refusing()]) as channel:
+        error = fast_grpc.caught(channel.unary_unary("/test/any"), b"x")
+        assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+
+    async def scene():
+        async with fast_aio_channel([AioRefusing()]) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await channel.unary_unary("/test/any")(b"x")
+            assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+    asyncio.run(asyncio.wait_for(scene(), LIMIT))
+    assert not lookups
 
 
 def test_an_odd_error_of_an_asynchronous_handler_ends_its_call():

@@ -142,7 +142,8 @@ class _Call:
     async def _serve(self):
         context = self._context
         handlers = self._plane.handlers
-        if not context.is_stream and handlers.is_for_streams(self._details):
+        if not context.is_stream and handlers.is_for_streams(
+                self._details.method):
             return context.decline()
         handler = await handlers.find_soon(self._details)
         if handler is None:

@@ -16,6 +16,9 @@ from . import (_calls, _context, _identity, _limits, _reports,
 _LOGGER = logging.getLogger(__name__)
 
 _END = object()
+# Limits the methods that are remembered, because generic handlers may serve any
+# name.
+_MAX_STREAMS = 1000
 
 
 class Details(
@@ -62,6 +65,7 @@ class Handlers:
     def __init__(self, generic, interceptors):
         self._generic = list(generic or ())
         self._registered = {}
+        self._streams = set()  # methods of generic handlers for streams
         self.interceptors = tuple(interceptors or ())
 
     def add_generic(self, handlers):
@@ -81,17 +85,15 @@ class Handlers:
         return self.interceptors[index].intercept_service(
             lambda changed: self._intercept(changed, index + 1), details)
 
-    def is_for_streams(self, details):
-        """Returns true if the method has a handler for streams. Runs no
-        interceptor, so that a call which is declined for this reason meets each
-        interceptor once. Returns false without interceptors."""
-        if not self.interceptors:
-            return False
-        try:
-            handler = self.own(details)
-        except Exception:  # pylint: disable=broad-except
-            return False  # the same error comes behind the interceptors
-        return handler is not None and is_for_streams(handler)
+    def is_for_streams(self, method):
+        """Returns true if the method is known to have a handler for streams.
+        Runs no code of the program. A call that is declined for this reason
+        then meets each interceptor once. A method of a generic handler is
+        known after its first call. Returns false without interceptors."""
+        handler = self._registered.get(method)
+        if handler is None:
+            return method in self._streams
+        return bool(self.interceptors) and is_for_streams(handler)
 
     def own(self, details):
         handler = self._registered.get(details.method)
@@ -100,8 +102,18 @@ class Handlers:
         for generic in self._generic:
             handler = generic.service(details)
             if handler is not None:
+                self._note(details.method, handler)
                 return handler
         return None
+
+    def _note(self, method, handler):
+        """Remembers the kind of a generic handler's method."""
+        if not self.interceptors:
+            return
+        if not is_for_streams(handler):
+            self._streams.discard(method)
+        elif len(self._streams) < _MAX_STREAMS:
+            self._streams.add(method)
 
 
 def _context_of(received, metadata, queue, identity=_context.NOBODY):
@@ -189,7 +201,7 @@ class _Work:
         self._find(handlers, Details(method, metadata))
 
     def _find(self, handlers, details):
-        if not self._is_stream and handlers.is_for_streams(details):
+        if not self._is_stream and handlers.is_for_streams(details.method):
             return self.context.decline()
         try:
             handler = self.variables.run(handlers.find, details)
