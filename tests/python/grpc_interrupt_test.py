@@ -6,6 +6,7 @@ declines."""
 import asyncio
 import contextlib
 import threading
+import types
 
 import run_pytest
 
@@ -16,7 +17,7 @@ import pytest
 import fast_grpc
 import penstock.grpc
 import penstock.grpc.aio
-from penstock.grpc import _loops, _open_call, _wire
+from penstock.grpc import _aio_server, _loops, _open_call, _wire
 
 LIMIT = 20
 
@@ -258,6 +259,45 @@ def test_a_refused_call_runs_no_code_of_a_generic_handler(monkeypatch):
 
     asyncio.run(asyncio.wait_for(scene(), LIMIT))
     assert not lookups
+
+
+def test_an_odd_error_of_a_callback_keeps_none_from_running():
+    go, done = threading.Event(), threading.Event()
+
+    def wait(request, context):
+        assert go.wait(LIMIT)
+        return request
+
+    def fail(call):
+        raise Odd("of a callback")
+
+    with fast_channel(wait=grpc.unary_unary_rpc_method_handler(
+            wait)) as channel:
+        call = channel.unary_unary("/test/wait").future(b"x")
+        call.add_done_callback(fail)
+        call.add_done_callback(lambda call: done.set())
+        go.set()
+        assert done.wait(LIMIT)
+
+
+def test_a_call_that_its_loop_drops_ends_quietly():
+    async def forever(details):
+        await asyncio.sleep(LIMIT)
+
+    ends = []
+    context = types.SimpleNamespace(
+        is_stream=True, finish=lambda *outcome: ends.append(outcome))
+    plane = types.SimpleNamespace(
+        handlers=types.SimpleNamespace(find_soon=forever))
+
+    async def scene():
+        call = _aio_server._Call(  # pylint: disable=protected-access
+            types.SimpleNamespace(method="/a/b"), context, plane).run()
+        call.send(None)
+        call.close()
+
+    asyncio.run(scene())
+    assert not ends
 
 
 def test_an_odd_error_of_an_asynchronous_handler_ends_its_call():

@@ -132,6 +132,8 @@ class _Call:
                               type(error).__name__, method)
             context.finish(context.status_code or 2,
                            f"Unexpected {type(error)}: {error}")
+        except GeneratorExit:  # the loop has gone: nobody waits for the end
+            raise
         except BaseException as error:  # Ctrl-C, for example
             context.finish(2, f"Unexpected {type(error)}: {error}")
             raise

@@ -221,7 +221,7 @@ class OpenCall(_calls.MultiThreadedRendezvous):
             if self._real is not None:
                 callbacks = [callback for callback in callbacks
                              if not self._real.add_callback(callback)]
-            _reports.run(callbacks)
+            _reports.run_all(callbacks)
 
     def __repr__(self):
         if self.is_active():

@@ -33,12 +33,13 @@ def run(callbacks):
             _LOGGER.exception("Exception calling callback!")
 
 
-def _run_here(callback):
-    """Runs a callback on this module's thread, which outlives all errors."""
-    try:
-        run((callback,))
-    except BaseException:  # pylint: disable=broad-except
-        _LOGGER.exception("Exception calling callback!")
+def run_all(callbacks):
+    """Runs callbacks on this module's thread, which outlives all errors."""
+    for callback in callbacks:
+        try:
+            callback()
+        except BaseException:  # pylint: disable=broad-except
+            _LOGGER.exception("Exception calling callback!")
 
 
 def _serve(queue, callbacks):
@@ -50,7 +51,7 @@ def _serve(queue, callbacks):
         for number in numbers:
             callback = callbacks.pop(number & _MASK, None)
             if callback is not None:
-                _run_here(callback)
+                run_all((callback,))
         callback = None  # keeps no call while it waits
 
 
