@@ -129,7 +129,11 @@ void ClientStream::OnMessage(const memory::Payload& message, bool compressed) {
 }
 
 void ClientStream::OnMessageTooLarge(uint64_t bytes) {
-  Abort(opened_on_->TooLarge(bytes));
+  const absl::Status why = opened_on_->TooLarge(bytes);
+  opened_on_->session()->output().SendReset(stream_, why);
+  opened_on_->session()->streams().Detach(stream_);
+  messages_->End();  // the messages before stay readable
+  Finish(End{why, ""});
 }
 
 void ClientStream::OnHalfClose() {

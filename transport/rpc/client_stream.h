@@ -66,6 +66,7 @@ class ClientStream final : public OutgoingCall,
   void Run(Step step);
   void OnHeaders(absl::string_view metadata) override;
   void OnMessage(const memory::Payload& message, bool compressed) override;
+  // Resets the stream, as Abort() does. Earlier messages stay readable.
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;

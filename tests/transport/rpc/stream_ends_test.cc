@@ -164,6 +164,22 @@ TEST_P(StreamEndsTest, SmallLimitsHold) {
   EXPECT_EQ(opened.EndCode(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_P(StreamEndsTest, MessagesBeforeOneThatIsTooLargeStayReadable) {
+  ServeStreams([](const Incoming& stream) {
+    for (const char* text : {"1", "2", "3", "large"}) {
+      stream->Write(Text(text), [](bool) {});
+    }
+  });
+  Client::Options options = ClientOptions();
+  options.max_receive_bytes = 4;
+  std::unique_ptr<Client> client = Connect(options);
+  const Opened opened = Open(client.get(), Named("any"));
+  EXPECT_EQ(opened.EndCode(), absl::StatusCode::kResourceExhausted);
+  for (const char* text : {"1", "2", "3", "no message"}) {
+    EXPECT_EQ(opened.Read(), text);
+  }
+}
+
 TEST_P(StreamEndsTest, MetadataAboveTheLimitIsInternal) {
   ServeStreams([](const Incoming& stream) {
     if (stream->request().method == "first") {
