@@ -93,11 +93,17 @@ rpc::Accepted AcceptedOf(const std::shared_ptr<StreamState>& state) {
   return [state](bool is_accepted) { state->OnAccepted(is_accepted); };
 }
 
+// Returns true if an end that rpc::Client reports leaves the earlier messages
+// readable: the peer has ended the stream normally, or a message is too large.
+bool KeepsUnread(const absl::Status& status) {
+  return status.ok() || absl::IsResourceExhausted(status);
+}
+
 // Ends a received stream at its deadline.
 void Expire(rpc::IncomingStream* stream, StreamState* state) {
   const rpc::End end{absl::DeadlineExceededError("Deadline Exceeded"), ""};
-  state->End(
-      end);  // first, so that no read seems to be behind the last message
+  // First, so that no read seems to be behind the last message.
+  state->End(end, /*keeps_unread=*/false);
   stream->Finish(end);
 }
 
@@ -115,7 +121,8 @@ std::shared_ptr<SentStream> SentStream::Open(
       },
       [state = made->state_, closed = std::move(closed)](rpc::End end) {
         end.status = EndOf(std::move(end.status), closed->load());
-        state->End(std::move(end));
+        const bool keeps_unread = KeepsUnread(end.status);
+        state->End(std::move(end), keeps_unread);
       });
   RequestReads(made->stream_.get(), made->state_);
   if (limit != absl::InfiniteDuration()) {
@@ -194,7 +201,7 @@ bool SentStream::Wait(double seconds) {
 }
 
 bool SentStream::EndWith(const absl::Status& why) {
-  if (!state_->End(rpc::End{why, ""})) return false;
+  if (!state_->End(rpc::End{why, ""}, /*keeps_unread=*/false)) return false;
   stream_->Cancel();
   return true;
 }
@@ -223,7 +230,7 @@ ReceivedStream::ReceivedStream(std::shared_ptr<rpc::IncomingStream> stream,
           })) {
   Unlocked unlocked;
   stream_->OnCancel([state = state_] {
-    state->End(rpc::End{absl::CancelledError(), ""});
+    state->End(rpc::End{absl::CancelledError(), ""}, /*keeps_unread=*/false);
   });
 }
 

@@ -56,17 +56,15 @@ void StreamState::OnMetadata(std::string metadata) {
   ChangeLocked();
 }
 
-bool StreamState::End(rpc::End end) {
+bool StreamState::End(rpc::End end, bool keeps_unread) {
   Ending ending;
   std::deque<memory::Payload> unread;  // destroyed outside the lock
   {
     MonitorLock lock(&monitor_);
     if (HasEndedLocked() || (end_.has_value() && end.status.ok())) return false;
-    // Keeps messages that have arrived readable only if the peer has ended the
-    // stream normally, or if a later message is too large.
-    if (!end.status.ok()) {
+    if (!keeps_unread) {
       input_ended_ = true;
-      if (!absl::IsResourceExhausted(end.status)) unread.swap(messages_);
+      unread.swap(messages_);
     }
     output_ended_ = true;
     end_ = std::move(end);

@@ -41,10 +41,11 @@ class StreamState {
   void OnMessage(absl::optional<memory::Payload> message);
   void OnAccepted(bool is_accepted);
   void OnMetadata(std::string metadata);
-  // Ends the stream. Drops unread messages if the status is an error, except
-  // those before a message that is too large. An error replaces an end that the
-  // program has not seen yet. Returns false if the stream had already ended.
-  bool End(rpc::End end);
+  // Ends the stream. If `keeps_unread`, unread messages stay readable, and more
+  // may arrive, until the last read gets nothing. An error replaces an end that
+  // the program has not seen yet. Returns false if the stream had already
+  // ended.
+  bool End(rpc::End end, bool keeps_unread);
 
   // Returns the number of reads to request now, and counts them as requested.
   int TakeWantedReads();

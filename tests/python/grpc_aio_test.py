@@ -868,6 +868,47 @@ def test_limits_of_messages(play):
     play(scene)
 
 
+@pytest.mark.parametrize("count", (3, 20))
+def test_responses_before_one_that_is_too_large_are_read(play, count):
+    async def scene(team):
+        ended = asyncio.Event()
+
+        async def handler(request, context):
+            context.add_done_callback(lambda _: ended.set())
+            for index in range(count):
+                yield b"%d" % index
+            yield b"x" * 5000
+            await asyncio.sleep(_LIMIT)
+
+        channel = await team.start(
+            large=grpc.unary_stream_rpc_method_handler(handler),
+            options=(("grpc.max_receive_message_length", 1000),))
+        call = channel.unary_stream("/test/large")(b"")
+        if team.is_fast:  # the stream has ended before the first read
+            await asyncio.wait_for(ended.wait(), _LIMIT)
+        for index in range(count):
+            assert await call.read() == b"%d" % index
+        error = await caught(call.read())
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    play(scene)
+
+
+def test_a_request_that_is_too_large_after_an_unread_response(play):
+    async def scene(team):
+        channel = await team.start(**_STREAMS, options=(
+            ("grpc.max_send_message_length", 1000),))
+        call = channel.stream_stream("/test/double")()
+        await call.write(b"1")
+        await call.initial_metadata()
+        error = await caught(call.write(b"x" * 5000))
+        # Accepts INTERNAL, which later releases of grpcio return.
+        assert error.code() in (grpc.StatusCode.RESOURCE_EXHAUSTED,
+                                grpc.StatusCode.INTERNAL)
+
+    play(scene)
+
+
 def test_a_limit_counts_the_calls_over_both_ways(monkeypatch):
     monkeypatch.setattr(_limits, "_lets_calls_wait", lambda: False)
 

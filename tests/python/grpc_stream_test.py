@@ -142,13 +142,14 @@ def test_errors_come_behind_the_responses(team, handler, code, details):
         assert ("x-why", "so") in error.trailing_metadata()
 
 
-def test_responses_before_one_that_is_too_large_are_read(team):
+@pytest.mark.parametrize("count", (2, 3, 20))
+def test_responses_before_one_that_is_too_large_are_read(team, count):
     cancelled = threading.Event()
 
     def handler(request, context):
         context.add_callback(cancelled.set)
-        yield b"1"
-        yield b"2"
+        for index in range(count):
+            yield b"%d" % index
         yield b"x" * 5000
 
     channel = team.start(
@@ -157,8 +158,27 @@ def test_responses_before_one_that_is_too_large_are_read(team):
     call = channel.unary_stream("/test/large")(b"")
     if team.way == "fast":  # the stream has ended before the first read
         assert cancelled.wait(20)
-    assert next(call) == b"1" and next(call) == b"2"
+    for index in range(count):
+        assert next(call) == b"%d" % index
     error = caught(next, call)
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_request_that_is_too_large_after_an_unread_response(team):
+    answered = threading.Event()
+
+    def requests():
+        yield b"1"
+        assert answered.wait(20)
+        yield b"x" * 5000
+
+    channel = start(team, options=[("grpc.max_send_message_length", 1000)])
+    call = channel.stream_stream("/test/each")(requests())
+    call.initial_metadata()
+    answered.set()
+    # Reads nothing before the end.
+    assert call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    error = caught(list, call)
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
