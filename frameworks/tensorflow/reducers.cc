@@ -1,5 +1,6 @@
 #include "frameworks/tensorflow/reducers.h"
 
+#include <chrono>
 #include <future>
 #include <utility>
 
@@ -84,7 +85,15 @@ Formed JoinTeam(const Members& members, WorkerCacheInterface* workers) {
   auto promise = std::make_shared<std::promise<Answer>>();
   Ask(workers, members.tasks[0], std::move(request),
       [promise](Answer answer) { promise->set_value(std::move(answer)); });
-  const Answer answer = promise->get_future().get();
+  // Limits the time here, too: the request's timeout begins after the peer has
+  // told the port of its data plane.
+  std::future<Answer> answered = promise->get_future();
+  if (answered.wait_for(absl::ToChronoMilliseconds(
+          2 * kMeetingTime + absl::Seconds(1))) != std::future_status::ready) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(members.tasks[0], " has not answered"));
+  }
+  const Answer answer = answered.get();
   if (!answer.ok()) return answer.status();
   return AcceptInvitation(answer->metadata, members.rank, members.ranks());
 }
@@ -131,10 +140,14 @@ absl::StatusOr<std::shared_ptr<Team>> Reducers::TeamOf(
 }
 
 void Reducers::Abort(const absl::Status& why) {
-  base::MutexLock lock(&mu_);
-  for (const auto& entry : teams_) {
-    if (entry.second != nullptr) entry.second->Abort(why);
+  std::vector<std::shared_ptr<Team>> teams;
+  {
+    base::MutexLock lock(&mu_);
+    for (const auto& entry : teams_) {
+      if (entry.second != nullptr) teams.push_back(entry.second);
+    }
   }
+  for (const auto& team : teams) team->Abort(why);
 }
 
 std::map<std::string, Team::Description> Reducers::Describe() const {

@@ -15,6 +15,10 @@ namespace {
 // A key as rank 0 broadcasts it, padded with zeros.
 using Line = std::array<char, Team::kMaxKeyBytes + 1>;
 
+absl::Status Cancelled() {
+  return absl::CancelledError("the step was cancelled");
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Team>> Team::Start(Form form) {
@@ -38,6 +42,8 @@ void Team::Add(Reduction reduction) {
                        " bytes, expected 1 to ", kMaxKeyBytes));
     } else if (state_ == State::kEnded) {
       error = why_;
+    } else if (reduction.cancelled != nullptr && *reduction.cancelled) {
+      error = Cancelled();
     } else if (state_ != State::kRefused) {
       waiting_.push_back(std::move(reduction));
       changed_.notify_one();
@@ -49,7 +55,7 @@ void Team::Add(Reduction reduction) {
 }
 
 void Team::Cancel(const std::string& key) {
-  const absl::Status why = absl::CancelledError("the step was cancelled");
+  const absl::Status why = Cancelled();
   absl::optional<Reduction> found;
   {
     base::MutexLock lock(&mu_);
@@ -62,14 +68,21 @@ void Team::Cancel(const std::string& key) {
 
 void Team::Abort(const absl::Status& why) {
   std::shared_ptr<collectives::Group> group;
+  std::list<Reduction> waiting;
   {
     base::MutexLock lock(&mu_);
     if (!aborted_.ok()) return;
     aborted_ = why;
+    if (state_ == State::kForming) {
+      state_ = State::kEnded;
+      why_ = why;
+    }
+    waiting.swap(waiting_);
     group = group_;
     changed_.notify_one();
   }
   if (group != nullptr) group->Abort();
+  for (const Reduction& reduction : waiting) reduction.done(why);
 }
 
 Team::Description Team::Describe() const {
@@ -86,30 +99,23 @@ void Team::Run(const Form& form) {
   const std::shared_ptr<collectives::Group> group = *std::move(formed);
   {
     base::MutexLock lock(&mu_);
+    if (state_ == State::kEnded) return;  // leaves the group
     state_ = State::kReducing;
     group_ = group;
-    if (!aborted_.ok()) group->Abort();
   }
   Reduce(group);
 }
 
 void Team::Refuse(const absl::Status& why) {
   std::list<Reduction> waiting;
-  absl::Status aborted;
   {
     base::MutexLock lock(&mu_);
-    aborted = aborted_;
-    state_ = aborted.ok() ? State::kRefused : State::kEnded;
-    why_ = aborted.ok() ? why : aborted;
+    if (state_ == State::kEnded) return;
+    state_ = State::kRefused;
+    why_ = why;
     waiting.swap(waiting_);
   }
-  for (const Reduction& reduction : waiting) {
-    if (aborted.ok()) {
-      reduction.otherwise();
-    } else {
-      reduction.done(aborted);
-    }
-  }
+  for (const Reduction& reduction : waiting) reduction.otherwise();
 }
 
 void Team::Reduce(const std::shared_ptr<collectives::Group>& group) {

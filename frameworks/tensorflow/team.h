@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_TEAM_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_TEAM_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +34,11 @@ struct Reduction {
   const void* in = nullptr;  // equal to `out`, or not overlapping
   void* out = nullptr;
   int64_t count = 0;
-  // Receives the result. Runs on the team's thread.
+  // If not null, true after a cancellation. Set it before Team::Cancel(), so
+  // that a Cancel() before Add() is not lost.
+  std::shared_ptr<const std::atomic<bool>> cancelled;
+  // Receives the result. Runs on the team's thread, or within Add(), Cancel()
+  // or Abort().
   std::function<void(const absl::Status& status)> done;
   // Runs in place of `done` if the tasks form no group.
   std::function<void()> otherwise;
@@ -48,13 +53,15 @@ struct Reduction {
 //   kForming   the group is formed       -                          kReducing
 //   kForming   there will be no group    `otherwise` of all         kRefused
 //   kForming   Abort()                   errors for all             kEnded
+//   kEnded     the group is formed       leave                      kEnded
 //   kReducing  a reduction fails         errors for all, leave      kEnded
-//   kReducing  Abort()                   abort the group            (fails)
+//   kReducing  Abort()                   errors for those that      (fails)
+//                                        wait, abort the group
 //   kRefused   Add()                     its `otherwise`            kRefused
 //   kEnded     Add()                     the error                  kEnded
 //
-// A thread of the team makes all transitions, and calls all functions of
-// reductions but those of Add() in the last two states. Thread-safe.
+// A thread of the team makes all transitions but that of Abort() in kForming.
+// Functions of reductions run without a lock. Thread-safe.
 class Team : public std::enable_shared_from_this<Team> {
  public:
   // Forms the group. May block.
@@ -74,13 +81,14 @@ class Team : public std::enable_shared_from_this<Team> {
   Team& operator=(const Team&) = delete;
 
   // Returns INVALID_ARGUMENT through `done` for a key of another size than 1 to
-  // kMaxKeyBytes.
+  // kMaxKeyBytes, and CANCELLED for a cancelled reduction.
   void Add(Reduction reduction);
   // Ends a reduction with CANCELLED, if it has not ended. If it runs, this ends
   // the team on all ranks. Does not wait.
   void Cancel(const std::string& key);
-  // Ends all reductions of all ranks, except those that have ended. Does not
-  // wait. `why` is this rank's error.
+  // Ends all reductions of all ranks, except those that have ended. The ones
+  // that wait on this rank end before this returns. Does not wait. `why` is
+  // this rank's error.
   void Abort(const absl::Status& why);
 
   struct Description {

@@ -1,6 +1,10 @@
 #include "frameworks/tensorflow/team_meeting.h"
 
 #include <chrono>
+#include <future>
+#include <iterator>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,6 +35,33 @@ HostGroupOptions OptionsOf(int ranks) {
   return options;
 }
 
+// Returns the group once all ranks have it. Leaves the group after an error,
+// which the other ranks notice here.
+absl::StatusOr<std::unique_ptr<collectives::Group>> OnceAllHave(
+    absl::StatusOr<std::unique_ptr<HostGroup>> formed) {
+  if (!formed.ok()) return formed.status();
+  std::unique_ptr<HostGroup> group = *std::move(formed);
+  std::promise<void> met;
+  bool is_late = false;
+  std::thread guard;
+  try {
+    guard = std::thread([&group, &is_late, met = met.get_future()] {
+      is_late = met.wait_for(absl::ToChronoMilliseconds(kMeetingTime)) !=
+                std::future_status::ready;
+      if (is_late) group->Abort();
+    });
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no thread for a meeting: ", error.what()));
+  }
+  const absl::Status status = group->Barrier();
+  met.set_value();
+  guard.join();
+  if (is_late) return absl::DeadlineExceededError("a rank has not joined");
+  if (!status.ok()) return status;
+  return std::unique_ptr<collectives::Group>(std::move(group));
+}
+
 }  // namespace
 
 Joiner JoinerHere(std::string team, int rank) {
@@ -50,6 +81,10 @@ absl::StatusOr<Joiner> ParseJoiner(const std::string& text) {
       !absl::SimpleAtoi(lines[1], &joiner.rank)) {
     return absl::InvalidArgumentError(
         "the peer's penstock-tensorflow is of another release");
+  }
+  if (joiner.rank < 1 || joiner.rank >= collectives::kMaxHostRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a joiner has the rank ", joiner.rank));
   }
   joiner.host = lines[2];
   joiner.team = lines[3];
@@ -89,6 +124,7 @@ absl::Status TeamMeetings::Check(const Meeting& meeting, int ranks,
   if (!meeting.refused.ok()) return meeting.refused;
   const std::string host = collectives::HostOfProcess();
   for (const auto& [rank, guest] : meeting.guests) {
+    if (rank >= ranks) continue;
     if (host.empty() || guest.host != host) {
       return absl::FailedPreconditionError(
           absl::StrCat("rank ", rank, " is on another host than rank 0"));
@@ -121,6 +157,12 @@ absl::StatusOr<std::map<int, TeamMeetings::Guest>> TeamMeetings::Collect(
                           ? absl::FailedPreconditionError("the group exists")
                           : status;
   }
+  while (!guests.empty() && guests.rbegin()->first >= ranks) {
+    const auto last = std::prev(guests.end());
+    last->second.answer(absl::InvalidArgumentError(absl::StrCat(
+        "rank ", last->first, " of a team with ", ranks, " ranks")));
+    guests.erase(last);
+  }
   if (status.ok()) return guests;
   for (const auto& entry : guests) entry.second.answer(status);
   return status;
@@ -136,16 +178,12 @@ absl::StatusOr<std::unique_ptr<collectives::Group>> TeamMeetings::Lead(
                    : absl::StatusOr<std::string>(meeting.status());
   for (const auto& entry : *guests) entry.second.answer(invitation);
   if (!meeting.ok()) return meeting.status();
-  auto group = HostGroup::Lead(*std::move(meeting), OptionsOf(ranks));
-  if (!group.ok()) return group.status();
-  return std::unique_ptr<collectives::Group>(*std::move(group));
+  return OnceAllHave(HostGroup::Lead(*std::move(meeting), OptionsOf(ranks)));
 }
 
 absl::StatusOr<std::unique_ptr<collectives::Group>> AcceptInvitation(
     const std::string& invitation, int rank, int ranks) {
-  auto group = HostGroup::Join(invitation, rank, OptionsOf(ranks));
-  if (!group.ok()) return group.status();
-  return std::unique_ptr<collectives::Group>(*std::move(group));
+  return OnceAllHave(HostGroup::Join(invitation, rank, OptionsOf(ranks)));
 }
 
 }  // namespace tensorflow

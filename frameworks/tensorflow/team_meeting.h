@@ -35,7 +35,7 @@ struct Joiner {
 Joiner JoinerHere(std::string team, int rank);
 
 // Converts a joiner to the metadata of a call, and back. ParseJoiner() returns
-// INVALID_ARGUMENT for text of another release.
+// INVALID_ARGUMENT for text of another release, and for an invalid rank.
 std::string ToText(const Joiner& joiner);
 absl::StatusOr<Joiner> ParseJoiner(const std::string& text);
 
@@ -53,7 +53,8 @@ class TeamMeetings {
   // Collects the `ranks` - 1 other ranks of a team, and forms their group. Call
   // it once for each team. Returns an error if they do not come within
   // kMeetingTime, or cannot share memory, or Refuse() is called. The other
-  // ranks get the same error.
+  // ranks get the same error. Also returns an error if another rank fails in
+  // AcceptInvitation().
   absl::StatusOr<std::unique_ptr<collectives::Group>> Lead(
       const std::string& team, int ranks);
 
@@ -81,7 +82,8 @@ class TeamMeetings {
   std::map<std::string, Meeting> meetings_ ABSL_GUARDED_BY(mu_);
 };
 
-// Accepts an invitation.
+// Accepts an invitation. Returns once all ranks have joined. Returns an error
+// if a rank fails, or does not come within kMeetingTime.
 absl::StatusOr<std::unique_ptr<collectives::Group>> AcceptInvitation(
     const std::string& invitation, int rank, int ranks);
 

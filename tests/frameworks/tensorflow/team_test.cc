@@ -1,7 +1,7 @@
 #include "frameworks/tensorflow/team.h"
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -76,11 +76,15 @@ class TeamTest : public testing::Test {
     return AcceptInvitation(*invitation, rank, ranks);
   }
   ~TeamTest() override {
-    // Ends the threads.
+    // Waits for the threads, which own their teams.
     for (const auto& team : teams_) team->Abort(absl::CancelledError("end"));
     for (const auto& team : teams_) {
-      while (team->Describe().state != "ended" &&
-             team->Describe().state != "refused") {
+      while (team.use_count() > 1) absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
+  void WaitWhile(const std::string& state) {
+    for (const auto& team : teams_) {
+      while (team->Describe().state == state) {
         absl::SleepFor(absl::Milliseconds(1));
       }
     }
@@ -198,16 +202,64 @@ TEST_F(TeamTest, ACancelledReductionThatWaitsLeavesTheTeamAlone) {
   }
 }
 
+TEST_F(TeamTest, AnAbortEndsATeamThatForms) {
+  std::promise<void> formed;
+  teams_.push_back(*Team::Start([&formed]() -> Formed {
+    formed.get_future().wait();
+    return absl::FailedPreconditionError("too late");
+  }));
+  Outcome outcome;
+  teams_[0]->Add(ReductionOf("key", &outcome));
+  teams_[0]->Abort(absl::InternalError("a step has failed"));
+  EXPECT_EQ(outcome.end.get().code(), absl::StatusCode::kInternal);
+  EXPECT_FALSE(outcome.is_ring);
+  EXPECT_EQ(teams_[0]->Describe().state, "ended");
+  formed.set_value();
+  while (teams_[0].use_count() > 1) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(teams_[0]->Describe().reason, "a step has failed");
+}
+
+TEST_F(TeamTest, AGroupThatIsFormedAfterAnAbortEndsForAll) {
+  std::promise<void> formed;
+  teams_.push_back(*Team::Start([this, &formed] {
+    Formed group = meetings_.Lead(kTeam, 2);
+    formed.get_future().wait();
+    return group;
+  }));
+  teams_.push_back(*Team::Start([this] { return Join(1, 2); }));
+  teams_[0]->Abort(absl::InternalError("a step has failed"));
+  Outcome outcome;
+  outcome.values = {1};
+  teams_[1]->Add(ReductionOf("key", &outcome));
+  formed.set_value();
+  EXPECT_EQ(outcome.end.get().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(outcome.is_ring);
+}
+
+TEST_F(TeamTest, ACancellationBeforeAddIsNotLost) {
+  Start(1);
+  Outcome outcome;
+  outcome.values = {1};
+  Reduction reduction = ReductionOf("key", &outcome);
+  reduction.cancelled = std::make_shared<std::atomic<bool>>(true);
+  teams_[0]->Cancel("key");
+  teams_[0]->Add(std::move(reduction));
+  EXPECT_EQ(outcome.end.get().code(), absl::StatusCode::kCancelled);
+}
+
 TEST_F(TeamTest, ACancelledReductionThatRunsEndsTheTeam) {
   Start(2);
-  Outcome running;
-  running.values = {1};
-  teams_[0]->Add(ReductionOf("key", &running));
-  while (running.end.wait_for(std::chrono::milliseconds(1)) !=
-         std::future_status::ready) {
+  WaitWhile("forming");
+  // Tries again if the reduction did not run yet.
+  while (teams_[0]->Describe().state == "reducing") {
+    Outcome running;
+    running.values = {1};
+    teams_[0]->Add(ReductionOf("key", &running));
+    absl::SleepFor(absl::Milliseconds(1));
     teams_[0]->Cancel("key");
+    EXPECT_EQ(running.end.get().code(), absl::StatusCode::kCancelled);
   }
-  EXPECT_EQ(running.end.get().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(teams_[0]->Describe().state, "ended");
 }
 
 TEST_F(TeamTest, KeysHaveALimit) {
@@ -230,7 +282,8 @@ TEST(TeamMeetings, ReadsWhatJoinersWrite) {
   EXPECT_EQ(joiner->rank, 7);
   EXPECT_EQ(joiner->host, "host/1/2");
   for (const char* text : {"", "team1\n1\nhost", "team2\n1\nhost\nteam",
-                           "team1\none\nhost\nteam"}) {
+                           "team1\none\nhost\nteam", "team1\n0\nhost\nteam",
+                           "team1\n-1\nhost\nteam", "team1\n64\nhost\nteam"}) {
     EXPECT_FALSE(ParseJoiner(text).ok()) << text;
   }
 }
@@ -249,6 +302,17 @@ TEST(TeamMeetings, RanksThatComeTwiceOrTooLateAreRefused) {
   meetings.Add({"team", 2, "host"}, note);
   EXPECT_EQ(answers,
             (std::vector<std::string>{"rank 1 has come twice", "no", "no"}));
+}
+
+TEST(TeamMeetings, RanksOutsideOfTheTeamAreRefused) {
+  TeamMeetings meetings;
+  std::string answer;
+  meetings.Add({"team", 1, "host"},
+               [&answer](const absl::StatusOr<std::string>& invitation) {
+                 answer = std::string(invitation.status().message());
+               });
+  EXPECT_TRUE(meetings.Lead("team", 1).ok());
+  EXPECT_EQ(answer, "rank 1 of a team with 1 ranks");
 }
 
 }  // namespace
