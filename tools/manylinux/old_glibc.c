@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -35,6 +37,7 @@ char __libc_single_threaded = 0;
 unsigned int arc4random(void) {
   unsigned int number = 0;
   while (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+    if (errno != EINTR) abort();
   }
   return number;
 }
@@ -48,9 +51,9 @@ static struct timespec Plus(struct timespec time, long nanoseconds) {
   return time;
 }
 
-/* Waits by the system's clock, which may be set meanwhile. Therefore waits at
- * most a second, and returns 0, as after a spurious wake-up, if the deadline is
- * later. */
+/* Waits by the system's clock. Waits at most a second of that clock, and
+ * returns 0, as after a spurious wake-up, if the deadline is later. If somebody
+ * sets the clock back meanwhile, the wait takes longer by as much. */
 static int WaitBriefly(pthread_cond_t* condition, pthread_mutex_t* mutex,
                        clockid_t clock, const struct timespec* deadline) {
   struct timespec now;
@@ -68,12 +71,20 @@ static int WaitBriefly(pthread_cond_t* condition, pthread_mutex_t* mutex,
   return error == ETIMEDOUT && is_long ? 0 : error;
 }
 
+typedef int Wait(pthread_cond_t*, pthread_mutex_t*, clockid_t,
+                 const struct timespec*);
+
+/* The glibc's own function. NULL before 2.30. */
+static Wait* own_wait = NULL;
+
+/* Searches once, because dlsym() takes a lock, and callers hold a mutex. */
+__attribute__((constructor)) static void FindOwnWait(void) {
+  own_wait = (Wait*)dlsym(RTLD_DEFAULT, "pthread_cond_clockwait");
+}
+
 /* Since 2.30. Calls glibc's own function if there is one. */
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                            clockid_t clock, const struct timespec* deadline) {
-  typedef int Wait(pthread_cond_t*, pthread_mutex_t*, clockid_t,
-                   const struct timespec*);
-  Wait* wait = (Wait*)dlsym(RTLD_DEFAULT, "pthread_cond_clockwait");
-  if (wait == NULL) wait = WaitBriefly;
+  Wait* const wait = own_wait != NULL ? own_wait : WaitBriefly;
   return wait(condition, mutex, clock, deadline);
 }
