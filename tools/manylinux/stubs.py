@@ -30,6 +30,9 @@ _LINE = re.compile(r"^[0-9a-f]+ (?P<flags>.{7}) (?P<section>\S+)\s+"
                    r"(?P<size>[0-9a-f]+)\s+\(?GLIBC_(?P<version>[0-9.]+)\)?"
                    r"\s+(?P<name>\S+)$")
 _MERGER = (2, 34)
+# Functions that libc_nonshared.a has. The pthread_atfork() there registers
+# functions for one library, and dlclose() of that library removes them.
+_NOT_SHARED = {"pthread_atfork"}
 
 Symbol = collections.namedtuple("Symbol", ("name", "version", "is_data",
                                            "size"))
@@ -74,7 +77,7 @@ def old_symbols(release):
             old = [one for one in versions
                    if numbers(one.version) <= numbers(release)]
             library = library_of(name, own, versions)
-            if old and library is not None:
+            if old and library is not None and name not in _NOT_SHARED:
                 chosen[library].append(
                     max(old, key=lambda one: numbers(one.version)))
     return chosen
