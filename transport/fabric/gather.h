@@ -59,8 +59,8 @@ std::vector<size_t> PartsOf(const memory::Payload& payload,
                             const Stretch& stretch, size_t min_bytes,
                             size_t max_parts);
 
-// Splits `copied`, the copy of a stretch, into parts of these sizes, and appends
-// them to `*region`.
+// Splits `copied`, the copy of a stretch, into parts of these sizes, and
+// appends them to `*region`.
 void AppendParts(RemotePart copied, const std::vector<size_t>& sizes,
                  RemoteRegion* region);
 
