@@ -1,4 +1,7 @@
 // TensorFlow's collectives, with all_reduce by teams.
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,7 +15,10 @@
 #include "tensorflow/core/distributed_runtime/collective_rma_distributed.h"
 #include "tensorflow/core/distributed_runtime/device_resolver_distributed.h"
 #include "tensorflow/core/distributed_runtime/rpc_collective_executor_mgr.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/nccl/collective_communicator.h"
+#include "tensorflow/core/platform/unbounded_work_queue.h"
+#include "transport/base/mutex.h"
 
 namespace penstock {
 namespace tensorflow {
@@ -24,6 +30,45 @@ using ::tensorflow::CollectiveParams;
 using ::tensorflow::CollectiveRegistry;
 using ::tensorflow::StatusCallback;
 using ::tensorflow::Tensor;
+
+class Executor;
+
+// One all_reduce, until its end. After a timeout, TensorFlow calls
+// Executor::StartAbort(), and then ends the operation itself. Then the
+// executor, the parameters and the cancellation manager may be destroyed. This
+// class therefore uses them only before the operation's end. Thread-safe.
+class Operation : public std::enable_shared_from_this<Operation> {
+ public:
+  Operation(Executor* executor, std::shared_ptr<CollectiveContext> context,
+            StatusCallback done);
+
+  // Calls `cancel` when the step is cancelled. Returns false if the step is
+  // cancelled already.
+  bool OnCancel(const std::function<void()>& cancel);
+  // Becomes true before the function of OnCancel() runs.
+  std::shared_ptr<const std::atomic<bool>> cancelled() {
+    return {shared_from_this(), &cancelled_};
+  }
+  // Ends the operation on another thread, unless it has ended. Other threads
+  // continue, because they may run TensorFlow's kernels.
+  void End(const absl::Status& status);
+  // Ends the operation by TensorFlow's ring, unless it has ended.
+  void RunRing();
+
+ private:
+  // Returns true once. Afterwards TensorFlow's objects may be destroyed.
+  bool Claim(absl::Status* status);
+
+  const std::shared_ptr<CollectiveContext> context_;
+  const StatusCallback done_;
+  const std::shared_ptr<::tensorflow::UnboundedWorkQueue> queue_;
+  std::atomic<bool> cancelled_{false};
+  base::Mutex mu_;
+  // Null after the end. The manager is also null if TensorFlow has none.
+  Executor* executor_ ABSL_GUARDED_BY(mu_);
+  ::tensorflow::CancellationManager* cancellation_ ABSL_GUARDED_BY(mu_);
+  ::tensorflow::CancellationToken token_ ABSL_GUARDED_BY(mu_) = 0;
+};
 
 // As TensorFlow's executor, but names our implementation where it fits.
 class Executor final : public ::tensorflow::BaseCollectiveExecutor {
@@ -53,10 +98,30 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
   }
 
   // TensorFlow aborts after an error of any collective. Then no collective
-  // works any more, until the tasks start again.
+  // works any more, until the tasks start again. TensorFlow may destroy this
+  // executor afterwards, so all its operations end here.
   void StartAbort(const absl::Status& why) override {
     BaseCollectiveExecutor::StartAbort(why);
+    std::set<std::shared_ptr<Operation>> operations;
+    {
+      base::MutexLock lock(&mu_);
+      operations = operations_;
+    }
+    for (const auto& operation : operations) operation->End(why);
     reducers_->Abort(why);
+  }
+
+  // Keeps an operation until its end.
+  void Add(const std::shared_ptr<Operation>& operation) {
+    base::MutexLock lock(&mu_);
+    operations_.insert(operation);
+  }
+  void Remove(const std::shared_ptr<Operation>& operation) {
+    base::MutexLock lock(&mu_);
+    operations_.erase(operation);
+  }
+  std::shared_ptr<::tensorflow::UnboundedWorkQueue> queue() const {
+    return work_queue_;
   }
 
   absl::StatusOr<std::shared_ptr<Team>> TeamOf(const CollectiveParams& params) {
@@ -66,6 +131,8 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
  private:
   ::tensorflow::WorkerCacheInterface* const workers_;
   Reducers* const reducers_;
+  base::Mutex mu_;
+  std::set<std::shared_ptr<Operation>> operations_ ABSL_GUARDED_BY(mu_);
 };
 
 // Our implementation of all_reduce, for one operation of one task.
@@ -84,14 +151,11 @@ class Reducer final : public CollectiveImplementationInterface {
   void Run(StatusCallback done) override;
 
  private:
-  static void RunRing(const std::shared_ptr<CollectiveContext>& context,
-                      const StatusCallback& done);
-
   std::shared_ptr<CollectiveContext> context_;
 };
 
-void Reducer::RunRing(const std::shared_ptr<CollectiveContext>& context,
-                      const StatusCallback& done) {
+void RunTheRing(const std::shared_ptr<CollectiveContext>& context,
+                const StatusCallback& done) {
   CollectiveImplementationInterface* ring = nullptr;
   absl::Status status = CollectiveRegistry::Lookup("RingReduce", &ring);
   if (status.ok()) status = ring->InitializeCollectiveContext(context);
@@ -119,6 +183,52 @@ absl::Status NamingTasks(const absl::Status& status,
   return {status.code(), text};
 }
 
+Operation::Operation(Executor* executor,
+                     std::shared_ptr<CollectiveContext> context,
+                     StatusCallback done)
+    : context_(std::move(context)),
+      done_(std::move(done)),
+      queue_(executor->queue()),
+      executor_(executor),
+      cancellation_(context_->op_ctx->cancellation_manager()) {}
+
+bool Operation::OnCancel(const std::function<void()>& cancel) {
+  base::MutexLock lock(&mu_);
+  if (cancellation_ == nullptr) return true;
+  token_ = cancellation_->get_cancellation_token();
+  return cancellation_->RegisterCallback(token_,
+                                         [self = shared_from_this(), cancel] {
+                                           self->cancelled_ = true;
+                                           cancel();
+                                         });
+}
+
+bool Operation::Claim(absl::Status* status) {
+  const auto self = shared_from_this();
+  base::MutexLock lock(&mu_);
+  if (executor_ == nullptr) return false;
+  *status = NamingTasks(*status, *context_->col_params);
+  // Does not wait for a callback that runs. The callback keeps this object.
+  if (cancellation_ != nullptr) cancellation_->TryDeregisterCallback(token_);
+  cancellation_ = nullptr;
+  executor_->Remove(self);
+  executor_ = nullptr;
+  return true;
+}
+
+void Operation::End(const absl::Status& status) {
+  absl::Status named = status;
+  if (!Claim(&named)) return;
+  queue_->Schedule([done = done_, named] { done(named); });
+}
+
+void Operation::RunRing() {
+  queue_->Schedule([self = shared_from_this()] {
+    absl::Status status;
+    if (self->Claim(&status)) RunTheRing(self->context_, self->done_);
+  });
+}
+
 // The tensors of a reduction. Keeps their memory until the team has finished
 // with it, even if TensorFlow has given up the operation.
 struct Tensors {
@@ -129,48 +239,36 @@ struct Tensors {
 void Reducer::Run(StatusCallback done) {
   const CollectiveParams& params = *context_->col_params;
   auto* const executor = dynamic_cast<Executor*>(context_->col_exec);
-  if (executor == nullptr) return RunRing(context_, done);
+  if (executor == nullptr) return RunTheRing(context_, done);
   const auto team = executor->TeamOf(params);
   if (!team.ok()) return done(team.status());
-  const std::string key =
-      absl::StrCat(context_->step_id, ":", context_->exec_key);
-  auto* const cancellation = context_->op_ctx->cancellation_manager();
-  ::tensorflow::CancellationToken token = 0;
-  if (cancellation != nullptr) {
-    token = cancellation->get_cancellation_token();
-    if (!cancellation->RegisterCallback(
-            token, [team = *team, key] { team->Cancel(key); })) {
-      return done(absl::CancelledError("the step was cancelled"));
-    }
-  }
   auto tensors =
       std::make_shared<Tensors>(Tensors{*context_->input, *context_->output});
   Reduction reduction;
-  reduction.key = key;
+  reduction.key = absl::StrCat(context_->step_id, ":", context_->exec_key);
   reduction.op = *ReduceOpOf(params.merge_op->type_string());
   reduction.dtype = *TypeOf(params.instance.data_type);
   reduction.in = tensors->in.data();
   reduction.out = tensors->out.data();
   reduction.count = tensors->out.NumElements();
-  // Other threads continue, because they may run TensorFlow's kernels.
-  const auto proceed = [executor, cancellation,
-                        token](std::function<void()> next) {
-    executor->RunClosure([cancellation, token, next = std::move(next)] {
-      if (cancellation != nullptr) cancellation->DeregisterCallback(token);
-      next();
-    });
-  };
-  reduction.done = [tensors, context = context_, proceed,
-                    done](const absl::Status& ended) {
-    // Lets TensorFlow use the result's memory again.
+  const auto operation =
+      std::make_shared<Operation>(executor, context_, std::move(done));
+  reduction.cancelled = operation->cancelled();
+  // The team has finished with the tensors. Lets TensorFlow use the result's
+  // memory again.
+  reduction.done = [tensors, operation](const absl::Status& status) {
     *tensors = Tensors();
-    const absl::Status status = NamingTasks(ended, *context->col_params);
-    proceed([done, status] { done(status); });
+    operation->End(status);
   };
-  reduction.otherwise = [tensors, context = context_, proceed, done] {
+  reduction.otherwise = [tensors, operation] {
     *tensors = Tensors();
-    proceed([context, done] { RunRing(context, done); });
+    operation->RunRing();
   };
+  executor->Add(operation);
+  if (!operation->OnCancel(
+          [team = *team, key = reduction.key] { team->Cancel(key); })) {
+    return operation->End(absl::CancelledError("the step was cancelled"));
+  }
   (*team)->Add(std::move(reduction));
 }
 
