@@ -122,9 +122,10 @@ std::vector<std::string> Keeping::Places() const {
 
 void Keeping::NameStrangers(const std::vector<ReplicaId>& strangers) {
   if (strangers.empty()) return;
-  std::vector<std::string> names;
-  for (const ReplicaId& server : strangers) names.push_back(TextOf(server));
-  Warn(absl::StrCat("no shard for ", absl::StrJoin(names, ", ")),
+  const auto append = [](std::string* out, const ReplicaId& server) {
+    absl::StrAppend(out, TextOf(server));
+  };
+  Warn(absl::StrCat("no shard for ", absl::StrJoin(strangers, ", ", append)),
        absl::FailedPreconditionError(
            "another address than those of this training's servers: start each "
            "at its former address, or let it take the place of a server that "
