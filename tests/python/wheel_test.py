@@ -90,6 +90,7 @@ def test_it_has_what_the_package_has_and_no_more(wheel):
             "_ps_clip.py", "_ps_model.py", "_tensors.py", "_types.py", "ps.py",
             "py.typed", "collectives/__init__.py", "collectives/_arrays.py",
             "collectives/_group.py", "collectives/_launch.py",
+            "collectives/_pool.py",
             "collectives/_prepared.py", "collectives/_rendezvous.py",
             "collectives/_turns.py",
             "_collectives" + sysconfig.get_config_var("EXT_SUFFIX"),
