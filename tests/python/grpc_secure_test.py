@@ -212,7 +212,9 @@ def test_another_server_does_not_get_the_ticket_of_an_old_connection(
             monkeypatch.setattr(_wire, "decode_offer", lambda data: decode(
                 data)._replace(token=b"another"))
             end = time.monotonic() + 20
-            while channel.describe()[3] != "connecting":
+            # A busy machine may see only the end of the attempt to connect.
+            while channel.describe()[3] not in (
+                    "connecting", "the data plane cannot be reached"):
                 assert time.monotonic() < end, channel.describe()
                 time.sleep(0.001)
             assert old.ticket == ticket
