@@ -77,8 +77,8 @@ class Exchange {
   Members* members() { return &members_; }
   Watch* watch() { return &watch_; }
 
-  // Ends the current call and all later calls, on all ranks. Any thread may
-  // call this. Does nothing in the child of a fork.
+  // Ends the current call and all later calls, on all ranks. Thread-safe. Does
+  // nothing in a forked child.
   void Abort();
 
  private:

@@ -15,8 +15,9 @@ namespace penstock::python {
 // Construct and destroy a view with the GIL.
 class View {
  public:
-  // Throws the exception of the object: for example if its bytes are not
-  // contiguous, or if they are read-only and `writable` is true.
+  // Throws the object's own exception if the object gives no view of its bytes.
+  // This is so if they are not contiguous. It is also so if `writable` is true
+  // and the bytes are read-only.
   View(pybind11::handle object, bool writable);
   View(const View&) = delete;
   View& operator=(const View&) = delete;

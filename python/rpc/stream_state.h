@@ -41,10 +41,10 @@ class StreamState {
   void OnMessage(absl::optional<memory::Payload> message);
   void OnAccepted(bool is_accepted);
   void OnMetadata(std::string metadata);
-  // Ends the stream. If `keeps_unread`, unread messages stay readable, and more
-  // may arrive, until the last read gets nothing. An error replaces an end that
-  // the program has not seen yet. Returns false if the stream had already
-  // ended.
+  // Ends the stream. If `keeps_unread` is true, unread messages stay readable.
+  // More may then arrive, until a read gets nothing. Returns false if the stream
+  // had already ended. An error replaces an earlier end that the program has not
+  // seen yet.
   bool End(rpc::End end, bool keeps_unread);
 
   // Returns the number of reads to request now, and counts them as requested.

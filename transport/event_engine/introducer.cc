@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "transport/base/log.h"
+#include "transport/base/steady_time.h"
 #include "transport/event_engine/connections.h"
 #include "transport/event_engine/endpoint.h"
 #include "transport/event_engine/meeting/call.h"
@@ -198,7 +199,7 @@ absl::StatusOr<std::shared_ptr<MeetingPlace>> OpenSoon(
 
 // Returns when to try again to open a taken RDMA port. A failed attempt may
 // block for some milliseconds, and a stranger can connect often.
-absl::Time NextOpening() { return absl::Now() + absl::Seconds(1); }
+absl::Time NextOpening() { return base::SteadyNow() + absl::Seconds(1); }
 
 }  // namespace
 
@@ -306,7 +307,7 @@ void MeetingPlaces::ReopenRdmaPort(const TcpAddress& address) {
     base::MutexLock lock(&mu_);
     auto it = rdma_.find(name);
     if (it == rdma_.end() || !it->second.was_taken() ||
-        absl::Now() < it->second.next_opening) {
+        base::SteadyNow() < it->second.next_opening) {
       return;
     }
     it->second.next_opening = NextOpening();

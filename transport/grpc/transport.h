@@ -141,8 +141,7 @@ class Transport final : public grpc_transport,
 
   // Receives from the lifeline's socket. Called by threads that poll.
   bool PollInput();
-  // Returns the result of `poll`, which is called in a section. Any thread may
-  // poll, even one without an ExecCtx.
+  // Calls `poll` in a section, and returns its result. Needs no ExecCtx.
   bool PollInSection(absl::FunctionRef<bool()> poll);
   void OnConnectionClosed(const grpc_error_handle& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

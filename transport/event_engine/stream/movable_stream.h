@@ -90,7 +90,7 @@ class MovableStream final : public fabric::EndpointEvents {
   void OnTcp(memory::Bytes bytes);
   // Delivers input of the path. Returns true if there was input.
   bool Poll();
-  // Returns the bytes that can be delivered now, and forgets them.
+  // Removes and returns the bytes that can be delivered now.
   memory::Payload Take();
   bool has_due() const { return due_.size() > 0; }
 
