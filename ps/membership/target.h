@@ -36,9 +36,9 @@ bool HasHostAndPort(absl::string_view address);
 // The environment variables for the way to etcd. They name files, and are
 // ignored in a program that has more rights than its caller.
 //
-//   PENSTOCK_ETCD_CA             selects TLS: the signer of etcd's certificate
-//                                (PEM)
-//   PENSTOCK_ETCD_CERT, _KEY     this process's certificate for etcd (PEM)
+//   PENSTOCK_ETCD_CA             the signer of etcd's certificate, a PEM file;
+//                                selects TLS
+//   PENSTOCK_ETCD_CERT, _KEY     this process's certificate for etcd, PEM files
 //   PENSTOCK_ETCD_USER           a user of etcd
 //   PENSTOCK_ETCD_PASSWORD_FILE  a file with that user's password
 //

@@ -16,8 +16,8 @@ namespace penstock::python {
 class View {
  public:
   // Throws the object's own exception if the object gives no view of its bytes.
-  // This is so if they are not contiguous. It is also so if `writable` is true
-  // and the bytes are read-only.
+  // Examples are bytes that are not contiguous, and read-only bytes if
+  // `writable` is true.
   View(pybind11::handle object, bool writable);
   View(const View&) = delete;
   View& operator=(const View&) = delete;

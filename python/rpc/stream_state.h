@@ -42,9 +42,9 @@ class StreamState {
   void OnAccepted(bool is_accepted);
   void OnMetadata(std::string metadata);
   // Ends the stream. If `keeps_unread` is true, unread messages stay readable.
-  // More may then arrive, until a read gets nothing. Returns false if the stream
-  // had already ended. An error replaces an earlier end that the program has not
-  // seen yet.
+  // More may then arrive, until a read gets nothing. Returns false if the
+  // stream had already ended. An error replaces an earlier end that the program
+  // has not seen yet.
   bool End(rpc::End end, bool keeps_unread);
 
   // Returns the number of reads to request now, and counts them as requested.
