@@ -17,12 +17,7 @@ CutId CutOf(const v1::CheckpointAttempt& attempt) {
 
 void Witness::NotePush(const Letter& letter) {
   tensor::Message<v1::PushHeader> push;
-  v1::PushReply reply;
-  if (!letter.status.ok() || !tensor::Decode(letter.request, &push).ok() ||
-      !tensor::ToProto(letter.reply, &reply).ok() ||
-      reply.verdict() == v1::PushReply::LATE) {
-    return;
-  }
+  if (!tensor::Decode(letter.request, &push).ok()) return;
   if (push.bundle.tensors.empty()) return;  // a step that is forgone
   // Reads the number of the push from the ids of its rows, which are in the
   // first tensor.
@@ -31,13 +26,36 @@ void Witness::NotePush(const Letter& letter) {
   const Taken taken = {push.header.view().run(), letter.server, letter.node,
                        push.header.clock()};
   // A push that counts while its call is being cancelled is answered CANCELLED.
-  // Only its repetition, which is a duplicate, shows that the push has counted.
+  // Only its rows, or the verdict on its repetition, show that it has counted.
+  if (letter.status.error_code() == grpc::StatusCode::CANCELLED) {
+    return cancelled_.push_back({number, taken});
+  }
+  v1::PushReply reply;
+  if (!letter.status.ok() || !tensor::ToProto(letter.reply, &reply).ok() ||
+      reply.verdict() == v1::PushReply::LATE) {
+    return;
+  }
   const bool counted_before = reply.verdict() == v1::PushReply::DUPLICATE;
   if (counted_before && ledger_->HasCounted(number, letter.server)) return;
   if (!counted_before && ledger_->ConfirmCounted(number, taken)) return;
   ledger_->OnCounted(number, taken, /*is_inferred=*/counted_before);
   say_(absl::StrCat("push ", number, " counts at server ", letter.server,
                     ", clock ", taken.clock));
+}
+
+void Witness::InferCounted(const Values& values) {
+  for (const auto& [number, taken] : cancelled_) {
+    if (ledger_->HasCounted(number, taken.server)) continue;
+    const PushIds& ids = ledger_->push(number).rows;
+    bool has_moved = false;
+    for (size_t policy = 0; policy < ids.size(); ++policy) {
+      has_moved |= values.rows[policy].at(ids[policy][taken.server]) != 0;
+    }
+    if (!has_moved) continue;
+    ledger_->OnCounted(number, taken, /*is_inferred=*/true);
+    say_(absl::StrCat("push ", number, " has counted at server ", taken.server,
+                      ", although its call was cancelled"));
+  }
 }
 
 void Witness::NoteBegun(const Letter& letter,
@@ -145,7 +163,9 @@ void Witness::CheckAll() {
   if (known == nullptr || known->nodes != life->nodes) return;
   blame_(ledger_->CheckKept(life->run));
   const absl::optional<Values> values = servers_->Read(ledger_->pushes());
-  if (values.has_value()) blame_(ledger_->CheckValues(life->run, *values));
+  if (!values.has_value()) return;
+  InferCounted(*values);
+  blame_(ledger_->CheckValues(life->run, *values));
 }
 
 }  // namespace penstock::ps

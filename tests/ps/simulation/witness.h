@@ -55,6 +55,8 @@ class Witness {
 
  private:
   void CheckNewest(const Life& life);
+  // Records that cancelled pushes have counted whose rows have moved.
+  void InferCounted(const Values& values);
 
   Ledger* const ledger_;
   Servers* const servers_;
@@ -62,6 +64,9 @@ class Witness {
   const Blame blame_;
   absl::optional<CutId> newest_;         // acknowledged, in the main folder
   std::map<uint64_t, CutId> committed_;  // the newest, by run
+  // The pushes whose calls were answered CANCELLED. A server may have counted
+  // them before.
+  std::vector<std::pair<uint64_t, Taken>> cancelled_;
   size_t checkpoints_ = 0;
   size_t restores_ = 0;
 };
