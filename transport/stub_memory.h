@@ -15,12 +15,12 @@ namespace penstock {
 // messages are sent eagerly, which works from any memory.
 constexpr size_t kPooledSliceBytes = 16 * 1024;
 
-// Makes gRPC's C++ allocate slices of kPooledSliceBytes or more from the pool
-// (pool.h) from now on: the slices that stubs serialise into, and those of
-// grpc::Slice(size_t). Shared memory then carries their messages without a
-// copy. Slices come from the heap if the pool has no room. In the child of a
-// fork, all slices come from the heap, because a thread of the parent may have
-// held the pool's lock.
+// Makes gRPC's C++ allocate its slices of kPooledSliceBytes or more from the
+// pool (pool.h) from now on. These are the slices into which stubs serialise,
+// and slices made by grpc::Slice(size_t). Shared memory then carries their
+// messages without a copy. Slices come from the heap if the pool has no room.
+// In the child of a fork, all slices come from the heap, because a thread of
+// the parent may have held the pool's lock.
 //
 // Works for the whole process and cannot be undone. May be called at any time,
 // also before gRPC is initialised; calls after the first do nothing. Call

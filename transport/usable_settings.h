@@ -1,4 +1,4 @@
-// Finds out if this process can use Penstock, and with which settings.
+// Determines if this process can use Penstock, and with which settings.
 
 #ifndef PENSTOCK_TRANSPORT_USABLE_SETTINGS_H_
 #define PENSTOCK_TRANSPORT_USABLE_SETTINGS_H_
@@ -10,7 +10,7 @@
 namespace penstock {
 
 // Returns the settings. If Penstock cannot be used, logs and returns the
-// reason. Policy::kOff is no error: the caller checks for it. All functions
+// reason. Policy::kOff is no error; the caller checks the policy. All functions
 // here are thread-safe.
 absl::StatusOr<Settings> UsableSettings(const Options& options);
 

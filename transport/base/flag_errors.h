@@ -22,8 +22,8 @@ std::string UnknownFlag(absl::string_view word,
                         const std::vector<std::string>& known);
 
 // Returns an error text for the first word of the form "--name=", or "" if
-// there is none. A script with an unset variable produces such a word. Without
-// this check, a parser may take the next word for the value.
+// there is no such word. A script with an unset variable produces "--name=".
+// Without this check, a parser may take the next word for the flag's value.
 std::string FlagWithoutValue(const std::vector<std::string>& words);
 
 }  // namespace base

@@ -8,9 +8,10 @@
 namespace penstock {
 namespace base {
 
-// Returns the kernel's boot id, by which processes find out if they run on the
-// same kernel, even in containers. Host names are not unique. Empty if /proc
-// hides the id; an empty id differs from every other id. Thread-safe.
+// Returns the kernel's boot id. Two processes with the same id run on the same
+// kernel, even in different containers. Host names are not unique. Returns ""
+// if /proc hides the id; an empty id counts as different from every other id.
+// Thread-safe.
 const std::string& HostId();
 
 }  // namespace base

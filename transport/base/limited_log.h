@@ -1,5 +1,5 @@
-// Limits how many log lines one connection can cause, and how many lines all
-// refused peers together can cause.
+// Limits the log lines that one connection can cause, and the log lines that
+// all refused peers can cause together.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_LIMITED_LOG_H_
 #define PENSTOCK_TRANSPORT_BASE_LIMITED_LOG_H_
@@ -32,8 +32,9 @@ class LimitedLog {
 
   void Log(LogLine log_line, absl::string_view text);
 
-  // The limit of this object's lines. The burst shows a path that is lost and
-  // restored a few times. After the burst, one line per minute is enough.
+  // Limits this object's lines. The burst is large enough to show a path that
+  // is lost and restored a few times. One line per minute is enough after the
+  // burst.
   TokenBucket bucket_{/*burst=*/10, /*pause=*/absl::Minutes(1)};
   uint64_t left_out_ = 0;
   std::string last_left_out_;

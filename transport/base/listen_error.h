@@ -1,4 +1,4 @@
-// Finds out why a server cannot listen; gRPC says this only in its log.
+// Explains why a server cannot listen. gRPC writes the cause only to its log.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_LISTEN_ERROR_H_
 #define PENSTOCK_TRANSPORT_BASE_LISTEN_ERROR_H_

@@ -12,13 +12,13 @@
 namespace penstock {
 namespace base {
 
-// The limit of a line. Longer texts are cut.
+// The maximum length of a log line, in bytes. Longer lines are cut.
 constexpr size_t kMaxLogLineBytes = 2048;
-// Limit the log lines of the process: the burst of lines, and the further lines
-// per second. Information has one pair of limits; warnings and errors share
-// another. The burst is large enough for the start of a server that accepts
-// many connections. Dropped lines are counted, and the count is logged before
-// the next line.
+// The limits on the log lines of the process: the size of a burst, and the rate
+// in lines per second. Information has limits of its own; warnings and errors
+// share the same limits. The burst is large enough for a starting server that
+// accepts many connections. The next logged line is preceded by the number of
+// dropped lines.
 constexpr int kLogBurst = 1000;
 constexpr int kLogLinesPerSecond = 10;
 

@@ -38,7 +38,8 @@ class FileSizeSignalBlock {
   bool was_pending_;
 };
 
-// Returns the cause of a failed write, with the remedy if a limit caused it.
+// Returns a status with the cause of a failed write. Names the remedy if a
+// limit caused the failure.
 absl::Status WriteError(int error_number);
 
 }  // namespace base

@@ -34,9 +34,9 @@ class PerProcess {
   static void ForgetInChild() { current_.store(nullptr); }
 
   static std::atomic<T*> current_;
-  // Registers before main(), or while the library is loaded. If the first Get()
-  // registered the handler instead, a child that is forked meanwhile would wait
-  // forever for the thread that registers. Fails only if there is no memory.
+  // Registers the fork handler before main(), or while the library is loaded.
+  // If the first Get() registered the handler, a child forked at that moment
+  // would wait forever for the thread that registers.
   static const int registered_;
 };
 

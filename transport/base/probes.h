@@ -4,7 +4,7 @@
 #define PENSTOCK_TRANSPORT_BASE_PROBES_H_
 
 // PENSTOCK_PROBE(name, first, second) emits a no-op instruction. A note in the
-// program's file gives the probe's address and the locations of its arguments.
+// ELF file tells tracers the probe's address and where to find its arguments.
 // An argument is a number or a zero-terminated text. docs/operations.md lists
 // the probes.
 #if defined(__has_include)

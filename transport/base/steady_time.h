@@ -18,9 +18,9 @@ namespace base {
 // less than absl::UnixEpoch(). Thread-safe.
 absl::Time SteadyNow();
 
-// A condition variable that waits by SteadyNow(). absl::CondVar waits by the
-// system's clock, even for a duration: after the clock is set back by an hour,
-// a wait lasts an hour longer. Thread-safe.
+// A condition variable whose deadlines are in SteadyNow(). absl::CondVar uses
+// the system's clock, even for durations: if the clock is set back by an hour,
+// the wait lasts an hour longer. Thread-safe.
 class SteadyCondVar {
  public:
   // Wakes one waiting thread.

@@ -26,8 +26,9 @@ struct Config {
   Settings settings;
   // The peer's address, for logs.
   std::string peer;
-  // True if further sockets to `peer`, which has gRPC's form, reach the same
-  // peer: there is no proxy, and nobody else has set up the socket.
+  // True if a new socket to `peer` reaches the same process. False if a proxy
+  // is in between, or if other code set up the connection's socket. `peer` has
+  // gRPC's form of an address.
   bool may_open_sockets = false;
   // True if the connection's security promises privacy. See paths::SidePaths.
   bool is_private = false;
@@ -39,8 +40,8 @@ struct Config {
   size_t max_metadata_bytes = 8 * 1024;
   // Limits the number of streams that a client may have open at this server.
   uint32_t max_streams = UINT32_MAX;
-  // This connection's share of the server's limit of half-open connections.
-  // Released when a path is chosen or the session ends.
+  // This connection's slot in the server's limit of half-open connections.
+  // Freed when a path is chosen or the session ends.
   paths::HalfOpen::Place half_open;
 };
 

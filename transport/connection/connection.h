@@ -30,9 +30,9 @@ namespace connection {
 // provides an executor and a byte stream, accepts the peer's streams, and
 // handles the session's events about streams.
 //
-// Thread-safe: one mutex guards all members. A front end holds the mutex in
-// sections of its own:
-//   Lock(); ...; Flush(clock); ...; Sync(); ...; mu_.unlock(); Unref();
+// Thread-safe: one mutex guards all members. A front end uses the session in
+// sections of this form: Lock(); ...; Flush(clock); ...; Sync(); ...;
+// mu_.unlock(); Unref();
 //
 // Reference-counted; the last Unref() destroys the connection. Until the
 // session has ended, each timer, each attempt to connect a path, and the poll
@@ -52,8 +52,8 @@ class Connection : public session::SessionEvents,
     mu_.AssertHeld();
     return session_.get();
   }
-  // Returns true in a forked child, because the connection belongs to the
-  // parent.
+  // Returns true in the child of a fork: the connection belongs to the parent
+  // and must not be used.
   bool IsForeign() const;
 
   void Ref() final { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -74,8 +74,8 @@ class Connection : public session::SessionEvents,
  protected:
   Connection(const Config& config, std::shared_ptr<Executor> executor,
              std::unique_ptr<fabric::tcp::ByteStream> stream);
-  // The front end's destructor has run before this destructor. By then no other
-  // thread uses the connection.
+  // Called after the front end's destructor. No other thread uses the
+  // connection any more.
   ~Connection() override;
 
   // Adds the connection to the metrics. Call after the front end was
@@ -120,7 +120,8 @@ class Connection : public session::SessionEvents,
   // Calls EndStream(), once.
   void EndNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Returns a shared reference, which any thread may drop.
+  // Returns a shared pointer that holds one reference. Any thread may release
+  // the pointer.
   template <typename FrontEnd>
   std::shared_ptr<FrontEnd> ShareAs() {
     Ref();
@@ -129,9 +130,9 @@ class Connection : public session::SessionEvents,
         [](Connection* connection) { connection->Release(); });
   }
 
-  // Reports the end of the byte stream. First delivers the input that has
-  // arrived over the fast path, because this input, such as a GOAWAY, may
-  // explain the end. Then calls `cause`, and passes its result to the lifeline.
+  // Handles the end of the byte stream. First delivers input that has arrived
+  // over the fast path, because that input may explain the end; a GOAWAY does.
+  // Then calls `cause`, and passes its result to the lifeline.
   void OnStreamClosed(const std::function<absl::Status()>& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -142,8 +143,8 @@ class Connection : public session::SessionEvents,
   virtual void Release() { Unref(); }
   // Polls the path in a section of the front end.
   bool PollPath() override = 0;
-  // Watches the wake-ups of `path`, and stops watching any other path. Null
-  // means no path.
+  // Starts to watch the wake-ups of `path` in place of the path watched so far.
+  // Null means no path.
   virtual void OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
   // Reports the result of the setup, once. The status is OK if a path that the

@@ -14,10 +14,10 @@
 namespace penstock {
 namespace connection {
 
-// The heartbeat of a session's lifeline. While a fast path carries a session,
-// its lifeline may be silent. Load balancers, proxies and NATs drop a
-// connection that is silent for too long. Therefore each side rings the
-// lifeline once per interval while the session is in use.
+// Decides when to send a heartbeat on a session's lifeline. While a fast path
+// carries a session, its lifeline may be silent. Load balancers, proxies and
+// NATs drop connections that are silent for too long. Each side therefore sends
+// one heartbeat per interval while the session is in use.
 //
 //   state     event                              action              next
 //   kIdle     a path comes into use              start timer         kRunning
@@ -57,8 +57,8 @@ class Heartbeat {
   }
 
  private:
-  // Returns the number of received packets and sent stream frames. Excludes
-  // heartbeats, because two idle sides would answer each other's heartbeats
+  // Returns the number of received packets and sent stream frames. Heartbeats
+  // do not count: otherwise two idle sides would answer each other's heartbeats
   // forever.
   static uint64_t ActivityOf(const session::Counters& counters) {
     return counters.inputs + counters.stream_frames_sent;

@@ -28,8 +28,8 @@ class Keepalive {
     absl::Duration time = absl::InfiniteDuration();  // infinite: never ping
     absl::Duration timeout = absl::Seconds(20);
     bool permit_without_calls = false;
-    // Caps the pings that this side sends without sending a data frame between
-    // them. Zero means no limit.
+    // Caps the pings in a row without a data frame between them. Zero means no
+    // limit.
     int max_pings_without_data = 2;
   };
   enum class Action { kNone, kPing, kPeerIsDead };
@@ -45,9 +45,9 @@ class Keepalive {
   // Returns the time of the next OnTimer() if no input arrives before. Returns
   // infinity if no call is needed.
   absl::Time NextTimer() const;
-  // Returns the time of the next OnTimer(), for a timer that input does not
-  // restart. At most config.time from `now`: a pong before the end of the
-  // timeout may make the next ping due earlier.
+  // Returns when to call OnTimer() next, for a caller that does not restart its
+  // timer when input arrives. At most config.time after `now`, because a pong
+  // before the timeout may make the next ping due earlier.
   absl::Time NextLook(absl::Time now) const {
     return std::min(NextTimer(), now + config_.time);
   }
@@ -73,8 +73,8 @@ class PingPolice {
 
   // Returns true if the client exceeds the limit. Call for each ping.
   bool OnPing(absl::Time now, bool has_calls);
-  // Lets the peer ping again immediately, and forgets its earlier pings that
-  // came too soon. Call after sending a frame other than a pong.
+  // Allows the peer to ping again immediately, and resets the count of pings
+  // that came too soon. Call after sending a frame other than a pong.
   void OnDataSent();
 
  private:

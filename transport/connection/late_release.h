@@ -1,5 +1,5 @@
-// Delays the release of values until the lock is released under which the
-// values were dropped.
+// Delays the destruction of values that are dropped under a lock until the lock
+// is released.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_
@@ -11,11 +11,11 @@
 namespace penstock {
 namespace connection {
 
-// A scope that keeps the values that its thread passes to Drop(), and releases
-// them at its end. Create the object before taking a lock, and destroy the
-// object after unlocking. Releasing a value may run a destructor of the
-// application. Such a destructor may take any time, and may call the transport.
-// Scopes may nest; the innermost scope keeps the values.
+// A scope that collects the values passed to Drop() on its thread, and destroys
+// them when the scope ends. Create the scope before taking a lock, and destroy
+// the scope after unlocking. Destroying a value may run the application's code,
+// which may take long or call the transport. If scopes are nested, the
+// innermost scope collects the values.
 template <typename Value>
 class LateRelease {
  public:
@@ -24,8 +24,8 @@ class LateRelease {
   LateRelease(const LateRelease&) = delete;
   LateRelease& operator=(const LateRelease&) = delete;
 
-  // Drops `value` at the end of the innermost scope, or at once if this thread
-  // has no scope.
+  // Destroys `value` at the end of the innermost scope, or at once if this
+  // thread has no scope.
   static void Drop(Value value) {
     if (current_ != nullptr) current_->values_.push_back(std::move(value));
   }

@@ -10,10 +10,9 @@ namespace penstock {
 namespace connection {
 
 // A backoff that doubles from kFirst to kLongest. The first pause is short,
-// because most losses are over soon. Later pauses are long, because each
-// attempt costs both sides work. Also, calls are delayed until the loss of a
-// bad path is detected. Restarts at kFirst after a path has lasted as long as
-// kLongest.
+// because most path losses are over soon. Later pauses are long: each attempt
+// costs work on both sides, and calls wait until the loss of a bad path is
+// detected. Restarts at kFirst after a path has lasted for kLongest.
 class PathBackoff {
  public:
   static constexpr absl::Duration kFirst = absl::Seconds(1);

@@ -17,9 +17,9 @@ namespace connection {
 // Polls a session's path. Keeps the path registered in the process's PollSet
 // and in PathRelief. Thread-safe.
 //
-// After a doorbell, polls until all input is delivered, because perhaps no
-// other thread polls. Each poll is bounded, so that other tasks of the executor
-// can run in between.
+// Polls after a doorbell until all input is delivered, because no other thread
+// may be polling. Each poll is bounded, so that other tasks of the executor can
+// run in between.
 class PathPoller {
  public:
   // The connection that owns the poller.
@@ -31,8 +31,8 @@ class PathPoller {
     // Delivers a bounded amount of the path's input. Returns true if there was
     // input. Called on any thread, without the lock.
     virtual bool PollPath() = 0;
-    // Arranges for more polling, because input remains after several polls.
-    // Called without the lock.
+    // Arranges for further polling. Called without the lock, when input remains
+    // after several polls.
     virtual void LeaveInput() = 0;
     // Takes a reference. The PollSet holds a reference while it contains a
     // path, and each scheduled poll holds one.
@@ -40,7 +40,8 @@ class PathPoller {
     virtual void Unref() = 0;
   };
 
-  // The number of polls of one path after a doorbell, before LeaveInput().
+  // The number of polls of one path after a doorbell. If input is left
+  // afterwards, the poller calls LeaveInput().
   static constexpr int kPolls = 2;
 
   // `mu` is the owner's lock.

@@ -25,9 +25,9 @@ namespace connection {
 // directly after the negotiation. The hellos take a few round trips even if
 // some packets are lost.
 constexpr absl::Duration kHelloLimit = absl::Seconds(5);
-// Limits the time until both sides agree on a path, or on no path. Attempts run
-// one after another: an attempt over shm has two seconds, an attempt over verbs
-// five. The remaining time allows for lost packets.
+// Limits the time until both sides agree on a path, or agree to use none.
+// Attempts run one after another: two seconds for shm, then five seconds for
+// verbs. The remaining time allows for lost packets.
 constexpr absl::Duration kSettleLimit = absl::Seconds(15);
 
 // Returns the configuration of a connection's session. `side_paths` provides
@@ -84,8 +84,8 @@ class SessionSetup : public session::PathEvents {
   void OnDeferTimer();
   void RetryLater();
   void LogPath(const session::PathDescription& path);
-  // Returns the callback for an attempt. Fabrics call the callback on threads
-  // of their own.
+  // Returns the callback for an attempt at a side path. Fabrics call it on
+  // their own threads.
   paths::SidePaths::Done OnSidePath();
   // Tells the session the result of an attempt, unless a later attempt has
   // begun.

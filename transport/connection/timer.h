@@ -14,8 +14,7 @@
 namespace penstock {
 namespace connection {
 
-// The interface through which a part of a connection returns to the connection
-// from another thread.
+// Lets a part of a connection enter the connection from another thread.
 class Host {
  public:
   virtual ~Host() = default;

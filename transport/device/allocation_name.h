@@ -35,9 +35,9 @@ struct AllocationName {
 //       41     64  ipc
 //      105     16  mark: the first bytes of HMAC-SHA256(key, all before it)
 //
-// The key is a secret of this object. A name with a valid mark was therefore
-// encoded by this object. A peer cannot forge a name that makes this process
-// take its own memory for the peer's. Thread-safe.
+// The key is a secret of this object, so only this object can produce a valid
+// mark. Without the mark, a peer could forge a name that denotes this process's
+// own memory. Thread-safe.
 class AllocationNames {
  public:
   static constexpr size_t kBytes = 121;

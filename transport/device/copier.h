@@ -27,9 +27,9 @@ struct DeviceCopy {
 // Copies in streams of its own, so that no other work on the device waits.
 // Blocks the calling thread until all copies of a call have run.
 //
-// The device copies pinned memory of the host (PinnedRanges) in one piece.
-// Other memory goes through pinned slots: while the device copies one slot, the
-// CPU copies another. If no memory can be pinned, there are no slots, and the
+// The device itself copies pinned memory of the host (PinnedRanges), in one
+// piece. Other memory goes through pinned slots: while the device copies one
+// slot, the CPU copies another. If no memory can be pinned for slots, the
 // driver copies, more slowly.
 //
 // In all cases, the device begins once all events of `after` have completed.
@@ -44,8 +44,8 @@ class Copier {
     // over PCIe; see docs/lab/2026-11-25-gpus-simulated.md.
     int slots = 4;
     size_t slot_bytes = 2 << 20;
-    // Limits the number of simultaneous transfers with slots, and so their
-    // pinned memory, to 64 MiB.
+    // Caps the simultaneous transfers that have slots. Their pinned memory is
+    // therefore at most 64 MiB.
     int lanes = 8;
   };
 

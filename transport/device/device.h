@@ -24,8 +24,8 @@ namespace device {
 // everything that is created on it. Thread-safe.
 class Device {
  public:
-  // Opens the device with this number among the devices that the process sees.
-  // Returns errors as AskTraits() does.
+  // Opens device number `ordinal` of the devices that the process sees. Returns
+  // the errors of AskTraits().
   static absl::StatusOr<std::unique_ptr<Device>> Open(Api* api, int ordinal);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;

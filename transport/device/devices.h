@@ -35,9 +35,9 @@ class Devices {
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
-  // Returns the device with this number, which lives as long as this object.
-  // Returns the error of Device::Open() if the device cannot be opened. A later
-  // call tries again.
+  // Returns the device with this number. The device lives as long as this
+  // object. Returns the error of Device::Open() if the device cannot be opened;
+  // the next call tries again.
   absl::StatusOr<OpenDevice*> At(int ordinal);
 
   // Returns the number of the device whose memory is at `address`. Returns

@@ -37,7 +37,7 @@ class Handle {
     Api* const api = device_->api();
     const RelaxedCapture capture(api);
     // Enters the context directly. Device::Enter() refuses a lost device, but
-    // its objects must be destroyed, too.
+    // the objects of a lost device must be destroyed as well.
     const bool entered =
         api->CtxPushCurrent(device_->context()) == abi::kSuccess;
     (void)(api->*kDestroy)(object_);

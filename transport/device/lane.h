@@ -24,9 +24,9 @@ class Lane {
                                                       size_t slot_bytes);
 
   abi::Stream stream() const { return stream_.get(); }
-  // Returns an event that is not recorded yet. The lane's user records the
-  // event in a stream, and then waits for it, so as to wait for the earlier
-  // work.
+  // Returns an event that is not recorded yet. To wait for earlier work of a
+  // stream, the lane's user records the event in that stream and waits for the
+  // event.
   abi::Event mark() const { return mark_.get(); }
 
   int slots() const { return static_cast<int>(slot_events_.size()); }

@@ -25,19 +25,19 @@ namespace device {
 struct Mapping {
   abi::Address address = 0;
   size_t size = 0;
-  // Closes the memory when destroyed. Empty for memory of this process itself.
+  // Closes the mapped memory when destroyed. Empty if the memory belongs to
+  // this process.
   OpenedMemory memory;
 };
 
-// The allocations that this process has opened by name. Each allocation stays
-// open as long as it has users, and is declared (memory::DeviceRange) for that
-// time. Afterwards the allocation is closed, because its owner may free it at
-// any time, and reading a freed allocation is undefined. A connection learns
-// from the owner when the owner will free the allocation, and holds a reference
-// until then.
+// The allocations of other processes that this process has opened by name. Each
+// allocation stays open, and declared as a memory::DeviceRange, while it has
+// users. Without users the allocation is closed, because its owner may free it
+// at any time, and reading freed memory is undefined. A connection holds a
+// reference until the owner announces that it will free the allocation.
 //
 // Must outlive all references. Thread-safe. A thread that opens an allocation
-// waits only while another thread opens or closes the same allocation.
+// waits only for other threads that open or close the same allocation.
 class OpenAllocations {
  public:
   // Opens at most `max` allocations at a time. Declares open allocations with

@@ -13,11 +13,11 @@
 namespace penstock {
 namespace device {
 
-// The blocks of device memory that this process owns. Does not free a block
-// while a peer has the block open, because CUDA leaves that undefined. Code
-// that shares a block with a peer holds Found::memory until the peer has closed
-// the block. The block is freed when nobody holds Found::memory, and nobody in
-// this process uses the block.
+// The blocks of device memory that this process owns. CUDA leaves it undefined
+// to free a block that a peer has open. Code that shares a block with a peer
+// therefore holds Found::memory until the peer has closed the block. A block is
+// freed when nobody holds Found::memory and nobody in this process uses the
+// block.
 //
 // Must outlive all results. Thread-safe.
 class OwnedBlocks {
@@ -26,8 +26,8 @@ class OwnedBlocks {
   OwnedBlocks(const OwnedBlocks&) = delete;
   OwnedBlocks& operator=(const OwnedBlocks&) = delete;
 
-  // Takes ownership of the block. Returns a reference for users in this
-  // process.
+  // Takes ownership of the block. Returns a reference that users in this
+  // process hold.
   std::shared_ptr<const void> Add(DeviceBlock block);
 
   struct Found {

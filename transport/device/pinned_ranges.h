@@ -16,9 +16,9 @@
 namespace penstock {
 namespace device {
 
-// Pins a whole range that was declared stable (memory::StableMemory) when a
-// part of the range is first used. Keeps the range pinned until the promise
-// ends. Examples of stable ranges are the pool of shm, and memory of
+// Pins ranges that were declared stable (memory::StableMemory). When a part of
+// a range is first used, the whole range is pinned, and stays pinned until the
+// promise ends. Examples of stable ranges are the pool of shm, and memory of
 // RegisterMemory(). A device can copy pinned memory by itself, at full speed.
 // Thread-safe.
 class PinnedRanges : public memory::StableMemoryWatcher {

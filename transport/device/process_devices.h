@@ -30,15 +30,15 @@ namespace device {
 // The memory of this process's CUDA devices. Copies by each device's Copier,
 // and shares memory by CUDA IPC; see docs/gpu.md.
 //
-// A process that opens an allocation may read and write all of it. If the size
-// is not a multiple of 2 MiB, it can also access the neighbouring memory in the
-// last block, because CUDA shares whole blocks. In the child of a fork all
-// functions fail, because CUDA does not work there.
+// A process that opens an allocation may read and write all of it. CUDA shares
+// whole blocks of 2 MiB: if the size of the allocation is not a multiple of 2
+// MiB, the process can also access other memory in the last block. In the child
+// of a fork all functions fail, because CUDA does not work there.
 class ProcessDevices : public memory::DeviceAccess {
  public:
-  // Limits the number of open allocations. Processes of one host have fewer
-  // messages in flight to one process. In the driver, each open allocation
-  // takes device addresses, and an entry of a table.
+  // Caps the open allocations. The processes of one host have fewer messages in
+  // flight to one process. In the driver, each open allocation takes device
+  // addresses and a table entry.
   static constexpr size_t kMaxOpen = 1024;
 
   // Opens at most `max_open` allocations at a time. `devices` must outlive this
@@ -56,16 +56,16 @@ class ProcessDevices : public memory::DeviceAccess {
   absl::Status CopyFromHost(absl::Span<const uint8_t> from,
                             uint8_t* to) override;
 
-  // Returns the name of the allocation of `range`, memory of cuMemAlloc() or
-  // cudaMalloc() in this process. May be called for each message: the handles
-  // of the last 256 allocations are cached.
+  // Returns the name of the allocation that contains `range`, memory of
+  // cuMemAlloc() or cudaMalloc() in this process. Cheap enough to call for each
+  // message: the handles of the last 256 allocations are cached.
   absl::StatusOr<memory::SharedAllocation> Share(
       absl::Span<const uint8_t> range) override;
 
-  // Opens an allocation of another process. If this process has shared the
-  // memory itself, uses the memory directly, as long as it exists. Keep the
-  // reference while messages from the owner may come, because opening costs
-  // about as much as copying a megabyte.
+  // Opens an allocation of another process. If the memory belongs to this
+  // process, returns that memory directly, as long as it exists. Keep the
+  // reference while the owner may send more messages: opening costs about as
+  // much as copying a megabyte.
   absl::StatusOr<memory::OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) override;
 

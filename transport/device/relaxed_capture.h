@@ -10,11 +10,11 @@
 namespace penstock {
 namespace device {
 
-// Allows any CUDA call on this thread while another thread captures a stream
-// into a graph, for the object's lifetime. Otherwise CUDA would refuse to
-// allocate memory, or to free or query an event, on any thread, and would
-// invalidate the capture. Penstock's calls need not be captured, because they
-// use only streams and events of Penstock.
+// While the object lives, this thread may call CUDA even if another thread is
+// capturing a stream into a graph. During a capture, CUDA refuses to allocate
+// memory, and to free or query an event, on any thread; a refused call also
+// invalidates the capture. The capture does not need Penstock's calls, which
+// use only Penstock's own streams and events.
 //
 // Destroy the object on the thread that made it. Creation may fail in a forked
 // child, because all other calls fail there, too.

@@ -15,10 +15,10 @@
 namespace penstock {
 namespace device {
 
-// A transfer in two stages. The device copies between its memory and a slot,
-// and the CPU copies between the slot and the host's memory. In a copy to the
-// host, the device's stage comes first. Used once, in the device's context. Not
-// thread-safe.
+// A transfer in two stages: the device copies between its memory and a slot,
+// and the CPU copies between the slot and the host's memory. For a copy to the
+// host, the device's stage comes first. An object performs one transfer, in the
+// device's context. Not thread-safe.
 class SlotTransfer {
  public:
   // Refers to `device` and `lane`, which must outlive this object. The lane
@@ -27,8 +27,7 @@ class SlotTransfer {
                std::vector<SlotLoad> loads);
 
   // Blocks until all bytes have been copied. After an error, blocks until the
-  // device has ended the copies that it had begun. Does not wait for a lost
-  // device.
+  // device has finished its started copies. Does not wait for a lost device.
   absl::Status Run();
 
  private:

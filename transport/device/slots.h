@@ -19,13 +19,13 @@ struct HostCopy {
   size_t bytes = 0;
 };
 
-// The copies that fill one slot of the pipeline, concatenated. Each is a whole
-// copy or a piece of one.
+// The copies that fill one slot of the pipeline, concatenated. Each element is
+// a whole copy or a piece of a copy.
 using SlotLoad = std::vector<HostCopy>;
 
-// Returns the size of the next load, after `begun` loads, if `left` bytes
-// remain. The first loads grow and the last ones shrink: while they are copied,
-// all other stages are idle.
+// Returns the size of the next load, given that `begun` loads have begun and
+// `left` bytes remain. The first loads grow and the last loads shrink, because
+// the other stages are idle while the first and the last load are copied.
 size_t NextLoadBytes(size_t begun, size_t left, size_t slot_bytes);
 
 // Divides `copies` into loads, in order. Each load has NextLoadBytes() bytes or
@@ -34,8 +34,8 @@ size_t NextLoadBytes(size_t begun, size_t left, size_t slot_bytes);
 std::vector<SlotLoad> DivideAmongSlots(absl::Span<const HostCopy> copies,
                                        size_t slot_bytes);
 
-// The alignment that a device's copy engine prefers, in bytes. Divides the size
-// of a slot.
+// The alignment that a device's copy engine prefers, in bytes. The size of a
+// slot is a multiple of it.
 constexpr size_t kSlotAlignment = 64;
 // Returns the room in a slot for a part of `bytes`.
 constexpr size_t SlotBytes(size_t bytes) {

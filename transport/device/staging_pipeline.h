@@ -1,4 +1,5 @@
-// Decides which chunk of a staged transfer may proceed: no I/O, no clock.
+// Decides which chunk of a staged transfer may proceed. Does no I/O and reads
+// no clock.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_STAGING_PIPELINE_H_
 #define PENSTOCK_TRANSPORT_DEVICE_STAGING_PIPELINE_H_
@@ -12,9 +13,9 @@ namespace penstock {
 namespace device {
 
 // Moves chunks through several stages, in a few buffers called slots, so that
-// all stages work at the same time. While one chunk is copied out of a device,
-// the chunk before it is sent, and the chunk before that is copied into another
-// device.
+// all stages work at the same time. For example, one chunk is copied out of a
+// device while the previous chunk is sent and an earlier chunk is copied into
+// another device.
 //
 //   state     event               guard                     action
 //   running   Start()             -                         begin steps
@@ -59,7 +60,7 @@ class StagingPipeline {
   void Fail(absl::Status error);
 
   bool finished() const;
-  // Returns true if a step of `stage` has begun and not ended.
+  // Returns true if a step of `stage` has begun and has not ended.
   bool is_busy(int stage) const { return begun_[stage] > ended_[stage]; }
   const absl::Status& error() const { return error_; }
 

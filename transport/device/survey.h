@@ -1,4 +1,4 @@
-// Lists the GPUs of this machine, without using one.
+// Lists the GPUs of this machine without opening any.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_SURVEY_H_
 #define PENSTOCK_TRANSPORT_DEVICE_SURVEY_H_

@@ -15,7 +15,7 @@ namespace penstock {
 namespace event_engine {
 
 // A handle of a MovableConnection. The destructor closes the connection. Hides
-// the extensions of the TCP endpoint: they give access to the socket, which
+// the TCP endpoint's extensions, which give access to the socket: the socket
 // carries only some of the bytes.
 //
 // Does nothing in the child of a fork, because the connection is the parent's.

@@ -14,8 +14,8 @@
 namespace penstock {
 namespace event_engine {
 
-// The name of the channel argument with a number of InternSettings(). Channels
-// and servers without this argument get gRPC's own endpoints.
+// The name of the channel argument that holds a number from InternSettings().
+// Channels and servers without this argument get gRPC's own endpoints.
 constexpr char kSettingsArgument[] = "penstock.settings";
 
 // Returns a positive number for `settings`. Equal settings have equal numbers,
@@ -29,7 +29,7 @@ absl::Status InstallEngine();
 // An engine around an engine of gRPC, which resolves names and runs timers.
 // This engine runs closures on the crew. The crew also polls the TCP sockets of
 // channels and servers that use Penstock. Hides the inner engine's extensions,
-// because gRPC would use them to make listeners that this engine does not see.
+// because gRPC would use them to create listeners that bypass this engine.
 // Thread-safe.
 class Engine final : public grpc_event_engine::experimental::EventEngine {
  public:

@@ -1,4 +1,4 @@
-// Makes connections of TCP endpoints, and seeks a path for each.
+// Turns TCP endpoints into connections, and seeks a path for each.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_INTRODUCER_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_INTRODUCER_H_
@@ -35,14 +35,14 @@ class Wrapping;
 
 // Wraps the endpoint of a client's TCP connection, and asks the server for a
 // path: over shared memory on one host, over RDMA otherwise. Calls `done`
-// immediately, or with Policy::kRequire after the server's answer. Between
-// hosts, always calls `done` immediately, because the answer needs the first
-// bytes of TLS.
+// immediately, or, on one host with Policy::kRequire, after the server's
+// answer. Between hosts, `done` cannot wait for the answer, because the answer
+// needs the first bytes of TLS.
 void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
                    const Settings& settings, OnEndpoint done,
                    const RdmaOpener& open_rdma = OpenRdma);
 
-// The meeting places of one listener, one for each bound address. Thread-safe.
+// The meeting places of one listener: one for each bound address. Thread-safe.
 class MeetingPlaces {
  public:
   explicit MeetingPlaces(const Settings& settings,
@@ -52,8 +52,8 @@ class MeetingPlaces {
   // Opens the meeting place of a bound address, and its RDMA port. May block
   // for a quarter of a second if the name is taken. If the place cannot be
   // opened, or the RDMA port is taken, logs the reason, and connections stay on
-  // TCP. Each accepted connection tries again, because another server at the
-  // same port may have ended meanwhile. For an RDMA port, once a second at
+  // TCP. Each accepted connection tries again, because the process that held
+  // the name may have ended. For an RDMA port, tries again once a second at
   // most.
   void Open(const EventEngine::ResolvedAddress& bound, int port);
   // Frees the names and the RDMA ports. Connections that come later stay on
@@ -66,7 +66,8 @@ class MeetingPlaces {
 
  private:
   // Returns the place at which clients of `server` are met, or null if it could
-  // not be opened. Tries to open it again if another server had its name.
+  // not be opened. Tries to open the place again if another server had its
+  // name.
   std::shared_ptr<MeetingPlace> Find(const TcpAddress& server);
 
   // An RDMA port, or the reason why there is none.
@@ -82,7 +83,7 @@ class MeetingPlaces {
       const TcpAddress& server);
   void OpenMeetingPlace(const TcpAddress& address);
   void OpenRdmaPort(const TcpAddress& address);
-  // Opens a port that another listener had taken before.
+  // Tries to open an RDMA port that another listener had taken.
   void ReopenRdmaPort(const TcpAddress& address);
   void WrapOnOneHost(std::shared_ptr<Wrapping> wrapping);
   void WrapBetweenHosts(std::shared_ptr<Wrapping> wrapping);
@@ -90,10 +91,11 @@ class MeetingPlaces {
   const Settings settings_;
   const RdmaOpener open_rdma_;
   base::Mutex mu_;
-  // Maps the name to the place, or to null if the name was taken.
+  // Maps the socket's name to the meeting place, or to null if the name was
+  // taken.
   std::map<std::string, std::shared_ptr<MeetingPlace>> places_
       ABSL_GUARDED_BY(mu_);
-  // Maps the same names.
+  // Maps the socket's name to the RDMA port.
   std::map<std::string, RdmaPort> rdma_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -29,8 +29,8 @@ namespace event_engine {
 // Returns the error of a connection without a path, with Policy::kRequire.
 absl::Status RequiredButNotUsed(const absl::Status& why);
 
-// The state of one endpoint: TCP, the stream, and the operations of gRPC that
-// wait. Outlives the endpoint until no thread polls and TCP has called all
+// The state of one endpoint: TCP, the stream, and gRPC's pending operations.
+// Lives longer than the endpoint: until no thread polls and TCP has called all
 // callbacks. Thread-safe. Calls callbacks without the lock.
 class MovableConnection
     : public std::enable_shared_from_this<MovableConnection> {
@@ -47,17 +47,18 @@ class MovableConnection
 
   bool is_client() const { return is_client_; }
 
-  // As EventEngine::Endpoint.
+  // Read() and Write() work as in EventEngine::Endpoint.
   bool Read(Callback on_read, SliceBuffer* buffer, Endpoint::ReadArgs args);
   bool Write(Callback on_written, SliceBuffer* data, Endpoint::WriteArgs args);
 
-  // Receives the client's first bytes of TLS, or the reason why there are none.
+  // Receives the client's first bytes of TLS, or the reason why the connection
+  // has none.
   using OnTls = std::function<void(absl::StatusOr<std::string> opening)>;
-  // Makes this a connection between hosts, whose path is of the fabric `name`.
-  // Calls `on_tls` on the crew, once TLS's handshake is over. If a path is
-  // required, gRPC receives no bytes from then on until a path is found, and
-  // the connection fails if none is found. Call before the first Read() and
-  // Write().
+  // Declares that this connection is between hosts, and that its path will be
+  // of the fabric `name`. Calls `on_tls` on the crew when TLS's handshake has
+  // ended. If a path is required, gRPC then receives no bytes until a path is
+  // found, and the connection fails if none is found. Call before the first
+  // Read() and Write().
   void AwaitTls(std::string name, OnTls on_tls);
 
   // Begins an attempt to get a path. Called without the lock.
@@ -67,18 +68,19 @@ class MovableConnection
   // this connection ends. Makes at most kMaxSeeks attempts. Seeks again when
   // TCP delivers bytes after these events:
   //
-  //   - a path was lost
-  //   - a client's first attempt failed, and its server had sent nothing yet. A
-  //     busy server accepts late, and expects its client only afterwards. The
-  //     server's first bytes may come shortly before that.
+  //   - A path was lost.
+  //   - A client's first attempt failed before its server had sent anything. A
+  //     busy server accepts the TCP connection late, and expects the client at
+  //     the meeting place only afterwards, perhaps shortly before its first
+  //     bytes arrive.
   static constexpr int kMaxSeeks = 4;
   void SeekPath(Seek seek, fabric::ConnectCallback found);
   // Handles the result of the attempt. Returns OK if the path is used, or the
   // reason why it is not.
   absl::Status OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path);
-  // Ends everything, because gRPC destroys the endpoint. Before that, sends the
-  // bytes that gRPC believes to be sent, for at most kDepartureLimit: those on
-  // the path, and those that TCP carries again after the loss of a path.
+  // Called when gRPC destroys the endpoint. Ends everything, but first sends,
+  // for at most kDepartureLimit, the bytes that gRPC believes to be sent: bytes
+  // on the path, and bytes that TCP repeats after the loss of a path.
   void Close();
 
   struct Description {
@@ -103,19 +105,20 @@ class MovableConnection
   // calls the callbacks, and drops bytes that are no longer needed.
   class Section;
 
-  // Ends everything that Close() has not ended.
+  // Ends the parts that Close() has left running.
   void End();
   void OnTcpRead(const absl::Status& status);
   void OnTcpWritten(const absl::Status& status);
   bool PollPath();
   // Delivers the path's input, and notices the loss of the path. Returns false
-  // if the input does not end.
+  // if input is left after a bounded number of polls.
   bool PollUntilEmptyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Nudge();
   void SeekAgain();
 
   bool ReadNowLocked(SliceBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Calls on_tls_ once TLS's handshake is over, or if there is none.
+  // Calls on_tls_ when TLS's handshake has ended, or when the bytes are found
+  // not to be TLS.
   void CheckHandshakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteWrittenLocked(SliceBuffer* bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeTcpLocked(const absl::Status& status)
@@ -124,8 +127,8 @@ class MovableConnection
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Drops the lost path. TCP goes on, unless a path is required.
   void LeavePathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Records that TCP has delivered bytes. The loss of the path then does not
-  // mean that the peer is ending, because the peer has sent its mark.
+  // Records that TCP has delivered bytes after the loss of the path. The peer
+  // has thus sent its mark and continues on TCP, so it is not about to end.
   void GoOnWithoutPathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns true if writes to TCP may begin.
   bool MayWriteTcpLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -135,7 +138,7 @@ class MovableConnection
     return departing_self_ != nullptr;
   }
   void SeekSoonLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns true if bytes that gRPC believes to be sent are still to be sent.
+  // Returns true if bytes that gRPC believes to be sent have not been sent yet.
   bool HasBytesToSendLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -170,8 +173,8 @@ class MovableConnection
   OnTls on_tls_ ABSL_GUARDED_BY(mu_);  // null once called, or on one host
   // True if gRPC must not receive bytes yet.
   bool awaits_path_ ABSL_GUARDED_BY(mu_) = false;
-  // This connection, while gRPC has destroyed the endpoint, and the path or TCP
-  // still sends.
+  // Keeps this connection alive after gRPC has destroyed the endpoint, while
+  // the path or TCP still sends.
   std::shared_ptr<MovableConnection> departing_self_ ABSL_GUARDED_BY(mu_);
   Seek seek_ ABSL_GUARDED_BY(mu_);
   int seeks_ ABSL_GUARDED_BY(mu_) = 0;
@@ -181,8 +184,7 @@ class MovableConnection
   // True if no path was found before the peer's first bytes.
   bool was_not_met_ ABSL_GUARDED_BY(mu_) = false;
   bool announced_ ABSL_GUARDED_BY(mu_) = false;  // the path of stream_
-  // True if the log names the path that was lost, and does not say yet that it
-  // was lost.
+  // True if the log has reported the path, and has not yet reported its loss.
   bool was_announced_ ABSL_GUARDED_BY(mu_) = false;
   // True if a path was lost and TCP has delivered no bytes since. When a peer
   // ends normally, its path often ends before its TCP connection.

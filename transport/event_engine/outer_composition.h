@@ -1,4 +1,4 @@
-// Credentials composed outside of penstock::Credentials().
+// Credentials that the program composes outside of penstock::Credentials().
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_OUTER_COMPOSITION_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_OUTER_COMPOSITION_H_
@@ -8,12 +8,11 @@
 namespace penstock {
 namespace event_engine {
 
-// Returns credentials to pass to grpc::CompositeChannelCredentials().
-// CompositeChannelCredentials() only sees the core's credentials of its
-// argument, and therefore makes channels without Penstock. Calls of such a
-// channel go over stock gRPC, with a warning. With `is_required`, each call
-// fails, and the error names the remedy. The caller owns the result. Returns
-// null for null.
+// Returns credentials for grpc::CompositeChannelCredentials(), which makes
+// channels without Penstock because it sees only the core's credentials of its
+// argument. Calls of such a channel go over stock gRPC, with a warning. With
+// `is_required`, each call fails, and the error names the remedy. The caller
+// owns the result. Returns null for null.
 grpc_channel_credentials* ForOuterComposition(grpc_channel_credentials* wrapped,
                                               bool is_required);
 

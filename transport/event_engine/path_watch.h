@@ -1,5 +1,4 @@
-// Watches the path of a connection: its place in the set of polled paths, and
-// its doorbells.
+// Registers the path of a connection for polling and for doorbells.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_PATH_WATCH_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_PATH_WATCH_H_
@@ -17,8 +16,8 @@ namespace penstock {
 namespace event_engine {
 
 // Makes the crew poll `path` until this object is destroyed. One poll may still
-// be running afterwards. Both sides need doorbells, because otherwise a
-// sleeping thread would not notice input.
+// be running afterwards. Requires doorbells, because otherwise a sleeping
+// thread would not notice input.
 class PathWatch {
  public:
   // Delivers a bounded amount of the path's input. Returns true if there was

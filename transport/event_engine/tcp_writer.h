@@ -27,8 +27,8 @@ class TcpWriter {
   struct Item {
     SliceBuffer bytes;
     Callback done;  // may be null
-    // True if gRPC believes that some of the bytes were sent, because a path
-    // that was lost had accepted them.
+    // True if gRPC believes that some of the bytes were sent, because a lost
+    // path had accepted them.
     bool has_accepted_bytes = false;
     Endpoint::WriteArgs args;
   };
@@ -45,10 +45,11 @@ class TcpWriter {
   Item Finish();
   // Removes and returns the writes that have not started.
   std::vector<Item> TakeWaiting();
-  // Removes and returns the callbacks of all writes, which go on.
+  // Removes and returns the callbacks of all writes. The writes themselves
+  // continue.
   std::vector<Callback> TakeCallbacks();
   bool idle() const { return items_.empty(); }
-  // Returns true if an unfinished write has accepted bytes.
+  // Returns true if an unfinished write has has_accepted_bytes set.
   bool has_accepted_bytes() const;
   // Returns true if StartNext() would start a write.
   bool is_ready() const { return !items_.empty() && !writes_; }

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace event_engine {
 
-// Limits the HTTP/2 frames that this side accepts, in bytes. A message of 1 MiB
+// Caps the HTTP/2 frames that this side accepts, in bytes. A message of 1 MiB
 // then takes one frame instead of 64.
 constexpr int kMaxFrameBytes = 4 * 1024 * 1024;
 

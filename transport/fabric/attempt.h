@@ -53,8 +53,8 @@ class AttemptHandle : public PendingConnect {
 };
 
 // Finishes `attempt` with `error`, soon, on the event loop's thread. Destroying
-// the returned handle before cancels the attempt. If there is no event loop,
-// finishes the attempt within this call.
+// the returned handle before then cancels the attempt. If there is no event
+// loop, finishes the attempt within this call.
 std::unique_ptr<PendingConnect> FailLater(std::shared_ptr<Attempt> attempt,
                                           absl::Status error);
 

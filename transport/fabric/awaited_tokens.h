@@ -57,10 +57,10 @@ class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
  private:
   AwaitedTokens(progress::EventLoop* loop, absl::Duration limit,
                 std::string late);
-  // Keeps `attempt` under `name`. Returns false if another pending attempt has
+  // Stores `attempt` under `name`. Returns false if another pending attempt has
   // the name.
   bool Keep(const std::string& name, std::shared_ptr<Attempt> attempt);
-  // Forgets `attempt`, but no other attempt of that name.
+  // Forgets `attempt`. Leaves any other attempt of that name.
   void Forget(const std::string& name, const Attempt* attempt);
 
   progress::EventLoop* const loop_;

@@ -49,8 +49,8 @@ struct Capabilities {
   // adapts it within read_chunk_range.
   size_t read_chunk_bytes = 0;
   SizeRange read_chunk_range;
-  // The number of reads to keep in flight. Enough reads to use the whole
-  // bandwidth, and few enough not to delay later messages.
+  // The number of reads to keep in flight: enough to use the whole bandwidth,
+  // and few enough not to delay later messages.
   int max_reads = 0;
   // The number of bytes that Push() sends of a region. Equals the size of the
   // region's first read. 0 if the fabric does not push.
@@ -63,12 +63,13 @@ struct Capabilities {
   // True if Load() works, so that exposed memory can be used in place.
   bool can_load = false;
   // True if the session ends when this endpoint breaks. The session keeps no
-  // packets for retransmission that it sent over a lifeline.
+  // copy of packets that it sends over a lifeline, because it never repeats
+  // them.
   bool is_lifeline = false;
 };
 
-// Identifies a range of memory that the peer exposed. Valid for one pair of
-// endpoints only. The fields come from the peer: check them before use.
+// Identifies a range of memory that the peer exposed. Valid only for one pair
+// of endpoints. The fields come from the peer: check them before use.
 struct RemotePart {
   uint64_t key = 0;
   uint64_t offset = 0;
@@ -82,8 +83,8 @@ using RemoteRegion = std::vector<RemotePart>;
 struct Exposure {
   RemoteRegion region;
   // The bytes that the peer reads: the payload itself, the fabric's copy, or a
-  // mix of both. The caller may release the original payload, and keeps this
-  // object as long as the bytes may be needed again.
+  // mix of both. The caller keeps this object as long as the bytes may be
+  // needed again, and may release the original payload.
   memory::Payload stable;
 };
 
@@ -97,14 +98,15 @@ class EndpointEvents {
   virtual void OnPacket(absl::Span<const uint8_t> packet) = 0;
   // Announces that Send(), which returned false, may succeed again.
   virtual void OnWritable() = 0;
-  // Ends the Read() that was given `cookie`. Called exactly once for each
-  // Read(). Afterwards the fabric writes nothing to the read's destination.
+  // Reports the end of the Read() that was given `cookie`. Called exactly once
+  // for each Read(). Afterwards the fabric writes nothing to the read's
+  // destination.
   virtual void OnReadDone(uint64_t cookie, const absl::Status& status) = 0;
   // Announces that the peer rang. Another endpoint of the session may have
   // input.
   virtual void OnDoorbell() = 0;
-  // Announces that the endpoint is dead. This is the last event. All reads in
-  // flight have ended before, by OnReadDone() with an error.
+  // Reports that the endpoint is dead, as the last event. All reads in flight
+  // have ended before, by OnReadDone() with an error.
   virtual void OnBroken(const absl::Status& cause) = 0;
 };
 
@@ -145,10 +147,10 @@ class Endpoint {
   // the caller then sends the payload over another fabric.
   virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                           size_t max_parts) = 0;
-  // Exposes `payload` in one part, as Expose() does, and promises to Push() the
-  // region's first push_bytes before the peer requests them. The caller
-  // announces the region, then calls Push() exactly once for each region, in
-  // the order of exposure.
+  // Exposes `payload` in one part, as Expose() does. The caller promises to
+  // announce the region, and then to call Push() exactly once for each region,
+  // in the order of exposure. Push() sends the region's first push_bytes before
+  // the peer requests them.
   virtual absl::StatusOr<Exposure> ExposeToPush(
       const memory::Payload& payload) {
     return Expose(payload, 1);
@@ -161,9 +163,9 @@ class Endpoint {
   // region.
   virtual void Withdraw(const RemoteRegion& region) = 0;
 
-  // Returns memory to read into. Prefers memory into which Read() is cheapest,
-  // and falls back to the heap. The memory stays valid after the endpoint is
-  // gone.
+  // Returns memory to read into: preferably memory into which Read() is
+  // cheapest, otherwise heap memory. The memory stays valid after the endpoint
+  // is destroyed.
   virtual absl::StatusOr<memory::Block> AllocateForRead(size_t size) {
     return memory::AllocateBlock(size);
   }
@@ -186,13 +188,14 @@ class Endpoint {
   // last reference to the bytes ends the loan, on any thread. Requires
   // can_load.
   virtual absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) = 0;
-  // Releases a region that was not loaded: it was read with Read(), or not at
-  // all. The bytes of a loaded region release the region instead. Call exactly
-  // once for each such region, with no read in flight.
+  // Releases a region that was not loaded: the region was read with Read(), or
+  // not at all. (A loaded region is released by the last reference to its
+  // bytes.) Call exactly once for each such region, with no read in flight.
   virtual void GiveBack(const RemoteRegion& region) {}
 
   // Returns true if the endpoint could be destroyed now without losing sent
-  // data. If false, the endpoint has input for Poll() once this becomes true.
+  // data. After a false result, the endpoint gets input for Poll() when the
+  // result becomes true.
   virtual bool IsDrained() { return true; }
 
   // Returns true if a call has found the endpoint dead, but OnBroken() is still
@@ -210,30 +213,31 @@ class Endpoint {
   // Returns true if Poll() would find input. Cheap. Safe without the lock.
   virtual bool HasInput() const = 0;
   // Turns the peer's doorbell on or off. If armed, the peer rings when it
-  // sends, through one of wakeup_fds(), or through the lifeline's doorbell.
+  // sends: through one of wakeup_fds(), or through the lifeline's doorbell.
   // After arming, check HasInput() once more, because earlier input does not
-  // ring. A fresh endpoint may be armed already. Safe without the lock.
+  // ring. A new endpoint may be armed already. Safe without the lock.
   virtual void SetArmed(bool armed) = 0;
-  // Returns descriptors. While armed, one of them has an event (EPOLLET) when
-  // there is input. The owner then polls, calls ClearWakeup(), and polls again
-  // until HasInput() returns false, because input before ClearWakeup() may
-  // cause no further event. Empty if the lifeline's doorbell announces input.
-  // The endpoint owns the descriptors. Remove them from an epoll set
-  // explicitly, because other processes may share them.
+  // Returns the descriptors that wake the owner. While armed, one of them has
+  // an event (EPOLLET) when there is input. The owner then polls, calls
+  // ClearWakeup(), and polls again until HasInput() returns false, because
+  // input before ClearWakeup() may cause no further event. Empty if the
+  // lifeline's doorbell announces input. The endpoint owns the descriptors.
+  // Remove them from an epoll set explicitly, because other processes may share
+  // them.
   virtual std::vector<int> wakeup_fds() const { return {}; }
   virtual void ClearWakeup() {}
-  // Returns false if a packet sent now would reach the peer without a wake-up
-  // or a system call, because the peer polls or was rung already.
+  // Returns false if a packet sent now reaches the peer without a wake-up or a
+  // system call: the peer is polling, or has already been woken.
   virtual bool SendWakesPeer() const { return true; }
-  // Rings a sleeping peer for packets that were sent since the last call.
-  // Returns true if the caller must instead ring by RingDoorbell() of the
+  // Wakes a sleeping peer for packets that were sent since the last call.
+  // Returns true if the caller must instead call RingDoorbell() of the
   // lifeline.
   virtual bool TakeDoorbellRequest() = 0;
-  // Rings the peer's doorbell. Works on a lifeline only.
+  // Rings the peer's doorbell. Only lifelines support this.
   virtual void RingDoorbell() = 0;
 };
 
-// Receives the endpoint, which the callee owns, or the reason of a failure.
+// Receives the endpoint, which the receiver owns, or the reason of a failure.
 using ConnectCallback =
     std::function<void(absl::StatusOr<std::unique_ptr<Endpoint>>)>;
 
@@ -246,14 +250,14 @@ class PendingConnect {
 };
 
 // Makes connections of one kind in addition to the lifeline. Thread-safe. Calls
-// each callback once, unless the attempt is cancelled, on a thread of the
-// fabric, without locks.
+// each callback once, on a thread of the fabric, without locks, unless the
+// attempt is cancelled.
 class Fabric {
  public:
   virtual ~Fabric() = default;
 
   virtual absl::string_view name() const = 0;
-  // Returns the text by which a peer reaches this fabric, for the hello. Only
+  // Returns the text, for the hello, by which a peer reaches this fabric. Only
   // the same fabric in the peer understands the text. If the fabric cannot be
   // used here, returns an error with the reason in words.
   virtual absl::StatusOr<std::string> Offer() = 0;

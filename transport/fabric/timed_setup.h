@@ -56,7 +56,7 @@ class TimedSetup : public std::enable_shared_from_this<TimedSetup> {
  private:
   // Does the first step. May finish at once.
   virtual void BeginOnLoop() = 0;
-  // Releases the resources of the work. Called once, before the attempt's
+  // Releases the resources of the set-up. Called once, before the attempt's
   // callback.
   virtual void ReleaseOnLoop() = 0;
 

@@ -14,8 +14,8 @@ namespace penstock {
 namespace core {
 
 struct ChannelLimits {
-  // Caps the bytes of a received message. Negative means no limit. gRPC's
-  // message size filter applies the limits of single methods.
+  // Caps the bytes of a received message. Negative means no limit. Per-method
+  // limits are left to gRPC's message size filter.
   int64_t max_receive_bytes = -1;
   // Caps the bytes of received metadata. Each entry counts 32 bytes extra, as
   // in HTTP/2.

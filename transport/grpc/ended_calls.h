@@ -8,9 +8,8 @@
 namespace penstock {
 namespace core {
 
-// The number of ended calls of one connection whose memory gRPC has not freed.
-// gRPC keeps a call's memory until gRPC destroys the call's stream.
-// Thread-safe.
+// The number of a connection's ended calls whose memory gRPC has not freed.
+// gRPC keeps a call's memory until it destroys the call's stream. Thread-safe.
 class EndedCalls {
  public:
   void Add() { ended_.fetch_add(1, std::memory_order_relaxed); }
@@ -23,7 +22,7 @@ class EndedCalls {
            awaits_destruction_.exchange(false);
   }
 
-  // Returns true while gRPC must not get new calls.
+  // Returns true while gRPC must not receive new calls.
   bool TooMany() {
     if (ended_.load(std::memory_order_relaxed) <= kMaxEnded) return false;
     awaits_destruction_.store(true);

@@ -24,7 +24,7 @@ class EndpointStreamEvents {
  public:
   virtual ~EndpointStreamEvents() = default;
   // Called when a read or a write begins. Takes a reference to the owner, which
-  // the owner releases in the next OnRead() or OnWritten().
+  // releases it in the next OnRead() or OnWritten().
   virtual void Hold() = 0;
   virtual void OnRead(grpc_error_handle error) = 0;
   virtual void OnWritten(grpc_error_handle error) = 0;
@@ -40,7 +40,7 @@ class EndpointStream : public fabric::tcp::ByteStream {
   ~EndpointStream() override;
 
   // Begins a read, which ends with one OnRead(). The bytes are then in
-  // read_buffer(). If receives_directly(), they are in the socket instead.
+  // read_buffer(), or still in the socket if receives_directly().
   void Read();
   grpc_core::SliceBuffer* read_buffer() { return &read_buffer_; }
   // Begins a write. OnWritten() follows once.
@@ -51,7 +51,7 @@ class EndpointStream : public fabric::tcp::ByteStream {
   bool is_shut_down() const { return shut_down_; }
 
   // Makes the stream receive directly from its socket from now on, if possible.
-  // Otherwise a large message would be copied from the slices into which gRPC's
+  // This saves the copy of a large message from the slices into which gRPC's
   // endpoint reads. Call with no read in flight.
   void ReceiveDirectly();
   bool receives_directly() const { return input_ != nullptr; }
@@ -75,14 +75,15 @@ class EndpointStream : public fabric::tcp::ByteStream {
   // The input of a stream that receives directly. Null while gRPC's endpoint
   // reads.
   std::unique_ptr<SocketInput> input_;
-  // False once Receive() has emptied the socket, until a read ends.
+  // False from the time when Receive() has emptied the socket until a read
+  // ends.
   bool may_have_input_ = true;
   bool tried_directly_ = false;
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;
   // The closures of a read and a write. gRPC may run a closure within the call
-  // that passes the closure, under the owner's lock. Therefore an inner closure
+  // to which it is passed, under the owner's lock. Therefore an inner closure
   // only schedules its outer closure.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
 };

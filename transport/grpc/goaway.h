@@ -1,4 +1,5 @@
-// Leaves a connection without losing a call: GOAWAY, and gRPC's channel.
+// Closes a connection without losing a call: handles GOAWAY, and informs gRPC's
+// channel.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_GOAWAY_H_
 #define PENSTOCK_TRANSPORT_GRPC_GOAWAY_H_
@@ -24,13 +25,14 @@ namespace core {
 class Stream;
 class Transport;
 
-// Leaves a connection (GOAWAY), and reports the connection's state to gRPC's
-// channel. Call all functions under the transport's lock, in an ExecCtx.
+// Closes a connection gracefully (GOAWAY), and reports the connection's state
+// to gRPC's channel. Call all functions under the transport's lock, in an
+// ExecCtx.
 //
-// The channel's threads see a new state a moment late, and start calls on the
-// connection meanwhile. If these calls failed at once, a thread would start one
-// failing call after another. Therefore the connection carries such calls, or
-// holds them until the channel has seen the state.
+// The channel's threads learn of a new state a moment late, and meanwhile start
+// calls on the connection. If these calls failed at once, a thread would start
+// one failing call after another. Therefore the connection carries such calls,
+// or holds them until the channel knows the state.
 class Goaway {
  public:
   // Refers to all pointers, which must outlive this object. `streams` are the
@@ -40,11 +42,11 @@ class Goaway {
 
   // Starts and stops the watches of a transport operation.
   void Watch(grpc_transport_op* op);
-  // Leaves the connection in an orderly way, for gRPC.
+  // Starts a graceful end of the connection, on gRPC's request.
   void Begin(const grpc_error_handle& error);
-  // Ends the connection, for gRPC. On a server, tells the client which streams
-  // gRPC has not accepted, so that the client may retry these streams on a
-  // different connection.
+  // Ends the connection at once, on gRPC's request. On a server, tells the
+  // client which streams gRPC has not accepted, so that the client may retry
+  // these streams on a different connection.
   void Disconnect(const grpc_error_handle& error);
   // Ends a server's connection, because the client sends too many pings.
   void EndForPings();
@@ -73,15 +75,15 @@ class Goaway {
   }
   // Returns the id of a new stream. Requires AcceptsStreams().
   uint32_t NextStreamId();
-  // Leaves the connection after the server has refused a stream. Only a server
-  // that shuts down refuses streams, and its GOAWAY may arrive later. gRPC
-  // retries a refused call only once, and the retry must use another
+  // Starts to leave the connection after the server has refused a stream. Only
+  // a server that shuts down refuses streams, and its GOAWAY may arrive later.
+  // gRPC retries a refused call only once, so the retry must use another
   // connection.
   void OnRefused();
   // Returns true while gRPC's channel is being told to leave this connection.
-  // Until then the channel may send further calls here.
+  // Until the channel knows, it may send further calls here.
   bool IsTellingChannel() const { return telling_ == Telling::kUnderWay; }
-  // Calls the stream's CloseHeld() once the channel was told. Requires
+  // Calls the stream's CloseHeld() once the channel knows. Requires
   // IsTellingChannel().
   void CloseOnceTold(Stream* stream);
 

@@ -12,12 +12,12 @@ namespace penstock {
 namespace core {
 
 // Keeps the socket of one connection in the process's PollSet while the socket
-// has input often. Then the thread that waits for a message receives the
-// message itself. Without this, the one thread in epoll_wait() would receive
-// for all threads, and wake each of them.
+// often has input. The thread that waits for a message then receives the
+// message itself. Otherwise the one thread in epoll_wait() would receive for
+// all threads, and wake each of them.
 //
 // gRPC's epoll set also contains the socket and reports all input. Therefore no
-// input is lost if nobody polls, and the PollSet does not arm anything.
+// input is lost if no thread polls, and the PollSet need not arm a doorbell.
 //
 // Thread-compatible: the connection's lock guards the object.
 class InputPoller {
@@ -31,15 +31,15 @@ class InputPoller {
   InputPoller(const InputPoller&) = delete;
   InputPoller& operator=(const InputPoller&) = delete;
 
-  // Adds `fd` to the PollSet, which keeps `receive` until Stop(), or until a
-  // call that is running has ended. `fd` must stay open for that time. Does
-  // nothing if the process polls many sockets already.
+  // Adds `fd` to the PollSet. The PollSet keeps `receive` until Stop(), or
+  // until a call in progress has ended. `fd` must stay open for that time. Does
+  // nothing if the process already polls many sockets.
   void Start(int fd, Receive receive);
   // Removes the socket. Does nothing if the socket is not in the PollSet.
   void Stop();
   bool is_started() const { return socket_ != nullptr; }
-  // Returns true if the last looks at the socket found no input. The receiver
-  // then calls Stop(), because threads would look in vain.
+  // Returns true if the last few checks of the socket found no input. The
+  // receiver then calls Stop(), because further checks would waste time.
   bool is_quiet() const;
 
  private:

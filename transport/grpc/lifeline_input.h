@@ -17,12 +17,12 @@ namespace core {
 
 // Passes the bytes of a stream to the session's lifeline. gRPC's endpoint reads
 // at first. Once the connection is busy, or a large message comes, this object
-// receives from the socket itself, if possible. Waiting threads then poll the
-// socket, too.
+// receives directly from the socket, if possible. Then waiting threads also
+// poll the socket.
 //
-// Does not read while the peer leaves this side's answers unread, because more
-// requests would add more answers. gRPC's HTTP/2 stops reading for the same
-// reason.
+// Does not read while the peer leaves this side's answers unread, because
+// further requests would cause further answers. gRPC's HTTP/2 stops reading for
+// the same reason.
 //
 // Thread-compatible. Call in an ExecCtx, under the connection's lock.
 class LifelineInput {
@@ -39,7 +39,7 @@ class LifelineInput {
   // Returns true if StartPolling() should be called: input has come, no thread
   // polls for more, and there is no fast path.
   bool WantsPolling() const;
-  // Lets waiting threads call `poll`, which calls Poll() under the lock.
+  // Lets waiting threads call `poll`, which must call Poll() under the lock.
   void StartPolling(InputPoller::Receive poll);
   // Receives a bounded amount of input. Returns true if there was any. Returns
   // an error if the connection has ended.

@@ -1,6 +1,6 @@
 // Encodes and decodes gRPC's metadata. The following take one byte:
 // - a key that gRPC knows;
-// - an entry, key and value, that nearly every call has;
+// - a common entry, key and value, that nearly every call has;
 // - any other entry that repeats on a connection (metadata_table.h).
 //
 // docs/protocol.md lists the bytes.
@@ -36,9 +36,9 @@ void EncodeMetadata(const grpc_metadata_batch& batch, SentEntries* sent,
 std::string EncodeStatus(const absl::Status& status);
 
 // Decodes `bytes` and adds the entries to `*batch`. The values share a copy of
-// the bytes, or the entries of `received`. Sets `*size` to the size of the
-// entries if no numbers were used. The result satisfies gRPC's assertions about
-// a transport's metadata.
+// the bytes, or the entries of `received`. Sets `*size` to the size that the
+// entries would have without numbers. The result satisfies gRPC's assertions
+// about a transport's metadata.
 //
 // Fails with one of these errors, and leaves the batch empty:
 //  - INVALID_ARGUMENT if the bytes are malformed, or gRPC does not allow a key

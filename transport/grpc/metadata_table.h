@@ -19,8 +19,8 @@ namespace core {
 
 // The first number, and the caps of a connection's table. These values are part
 // of the protocol. An entry is a key and a value, as metadata_codec.h encodes
-// them. A number is never reused, because encoded metadata may be sent in
-// another order, or never.
+// them. A number is never reused, because encoded metadata may be sent later,
+// or never.
 constexpr uint8_t kFirstEntry = 192;
 constexpr size_t kMaxEntries = 64;
 constexpr size_t kMaxEntryBytes = 4 * 1024;
@@ -39,9 +39,9 @@ class SentEntries {
     bool is_new = false;  // tell the peer the number first
   };
 
-  // Returns the number of `entry`. Requires a non-empty entry. Assigns a number
-  // when an entry repeats within a short while. Entries that differ in each
-  // call therefore do not use up the numbers.
+  // Returns the number of `entry`, which must not be empty. Assigns a number
+  // only when an entry repeats soon. Entries that differ in each call therefore
+  // do not use up the numbers.
   Number Find(absl::string_view entry);
   // Returns the number of the entry if the last entry with this key had the
   // same value. This is the usual case. Otherwise returns 0, and the caller

@@ -22,7 +22,7 @@ class PathWaker {
  public:
   // A function that is called when the descriptor is readable: from an ExecCtx,
   // on any thread, without locks. The function must clear the path's wake-up.
-  // The waker destroys the function some time after Stop().
+  // The waker destroys the function at some time after Stop().
   using Wake = std::function<void()>;
 
   virtual ~PathWaker() = default;

@@ -21,7 +21,8 @@ class Pings {
   // Refers to `session`, which must outlive this object.
   explicit Pings(session::Session* session) : session_(session) {}
 
-  // Sends a ping. Runs `on_ack` once, at the answer or at the session's end.
+  // Sends a ping. Runs `on_ack` once: when the answer arrives, or when the
+  // session ends.
   void Send(grpc_closure* on_ack);
   // Handles an answer. Ignores answers to other pings.
   void OnPong(uint64_t cookie);

@@ -41,11 +41,11 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   // operations completes with the data that has arrived. An operation without
   // data fails with `error`.
   void Close(const grpc_error_handle& error);
-  // Closes a stream that the server never saw, as Close() does. gRPC retries
-  // the call once.
+  // Closes a stream that the server never saw. Otherwise like Close(). gRPC
+  // retries the call once.
   void CloseUnseen(const grpc_error_handle& error);
-  // Closes a stream that sent nothing because the connection goes away, as
-  // Close() does. gRPC retries on another connection.
+  // Closes a stream that has sent nothing because the connection is being left.
+  // Otherwise like Close(). gRPC retries on another connection.
   void CloseUnsent();
   // Ends the wait that Transport::CloseOnceTold() began, and closes the stream.
   void CloseHeld();
@@ -71,8 +71,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   };
 
   // Decodes `metadata` to `*batch`. `implied_bytes` is the size of entries that
-  // HTTP/2 sends and Penstock omits. Returns RESOURCE_EXHAUSTED if the sum of
-  // both sizes exceeds the limit. Returns INTERNAL if the metadata is
+  // HTTP/2 would send and Penstock omits. Returns RESOURCE_EXHAUSTED if the sum
+  // of both sizes exceeds the limit. Returns INTERNAL if the metadata is
   // malformed, or if gRPC does not allow it.
   absl::Status ReceiveMetadata(absl::string_view metadata, size_t implied_bytes,
                                grpc_metadata_batch* batch);

@@ -15,11 +15,12 @@
 namespace penstock {
 namespace core {
 
-// Keeps opened streams of a server's transport until gRPC accepts them. gRPC
+// Keeps the streams that clients have opened until gRPC accepts them. gRPC
 // accepts a stream by a function that it gives to the transport. gRPC withdraws
-// this function by a transport operation, and frees `argument` in the
-// operation's on_consumed. Therefore on_consumed waits until no thread runs the
-// function. Call all functions under the transport's lock, in an ExecCtx.
+// this function by a transport operation, and frees the function's `argument`
+// in the operation's on_consumed. Therefore on_consumed waits until no thread
+// runs the function. Call all functions under the transport's lock, in an
+// ExecCtx.
 class StreamAcceptor {
  public:
   // The function with which gRPC accepts streams.
@@ -27,7 +28,7 @@ class StreamAcceptor {
     void (*function)(void*, grpc_transport*, const void*) = nullptr;
     void* argument = nullptr;
   };
-  // Streams to give to gRPC, and the function.
+  // The streams to give to gRPC, and the function for it.
   struct Batch {
     Function accept;
     std::vector<uint32_t> streams;

@@ -32,7 +32,7 @@
 #include "transport/session/session.h"
 
 namespace penstock {
-// The namespace differs from the folder's name, because within a namespace
+// The namespace is not named after the folder: within a namespace
 // penstock::grpc, `grpc` would not mean gRPC's namespace.
 namespace core {
 
@@ -69,7 +69,7 @@ class Transport final : public grpc_transport,
   // Otherwise the session is closed, and the status is the reason.
   using Settled = std::function<void(const absl::Status&)>;
 
-  // The configuration of a transport. The transport's constructor adds the
+  // The configuration of a transport. The transport's constructor fills in the
   // peer, from the endpoint, and the connection's limits, from `limits`.
   struct Config : connection::Config {
     ChannelLimits limits;
@@ -86,7 +86,7 @@ class Transport final : public grpc_transport,
   static Transport* From(grpc_transport* transport) {
     return static_cast<Transport*>(transport);
   }
-  // Returns true if `transport` is a Transport, so that From() may be called.
+  // Returns true if `transport` is a Transport. From() may then be called.
   static bool IsOurs(const grpc_transport& transport) {
     return transport.vtable == Vtable();
   }
@@ -106,7 +106,7 @@ class Transport final : public grpc_transport,
     return socket_node_;
   }
 
-  // Functions for streams. Call all except OnDestroyed() under the lock.
+  // Functions for streams. Except OnDestroyed(), call them under the lock.
   const ChannelLimits& limits() const { return limits_; }
   // Encodes metadata, and sends new table entries to the peer. The result is
   // valid until the next call.
@@ -146,12 +146,12 @@ class Transport final : public grpc_transport,
   void OnConnectionClosed(const grpc_error_handle& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Functions of EndpointStreamEvents.
+  // Overrides of EndpointStreamEvents.
   void Hold() override { Ref(); }
   void OnRead(grpc_error_handle error) override;
   void OnWritten(grpc_error_handle error) override;
 
-  // Functions of connection::Connection.
+  // Overrides of connection::Connection.
   void Enter(absl::FunctionRef<void()> work) override;
   void Release() override;
   bool PollPath() override;

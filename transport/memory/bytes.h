@@ -25,8 +25,8 @@ struct Bytes {
   size_t size = 0;
   std::shared_ptr<const void> owner;
   // The access to memory that the CPU cannot touch. Null if the CPU can touch
-  // the memory. The creator of this object has already waited until the bytes
-  // of the device are ready.
+  // the memory. The bytes are ready: the creator of this object has waited for
+  // the device.
   DeviceAccess* device = nullptr;
 
   absl::Span<const uint8_t> span() const { return {data, size}; }
@@ -65,12 +65,13 @@ absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes);
 absl::StatusOr<Bytes> Own(Bytes bytes);
 
 // Returns `bytes` if they are on the host. Otherwise returns a copy in host
-// memory, which comes from SetStagingMemory() or from the heap.
+// memory. The copy is allocated by the function of SetStagingMemory(), or on
+// the heap.
 absl::StatusOr<Bytes> ToHost(Bytes bytes);
 
-// Sets the function by which ToHost() allocates, so that a fabric can send the
-// copy without another copy. `allocate` returns null if it has no memory.
-// `allocate` is called on any thread. Thread-safe.
+// Sets the function by which ToHost() allocates, so that a fabric can send
+// ToHost()'s result without another copy. `allocate` returns null if it has no
+// memory, and is called on any thread. Thread-safe.
 void SetStagingMemory(std::shared_ptr<uint8_t> (*allocate)(size_t bytes));
 
 // The bytes of one message, in order, in the pieces in which they arrived.

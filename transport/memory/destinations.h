@@ -1,4 +1,4 @@
-// Memory of the program into which messages are to be received.
+// Memory of the program for receiving messages.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_DESTINATIONS_H_
 #define PENSTOCK_TRANSPORT_MEMORY_DESTINATIONS_H_
@@ -38,8 +38,8 @@ class Destinations {
   };
 
   // Takes the ranges. `owner` keeps the ranges valid. Ignores a range that is
-  // empty or overlaps an earlier range. If `anywhere`, the message may end up
-  // in any device memory. A device range allows this too.
+  // empty or overlaps an earlier range. If `anywhere` is true, or if a range is
+  // on a device, the message may end up in any device memory.
   Destinations(const std::vector<Destination>& ranges,
                std::shared_ptr<const void> owner, Registered registered,
                bool anywhere = false);
@@ -54,8 +54,8 @@ class Destinations {
   bool anywhere() const { return anywhere_; }
 
   // Returns the exclusive right to write to the memory, or null while somebody
-  // else has the right. The right ends when its last reference is released, on
-  // any thread. Keeps `self` alive.
+  // else has the right. Releasing the last reference, on any thread, ends the
+  // right. The right keeps `self` alive.
   static std::shared_ptr<const void> Take(std::shared_ptr<Destinations> self);
   // Returns true if somebody has the right to write. After false, the caller
   // sees all writes of earlier holders.

@@ -1,8 +1,8 @@
 // Access to memory that the CPU cannot touch, such as a GPU's.
 //
-// This is an interface, because transport/memory knows no driver;
-// transport/device does. Addresses of device memory are unique in the process,
-// as CUDA's unified addresses are: no other memory has them.
+// An interface, because transport/memory knows no driver; transport/device
+// implements it. Addresses of device memory are unique in the process, like
+// CUDA's unified addresses: no other memory has the same address.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_DEVICE_ACCESS_H_
 #define PENSTOCK_TRANSPORT_MEMORY_DEVICE_ACCESS_H_
@@ -37,12 +37,13 @@ struct SharedAllocation {
   // The size of the allocation, and the offset of the range, in bytes.
   uint64_t size = 0;
   uint64_t offset = 0;
-  // The argument of Open() in the other process. Has 1 to kMaxDeviceHandleBytes
+  // The argument of Open() in the other process: 1 to kMaxDeviceHandleBytes
   // bytes.
   std::string handle;
-  // Keeps the allocation alive: no process may free an allocation that another
-  // one has open. Null if the program takes care of this. Releasing the last
-  // reference may free the allocation, which may take long.
+  // Keeps the allocation alive, because no process may free an allocation that
+  // another process has open. Null if the program keeps the allocation alive
+  // itself. Releasing the last reference may free the allocation, which may
+  // take long.
   std::shared_ptr<const void> memory;
   // Expires when this process stops using the allocation. Afterwards only
   // `memory` keeps the allocation alive.
@@ -83,8 +84,8 @@ class DeviceAccess {
                                     uint8_t* to) = 0;
 
   // Returns the data with which another process opens the allocation of
-  // `range`. Returns FAILED_PRECONDITION, with the reason for people, if no
-  // process can.
+  // `range`. Returns FAILED_PRECONDITION, with the reason, if no process can
+  // open the allocation.
   virtual absl::StatusOr<SharedAllocation> Share(
       absl::Span<const uint8_t> range) = 0;
 
@@ -108,10 +109,10 @@ class DeviceAccess {
       absl::Span<const uint8_t> range) = 0;
 
   // Makes the writes of a network device to the range visible to the device's
-  // own work, including copies. Call it after the CPU has seen the completion
-  // of the writes. Called for each READ, and cheap if the device needs no
-  // flush. Otherwise may block for some microseconds. Returns an error if the
-  // device failed; nothing may write to the device then. The default
+  // own work, including copies. Call after the CPU has seen the completion of
+  // the writes. Called for each READ, so a device that needs no flush returns
+  // at once; other devices may block for some microseconds. Returns an error if
+  // the device failed; then nothing may write to the device. The default
   // implementation fails, so that no network device writes.
   virtual absl::Status FlushWrites(absl::Span<const uint8_t> range) {
     return absl::UnimplementedError("writes of network devices are not seen");

@@ -1,8 +1,8 @@
-// Knows which addresses of this process are device memory.
+// Records which addresses of this process are device memory.
 //
-// gRPC passes messages on as slices, which are nothing but addresses. Therefore
-// device memory in a slice is declared here for the lifetime of the slice. Code
-// that receives a slice checks here before reading it.
+// gRPC passes messages as slices, which are only addresses. Code that puts
+// device memory into a slice therefore declares the memory here for the slice's
+// lifetime. Code that receives a slice checks here before reading it.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_DEVICE_RANGES_H_
 #define PENSTOCK_TRANSPORT_MEMORY_DEVICE_RANGES_H_
@@ -25,8 +25,8 @@ namespace memory {
 class DeviceRange {
  public:
   // A function that returns nothing while the bytes of the range are not ready,
-  // for example before a kernel has written them. Then returns OK, or an error
-  // if the bytes will never be ready. Must not block.
+  // for example before a kernel has written them. Returns OK once they are
+  // ready, or an error if they will never be ready. Must not block.
   using Poll = std::function<absl::optional<absl::Status>()>;
 
   // Declares `range`, all of which belongs to one allocation. `access` must
@@ -53,8 +53,8 @@ class DeviceRange {
 // Costs one load while no range is declared. Thread-safe.
 DeviceAccess* FindDevice(const void* data);
 
-// Returns nothing while a declaration says that bytes of `range` are not ready.
-// Then returns OK, or the first error of a declaration. Thread-safe.
+// Returns nothing while the bytes of any declaration in `range` are not ready.
+// Then returns OK, or the first error. Thread-safe.
 absl::optional<absl::Status> PollDevice(absl::Span<const uint8_t> range);
 
 // Declares that each message of this process passes through code that can

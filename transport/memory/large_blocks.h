@@ -15,9 +15,9 @@
 namespace penstock {
 namespace memory {
 
-// Allocates blocks on the heap, and keeps released blocks for later blocks of
-// the same size. glibc returns a large block to the system immediately. The
-// system clears each page of a new block at the first access. Clearing a page
+// Allocates blocks on the heap, and keeps released blocks for reuse by blocks
+// of the same size. Without reuse, glibc returns a large block to the system,
+// which clears each page of a new block at the first access. Clearing a page
 // may take longer than receiving data into it. Kept pages are marked with
 // MADV_FREE: the system may take them when memory is short. Thread-safe.
 class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
@@ -34,9 +34,9 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   // null if the heap has too little memory. A block may outlive this object.
   std::shared_ptr<uint8_t> Allocate(size_t size);
 
-  // Frees the blocks that were kept before the previous call of FreeIdle(), and
-  // gives their pages back to the system. Starts the timer again if blocks are
-  // left.
+  // Frees the blocks that were already kept at the previous call of FreeIdle(),
+  // and gives their pages back to the system. Starts the timer again if blocks
+  // are left.
   void FreeIdle();
   // Sets the function that arranges one later call of FreeIdle(). `start` is
   // called, without locks, when the first block is kept. If `start` fails, it

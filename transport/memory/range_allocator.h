@@ -26,8 +26,9 @@ class RangeAllocator {
   // The granule of offsets and lengths: a cache line, which is also the
   // alignment for vector loads of tensors.
   static constexpr uint64_t kGranule = 64;
-  // The number of free ranges that a search visits in address order, before it
-  // takes the best fit. First fit keeps allocated ranges close together.
+  // The number of free ranges that a search visits in address order before it
+  // falls back to the best fit. First fit keeps allocated ranges close
+  // together.
   static constexpr int kNearby = 16;
 
   explicit RangeAllocator(uint64_t capacity, uint64_t roving_bytes = 0);

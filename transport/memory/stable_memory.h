@@ -1,10 +1,10 @@
 // Promises that ranges of memory keep their pages.
 //
-// A device that has registered memory continues to use the pages that the
-// memory had at registration. If the program frees the memory and maps other
-// pages at the same addresses, the device reads and writes the wrong pages. No
-// error reports this, and hooks into the allocator cannot detect this reliably.
-// Therefore only a range that was declared here stays registered after its use.
+// A device that has registered memory keeps using the pages that the memory had
+// at registration. If the program frees the memory and maps other pages at the
+// same addresses, the device reads and writes the wrong pages. No error reports
+// this misuse, and hooks into the allocator cannot detect it reliably. Only a
+// range that was declared here therefore stays registered after its use.
 //
 // All functions here are thread-safe. Declarations hold for the whole process,
 // but not for a forked child: no device of the parent serves the child.
@@ -29,8 +29,8 @@ class StableRange {
 
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
-  // Returns true once the promise has begun to end: watchers are being told, or
-  // have been told.
+  // Returns true once the promise has begun to end: watchers are being
+  // notified, or have been notified.
   bool is_over() const { return is_over_; }
 
  private:

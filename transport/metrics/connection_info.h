@@ -21,8 +21,8 @@ struct ConnectionInfo {
     uint64_t bytes = 0;
   };
 
-  // The number of the connection in the process. Never reused. A trace uses the
-  // same number. 0 for connections over HTTP/2.
+  // The number of the connection in the process, also used in traces. Never
+  // reused. 0 for connections over HTTP/2.
   uint64_t id = 0;
   Role role = Role::kClient;
   std::string peer;

@@ -44,8 +44,7 @@ class Histogram {
  private:
   static int BucketOf(uint64_t ns) {
     if (ns <= BoundNs(0)) return 0;
-    // Finds the bucket: the bit length of the number of whole microseconds
-    // below `ns`.
+    // Finds the bucket by the bit length of the whole microseconds below `ns`.
     const uint64_t us = (ns - 1) / 1000;
     const int bits = 64 - __builtin_clzll(us);
     return bits < kBounds ? bits : kBounds;

@@ -60,8 +60,8 @@ enum class End {
   kTimeout,  // the peer sent no hello, or agreed on no path, in time
   kError,    // the peer broke the protocol or a limit
 };
-// The limits of memory; see session::Budget. kRead limits messages that are
-// being read.
+// The memory limits of a session; see session::Budget. kRead limits messages
+// that are being read.
 enum class Budget { kReplies, kAnswers, kOutbox, kUnread, kRead };
 // A pool of memory for messages.
 enum class Pool { kShm, kVerbs };

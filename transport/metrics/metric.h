@@ -8,7 +8,7 @@ namespace metrics {
 
 // All metrics, in the order of the output.
 enum class Metric {
-  // Connections.
+  // Metrics of connections.
   kSessionsStarted,
   kSessionsEnded,
   kSessions,
@@ -18,12 +18,12 @@ enum class Metric {
   kRefused,
   kHalfOpen,
   kHalfOpenLimit,
-  // Streams.
+  // Metrics of streams.
   kStreamsStarted,
   kStreamsReset,
   kStreams,
   kClientStreamSeconds,
-  // Messages.
+  // Metrics of messages.
   kMessages,
   kMessageBytes,
   kAnnouncedSeconds,
@@ -32,13 +32,13 @@ enum class Metric {
   kEagerLimitMax,
   kChunkMin,
   kChunkMax,
-  // Waits, and their durations.
+  // Metrics of waits and their durations.
   kCreditStalls,
   kCreditStallSeconds,
   kWindowStalls,
   kBudgetUsed,
   kBudgetLimit,
-  // Memory.
+  // Metrics of memory.
   kPoolUsed,
   kPoolReserved,
   kPoolLimit,
@@ -47,7 +47,7 @@ enum class Metric {
   kCacheEvictions,
   kCacheUsed,
   kCacheLimit,
-  // Devices, and the process.
+  // Metrics of devices and of the process.
   kCompletionErrors,
   kLogLinesSuppressed,
   kTasksAside,

@@ -20,7 +20,8 @@ namespace penstock {
 namespace metrics {
 
 // A part of the process that counts its own events, such as a connection.
-// Counting happens under the part's own lock, so it costs only an addition.
+// Counting happens under the part's own lock, so counting costs only an
+// addition.
 class Source {
  public:
   virtual ~Source() = default;
@@ -57,13 +58,13 @@ class Registry {
   // Counts an event that is rare and belongs to no source. Takes no lock.
   void Count(Metric metric, std::initializer_list<Value> labels);
   // Returns the cell to which Count() adds. The cell lives as long as the
-  // registry. Returns null for labels that the metric does not have.
+  // registry. Returns null if the metric does not have these labels.
   std::atomic<uint64_t>* CellFor(Metric metric,
                                  std::initializer_list<Value> labels);
 
-  // Returns the totals over all sources, ended ones included. Counts each event
-  // exactly once, whatever begins or ends meanwhile. Waits for the locks of the
-  // sources, one after another.
+  // Returns the totals over all sources, including ended sources. Counts each
+  // event exactly once, even if sources begin or end during the call. Waits for
+  // the lock of one source after another.
   Snapshot Collect();
   // Describes up to `most` open connections. Waits as Collect() does.
   std::vector<ConnectionInfo> Connections(size_t most);
@@ -78,7 +79,7 @@ class Registry {
   base::Mutex mu_;
   std::set<Source*> sources_ ABSL_GUARDED_BY(mu_);
   bool had_source_ ABSL_GUARDED_BY(mu_) = false;
-  // Counters of ended sources, of Count(), and of Tally and Level.
+  // The counters of ended sources, of Count(), of Tally, and of Level.
   const std::unique_ptr<std::atomic<uint64_t>[]> cells_;
 };
 
@@ -112,8 +113,8 @@ class Tally {
   std::atomic<uint64_t>* const cell_;
 };
 
-// A part of a gauge, for example the bytes of one pool. The destructor
-// subtracts the part. Thread-safe.
+// One contribution to a gauge, for example the bytes of one pool. The
+// destructor subtracts the contribution. Thread-safe.
 class Level {
  public:
   Level(Metric metric, std::initializer_list<Value> labels, uint64_t value = 0)

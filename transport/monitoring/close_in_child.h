@@ -6,10 +6,10 @@
 namespace penstock {
 namespace monitoring {
 
-// Makes the child of each fork close its copy of `fd`, which this process never
-// closes. With an open copy, the child would hold an address at which it does
-// not answer. Holds up to 16 descriptors; further descriptors stay open in
-// children. Thread-safe.
+// Makes the child of each fork close its copy of `fd`. Without this, the child
+// would hold a listening address at which it never answers. This process must
+// never close `fd`. Stores up to 16 descriptors; further descriptors stay open
+// in children. Thread-safe.
 void CloseInChild(int fd);
 
 }  // namespace monitoring

@@ -14,14 +14,14 @@
 namespace penstock {
 namespace monitoring {
 
-// Returns printable ASCII, whatever the texts contain.
+// Returns printable ASCII, for any content of the texts.
 std::string ToJson(const std::vector<metrics::ConnectionInfo>& connections);
 
-// Parses lines that another process may have written, even one of another
-// release. A missing member, or one of another type, becomes 0 or empty.
-// Unknown members are ignored, as are histograms with other buckets. Returns
-// INVALID_ARGUMENT for a line that is not a JSON object, and for an unknown
-// role. Does not check texts.
+// Parses lines written by another process, perhaps of another release. A
+// missing member, or a member of another type, becomes 0 or empty. Ignores
+// unknown members, and histograms with other buckets. Returns INVALID_ARGUMENT
+// for a line that is not a JSON object, and for an unknown role. Does not check
+// texts.
 absl::StatusOr<std::vector<metrics::ConnectionInfo>> FromJson(
     absl::string_view lines);
 

@@ -16,8 +16,8 @@ namespace monitoring {
 // of connections, so call only on a thread that may block.
 metrics::Snapshot CollectAll();
 
-// Returns a family for each row of the table that has series. Omits the series
-// "other" if it has counted nothing, and limits that do not exist.
+// Returns a family for each row of the table that has series. Omits limits that
+// are not set, and the series "other" if its value is 0.
 std::vector<prometheus::MetricFamily> ToFamilies(
     const metrics::Snapshot& snapshot);
 

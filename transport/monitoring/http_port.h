@@ -21,7 +21,7 @@ namespace monitoring {
 //   answer. The same limits apply to clients that have sent an incomplete head.
 //   Above a limit, the host with the most clients loses its oldest client.
 // - Every complete request is answered. While 64 clients wait for an answer,
-//   new clients wait in the backlog.
+//   new clients stay in the listen backlog.
 absl::StatusOr<int> ServeHttp(const HttpAddress& address);
 
 }  // namespace monitoring

@@ -24,9 +24,9 @@ namespace monitoring {
 //   kWriting  all is written            end                  kOver
 //   any       error, time limit, End()  close                kOver
 //
-// A client has five seconds in total to send its head, and five more to read
-// the answer. A received byte does not restart the time. Used on the loop's
-// thread.
+// A client has five seconds in total to send the request's head, and then five
+// seconds in total to read the answer. Receiving a byte does not extend the
+// time. Used on the loop's thread.
 class Scrape : public std::enable_shared_from_this<Scrape> {
  public:
   struct Callbacks {
@@ -35,8 +35,8 @@ class Scrape : public std::enable_shared_from_this<Scrape> {
   };
 
   Scrape(progress::EventLoop* loop, base::UniqueFd socket, Callbacks callbacks);
-  // Shuts the socket down, because a copy in a forked child would keep the
-  // connection open.
+  // Shuts the socket down, because a forked child may hold a copy that would
+  // keep the connection open.
   ~Scrape();
 
   // Reads the received bytes, and then waits for more.
@@ -47,7 +47,7 @@ class Scrape : public std::enable_shared_from_this<Scrape> {
   // Answers with the metrics. Returns true if the client is still reading them.
   // Does nothing if the client no longer waits.
   bool Answer(std::shared_ptr<const std::string> text);
-  // Closes the connection without a report.
+  // Closes the connection without reporting its end.
   void End();
 
  private:

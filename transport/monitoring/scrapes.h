@@ -19,7 +19,7 @@ namespace penstock {
 namespace monitoring {
 
 // Limits the connections of one port, and answers the clients. Never destroyed,
-// because its loop is not. Used on the loop's thread.
+// because the event loop is never destroyed. Used on the loop's thread.
 //
 //   stage     a connection that            above its limit
 //   asking    has an incomplete head       drops the oldest of the host with
@@ -60,7 +60,7 @@ class Scrapes {
 
   static void Enter(Stage* stage, const std::shared_ptr<Place>& place);
   static void Leave(Place* place);
-  // Returns the place of the connection to drop next, or null.
+  // Returns the entry of the connection to drop next, or null.
   static std::shared_ptr<Place> NextOf(const Stage& stage);
   bool DropWhoIsAsking();
   bool DropWhoIsReading();

@@ -6,17 +6,17 @@
 namespace penstock {
 namespace monitoring {
 
-// Serves this process's status at an abstract UNIX socket,
-// "penstock-status-PID" or another name of StatusSocketName(), from the first
-// connection of this process on. A process without connections therefore needs
-// no descriptors or threads for this.
+// Serves this process's status from its first connection on, at an abstract
+// UNIX socket: "penstock-status-PID" or another name of StatusSocketName(). A
+// process without connections therefore spends no descriptors or threads on the
+// status.
 //
 // Serves processes of the same user and of root, 8 at a time, each for at most
 // 5 s. The thread of EventLoop::Get() sends the bytes, and the thread of
 // Aside::kStatus collects them, so that no other thread waits. Closes sockets
-// on another thread, because any client can leave descriptors in the socket
-// that take forever to close. The child of a fork serves only its own status,
-// from its own first connection on. Thread-safe.
+// on another thread, because a client can leave descriptors in the socket whose
+// closing never ends. The child of a fork serves only its own status, from its
+// own first connection on. Thread-safe.
 //
 //   question         answer
 //   metrics\n        metrics in Prometheus' text format

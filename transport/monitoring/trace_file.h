@@ -16,9 +16,9 @@ namespace monitoring {
 // grows to at most 256 MiB; later events are dropped and counted. Replaces an
 // older file. Call WriteTraceTo() once.
 //
-// Fails if the file cannot be written, is not a regular file (a device, a pipe,
-// a symbolic link), is another user's, has a second name, or is being written
-// by another process.
+// Fails in these cases: the file cannot be written, is not a regular file (but
+// a device, a pipe or a symbolic link), belongs to another user, has a second
+// hard link, or is being written by another process.
 absl::Status WriteTraceTo(const std::string& path);
 
 }  // namespace monitoring

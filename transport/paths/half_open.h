@@ -11,31 +11,31 @@
 namespace penstock {
 namespace paths {
 
-// Limits the negotiations at one time. A negotiation holds a place from the
-// client's offer until both sides have agreed on a path, or on no path. A
+// Caps simultaneous negotiations. A negotiation holds a slot from the client's
+// offer until both sides have agreed on a path, or agreed to use none. A
 // stalled negotiation ends at its timeout: 5 s for the hello, 15 s for the
-// path. The number of places therefore also limits the rate of negotiations
-// that stall. Without a free place, a client is served over HTTP/2.
-// Thread-safe.
+// path. The cap therefore also limits the rate of stalled negotiations. Without
+// a free slot, a client is served over HTTP/2. Thread-safe.
 class HalfOpen {
  public:
-  // A place, which is free again when the last reference is destroyed. Must not
+  // A slot, which becomes free when the last reference is destroyed. Must not
   // outlive its HalfOpen.
   using Place = std::shared_ptr<void>;
 
   // Returns the process's instance for gRPC servers, whose port is open to any
   // client. The instance is never destroyed. A forked child gets a new
-  // instance. The limit is 4096, far above the number of honest negotiations at
-  // one time in any cluster. 4096 stalled negotiations take a few tens of MiB.
+  // instance. The cap is 4096, far above the simultaneous negotiations of
+  // honest clients in any cluster. 4096 stalled negotiations take a few tens of
+  // MiB.
   static HalfOpen* Get();
-  // Returns a second instance with the same limit, for clients that have shown
-  // a token. Strangers at gRPC's port therefore cannot use up the places of
-  // these clients.
+  // Returns a second instance with the same cap, for clients that have shown a
+  // token. Strangers at gRPC's port therefore cannot use up the slots of these
+  // clients.
   static HalfOpen* OfTokenHolders();
 
   explicit HalfOpen(int limit);
 
-  // Returns a place, or null if all places are taken.
+  // Returns a slot, or null if all slots are taken.
   Place Enter();
 
  private:

@@ -17,9 +17,9 @@ namespace penstock {
 namespace paths {
 
 // A list of connections with side paths. When a connection begins and few
-// descriptors are free, ends the newest side paths. A session survives without
-// a side path, but a new connection needs a descriptor. Clients retry their
-// paths later, with a backoff. Thread-safe.
+// descriptors are free, ends the newest side paths. A session continues without
+// its side path, but a new connection cannot begin without a descriptor.
+// Clients later retry their side paths, with a backoff. Thread-safe.
 class PathRelief {
  public:
   // A connection whose session can continue without its path.
@@ -37,15 +37,16 @@ class PathRelief {
   // gets a new instance.
   static PathRelief* Get();
 
-  // `closing_time` is the time until a path's descriptors are closed. Another
-  // thread closes the descriptors, perhaps after those of other peers.
+  // `closing_time` estimates how long the closing of a path's descriptors
+  // takes. Another thread closes them, perhaps after the descriptors of other
+  // peers.
   explicit PathRelief(absl::Duration closing_time = absl::Milliseconds(100))
       : closing_time_(closing_time) {}
   PathRelief(const PathRelief&) = delete;
   PathRelief& operator=(const PathRelief&) = delete;
 
-  // Adds an owner with a path. Until Remove(), somebody must hold a reference
-  // to the owner.
+  // Adds an owner with a path. The caller ensures that a reference to the owner
+  // exists until Remove().
   Id Add(Owner* owner);
   void Remove(Id id);
 

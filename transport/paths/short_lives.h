@@ -1,4 +1,4 @@
-// Detects that a process's connections end too soon for a side path.
+// Detects that this process's connections end too soon to be worth a side path.
 
 #ifndef PENSTOCK_TRANSPORT_PATHS_SHORT_LIVES_H_
 #define PENSTOCK_TRANSPORT_PATHS_SHORT_LIVES_H_
@@ -16,19 +16,21 @@ namespace paths {
 // Counts the recent short-lived connections of this process's clients.
 //
 // Setting up a side path costs both sides about as much as opening the
-// connection. A program that opens a channel for each call pays this cost and
-// gains nothing. While many connections end soon, a new connection begins on
-// tcp, and tries a side path after kShort.
+// connection. A program that opens a channel for each call pays this cost for
+// nothing. While many connections end soon, a new connection starts on tcp, and
+// tries a side path only after kShort.
 //
-// Thread-safe without locks, because a fork may happen while a thread runs a
-// function here. Connections that end at the same time may count once.
+// Thread-safe without locks, because the process may fork while a thread runs a
+// function here. Two connections that end at the same time may be counted as
+// one.
 class ShortLives {
  public:
-  // The longest life that is short. Setting up a side path takes less than 1 ms
-  // on an idle machine.
+  // The longest life that counts as short. Setting up a side path takes less
+  // than 1 ms on an idle machine.
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
-  // AreUsual() returns true from this number of short lives within kWindow.
-  // Below this rate, setting up side paths costs less than a fifth of a core.
+  // AreUsual() returns true if at least this many short lives ended within
+  // kWindow. At a lower rate, setting up side paths costs less than a fifth of
+  // a core.
   static constexpr size_t kMany = 512;
   static constexpr absl::Duration kWindow = absl::Seconds(2);
 
@@ -43,7 +45,8 @@ class ShortLives {
   bool AreUsual(absl::Time now) const;
 
  private:
-  // The end of an unused entry, in nanoseconds: a time before all real ends.
+  // The end time, in nanoseconds, of an entry that is not in use: earlier than
+  // all real ends.
   static constexpr int64_t kNever = -(int64_t{1} << 62);
 
   // The ends of the latest kMany short lives. A new end replaces the oldest.

@@ -38,20 +38,21 @@ class SidePaths {
   // `is_private` is true if the connection's security promises that nobody else
   // can read or change the traffic; see PromisesPrivacy().
   //
-  // `devices` gives access to device memory, which the peers lend each other
-  // unless the settings request copies. The object must live as long as the
-  // process. Null if receivers on this connection read all bytes by the CPU.
+  // `devices` gives access to device memory. The peers read each other's device
+  // memory directly unless the settings request copies. The object must live as
+  // long as the process. Null if receivers on this connection read all bytes
+  // with the CPU.
   //
-  // `peer` is the peer's address, as gRPC writes it. If empty, the offer of
-  // further sockets is not usable.
+  // `peer` is the peer's address, in gRPC's form. If empty, this side ignores
+  // an offer of further sockets.
   SidePaths(const Settings& settings, bool is_private,
             memory::DeviceAccess* devices, const std::string& peer = "");
   SidePaths(SidePaths&&) noexcept;
   ~SidePaths();
 
-  // Returns the offers for the hello. There is one for each fabric that
-  // precedes tcp in the settings. Then comes an offer of further sockets, named
-  // tcp, if the settings allow tcp and want more than one socket.
+  // Returns the offers for the hello: one for each fabric that precedes tcp in
+  // the settings, and then an offer of further sockets, named tcp, if the
+  // settings allow tcp and request more than one socket.
   std::vector<wire::FabricOffer> Offers() const;
 
   // Listens for the peer on each usable fabric of `offers`. The peer presents

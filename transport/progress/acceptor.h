@@ -34,9 +34,9 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   struct Callbacks {
     // Takes a connection, whose socket is non-blocking, and the peer's address.
     std::function<void(base::UniqueFd, const sockaddr_storage&)> accepted;
-    // Closes the connection that is worth least, to make room for a new one.
-    // Returns false if there is none. Called when the process has no
-    // descriptors left.
+    // Closes the least valuable connection, to make room for a new one. Returns
+    // false if there is no connection to close. Called when the process has no
+    // free descriptors.
     std::function<bool()> make_room;
     // Returns true if clients must wait in the backlog for now. May be null.
     std::function<bool()> is_full;

@@ -1,4 +1,5 @@
-// Background threads for work whose duration another party decides.
+// Background threads for operations of unknown duration, such as closing a
+// peer's descriptor.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_ASIDE_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_ASIDE_H_
@@ -10,11 +11,11 @@ namespace penstock {
 namespace progress {
 
 // The resource for which a task may wait. Each kind has its own queue and
-// threads, so that no kind delays another.
+// threads, so that tasks of one kind do not delay another kind.
 enum class Aside {
-  // Makes the kernel search, unmap or free pages. One thread.
+  // Searches, unmaps or frees pages in the kernel. One thread.
   kMemory,
-  // Closes descriptors. The peer of a descriptor may block the closing forever.
+  // Closes descriptors. A peer may block the closing of a descriptor forever.
   // At most kMostClosingThreads threads.
   kClosing,
   // Looks up names, for which a name server may be slow. At most
@@ -27,9 +28,9 @@ enum class Aside {
   kDevice,
 };
 
-// Limits the closing threads. With several threads, one slow closing does not
-// block the others. The limit is low, because a hostile peer can occupy all
-// threads with slow closings.
+// Caps the closing threads. Several threads, so that one slow closing does not
+// block the others. Few threads, because a hostile peer can occupy all of them
+// with slow closings.
 constexpr size_t kMostClosingThreads = 4;
 // Limits the threads that resolve names.
 constexpr size_t kMostNameThreads = 4;
@@ -38,10 +39,10 @@ constexpr size_t kMostNameThreads = 4;
 // the calls. If the kind has one thread, tasks also end in that order. Holds no
 // lock while a task runs.
 //
-// Starts a thread if no thread of the kind is free. If that fails, keeps the
-// task, and the next call tries again. In the child of a fork, tasks from
-// before the fork do not run, and new tasks run on new threads. Thread-safe;
-// never blocks.
+// Starts a thread if no thread of the kind is free. If no thread can be
+// started, the task waits until a later call of RunAside() starts one. In the
+// child of a fork, tasks from before the fork do not run, and new tasks run on
+// new threads. Thread-safe; never blocks.
 void RunAside(Aside kind, std::function<void()> task);
 
 // Returns the number of waiting and running tasks of `kind`. Thread-safe.
@@ -51,8 +52,8 @@ size_t TasksAside(Aside kind);
 // of kMemory and kClosing.
 size_t TasksAside();
 
-// Caps the waiting and running tasks that peers can cause. Above the cap, a
-// task is stuck, or a peer floods this process.
+// Caps the waiting and running tasks that peers can cause. More tasks mean that
+// a task is stuck, or that a peer floods this process.
 constexpr size_t kManyTasksAside = 256;
 
 // Returns true above the cap. Code that runs tasks for peers then stops

@@ -27,8 +27,8 @@ namespace progress {
 // - Get() is for rare events: fabrics accept connections, set them up and
 //   notice their ends. No message passes through this loop.
 // - GetPolling() carries the messages of front ends whose applications have no
-//   thread that waits (transport/rpc). This loop polls the PollSet and its
-//   watched descriptors before it sleeps.
+//   waiting thread (transport/rpc). This loop polls the PollSet and its watched
+//   descriptors before it sleeps.
 // - GetForMonitoring() serves the port of metrics, which is open to anybody. A
 //   crowd of clients there delays no connection.
 //
@@ -59,7 +59,7 @@ class EventLoop {
   // EPOLLHUP is pending at `fd`. The caller keeps `fd` open until Unwatch().
   absl::StatusOr<Id> Watch(int fd, uint32_t events, FdCallback callback);
   // Ends a watch. No call of its callback begins afterwards, but a call may
-  // still be running. Therefore the callback must own everything that it uses.
+  // still be running. The callback must therefore own everything that it uses.
   // Ignores unknown ids and 0.
   void Unwatch(Id id);
   // Changes the events of a watch. Ignores unknown ids and 0.

@@ -34,9 +34,10 @@ class ForeignFd {
   bool valid() const { return fd_.valid(); }
   // Returns true if the descriptor was opened before this process was forked.
   bool is_of_parent() const;
-  // Closes the descriptor aside, or immediately if it is the parent's.
+  // Closes the descriptor on a thread of Aside::kClosing, or immediately if the
+  // descriptor belongs to the parent.
   void Reset();
-  // Closes the descriptor immediately. The caller knows that this cannot block.
+  // Closes the descriptor immediately. Call only if closing cannot block.
   void ResetHere() { fd_.Reset(); }
 
  private:

@@ -10,9 +10,9 @@ namespace progress {
 
 // Returns a number that is one higher in the child of each fork() after the
 // first call. An object that shares a socket or memory with another process
-// stores the number at its creation. If the number differs later, the object is
-// a copy in a child, and must not touch the parent's resources. Costs one
-// atomic load. Thread-safe.
+// stores the number at its creation. If the number is different later, the
+// process is a forked child, and must not touch the parent's resources. Costs
+// one atomic load. Thread-safe.
 uint32_t ForkCount();
 
 }  // namespace progress

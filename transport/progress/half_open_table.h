@@ -17,15 +17,15 @@
 namespace penstock {
 namespace progress {
 
-// Returns the part of an address that identifies one owner: an IPv4 address,
-// even in the form of IPv6, or the first 64 bits of an IPv6 address. A machine
+// Returns the part of an address that identifies its owner: an IPv4 address,
+// even if mapped to IPv6, or the first 64 bits of an IPv6 address. The owner
 // can choose the remaining bits freely.
 std::string HostOf(const sockaddr_storage& address);
 
 // Decides which half-open connection to drop if there are too many: the oldest
 // connection of the host with the most connections. A host with many
-// connections therefore does not harm other hosts. A quick client finishes
-// before its connection is the oldest. Owns no connection. Each call takes
+// connections therefore does not harm other hosts. A fast client finishes
+// before its connection becomes the oldest. Owns no connection. Each call takes
 // logarithmic time. Not thread-safe.
 class HalfOpenTable {
  public:
@@ -57,9 +57,9 @@ class HalfOpenTable {
   absl::optional<Id> Next() const;
 
  private:
-  // The order in which hosts lose connections: the number of a host's
-  // connections, then the negative id of its oldest. The host with the greatest
-  // weight is next.
+  // The sort key of a host: the number of its connections, then the negative id
+  // of its oldest connection. The host with the greatest key loses a connection
+  // next.
   using Weight = std::pair<size_t, int64_t>;
 
   static Weight WeightOf(const std::set<Id>& connections);

@@ -8,30 +8,32 @@
 namespace penstock {
 namespace progress {
 
-// A note that paths of a PollSet have input for which no doorbell will ring. A
-// thread that has polled long enough leaves the note before it does other work.
+// A flag saying that paths of a PollSet have input for which no doorbell will
+// ring. A thread sets the flag if it has polled long enough and turns to other
+// work.
 //
-// No thread sleeps while there is a note. Proof: Leave() writes the note, then
+// No thread sleeps while the flag is set. Proof: Leave() sets the flag, then
 // reads the count of sleepers. BeginSleep() increments the count, then reads
-// the note. All four accesses are sequentially consistent, so at least one of
-// the two threads sees the other's write. Either the sleeper takes the note, or
-// the leaver is told to make another thread poll.
+// the flag. All four accesses are sequentially consistent, so at least one of
+// the two threads sees the other's write. Either the sleeper takes the flag, or
+// Leave() tells its caller to make another thread poll.
 //
 // Thread-safe without locks.
 class LeftInput {
  public:
-  // Leaves a note. Returns true if the caller must make another thread call
-  // Take(): some threads sleep, or no thread ever takes notes before it sleeps.
+  // Sets the flag. Returns true if the caller must make another thread call
+  // Take(): some threads sleep, or no thread ever calls Take() before it
+  // sleeps.
   bool Leave() {
     left_.store(true);
     return sleepers_.load() > 0 || !is_attended_.load();
   }
-  // Takes the note. Returns true if there was one; the caller then polls.
+  // Clears the flag. Returns true if it was set; the caller then polls.
   bool Take() { return left_.load() && left_.exchange(false); }
 
   // Announces that the caller is about to sleep until a doorbell rings. Returns
-  // false if this call took a note; the caller must then poll instead of
-  // sleeping.
+  // false if the flag was set; the call clears it, and the caller must poll
+  // instead of sleeping.
   bool BeginSleep() {
     if (!is_attended_.load()) is_attended_.store(true);
     sleepers_.fetch_add(1);

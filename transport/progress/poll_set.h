@@ -61,20 +61,21 @@ class Pollable {
 // two sides sees the other's write (Dekker's argument; the fences must be
 // sequentially consistent). There are four cases:
 //   1. If the peer saw the flag set, its doorbell wakes a thread, which polls.
-//      A peer may ring once for several inputs, if it has not seen the flag set
-//      anew since. The woken thread then sets it anew after its poll, and looks
-//      for input once more, as after any arming.
+//      The peer may ring once for several inputs, if the flag was not set again
+//      in between. The woken thread therefore sets the flag again after its
+//      poll, and checks for input once more, as after any arming.
 //   2. Otherwise the peer saw the flag clear. Flags are cleared only while a
 //      spinner exists, and mu_ is held while spinners are counted and flags
-//      written. Hence a later EndSpin() sets the flag: that of the last
-//      spinner, or one that finds the pollable cold. This EndSpin() sees i and
-//      returns true, and its caller polls. Add() also sets the flag of a new
-//      pollable under mu_, and its caller polls for earlier input.
-//   3. A thread that polls may find the slot taken by another thread, X. X
-//      looked for input before i came, and would go to sleep without having
-//      seen i. Therefore the first thread marks the slot as missed. X releases
-//      the slot by a read-modify-write of the same word. If X sees the mark, X
-//      looks again, and finds i. If X came first, the slot was not taken.
+//      written. Hence a later EndSpin() sets the flag: the EndSpin() of the
+//      last spinner, or one that finds the pollable cold. This EndSpin() sees i
+//      and returns true, and its caller polls. Add() also sets the flag of a
+//      new pollable under mu_, and its caller polls for earlier input.
+//   3. A polling thread may find the slot taken by another thread, X. X may
+//      have checked for input before i came, and would go to sleep without
+//      having seen i. The polling thread therefore marks the slot as missed. X
+//      releases the slot by a read-modify-write of the same word. If X sees the
+//      mark, X checks again, and finds i. If X released the slot before, the
+//      polling thread finds the slot free.
 //   4. If BeginSpin() returned false, there is a spinner, and case 2 holds for
 //      that spinner.
 //
@@ -84,9 +85,9 @@ class PollSet {
  public:
   using SlotId = size_t;
 
-  // Limits the time of a round of polls, in nanoseconds. Handling the messages
-  // that a round delivers takes gRPC and the application about four times as
-  // long. No other source is polled meanwhile.
+  // Caps the time of a round of polls, in nanoseconds. gRPC and the application
+  // take about four times as long to handle the messages of a round. No other
+  // source is polled meanwhile.
   static constexpr int64_t kRoundNanos = 50 * 1000;
 
   // Returns the set of the process, which allows one spinner for each usable
@@ -101,8 +102,8 @@ class PollSet {
   ~PollSet();
 
   // Adds a pollable, and holds a reference to it until Remove(). Afterwards the
-  // caller checks HasInput(), or polls, because earlier input may have rung no
-  // doorbell.
+  // caller polls, or checks HasInput(), because no doorbell may have rung for
+  // earlier input.
   SlotId Add(std::shared_ptr<Pollable> pollable);
   // Removes a pollable. Call it exactly once for each Add(). Does not wait: if
   // a Poll() is running, its thread releases the set's reference afterwards.
@@ -144,8 +145,8 @@ class PollSet {
     std::atomic<bool> hot{false};        // written under mu_
     std::atomic<bool> had_input{false};  // since the last IsQuietLocked()
     int quiet_looks = 0;                 // guarded by mu_
-    // Written under mu_, while kEmpty or by the thread that frees the slot.
-    // Read under mu_, or by the thread that polls.
+    // Written under mu_, while the slot is kEmpty or by the thread that frees
+    // the slot. Read under mu_, or by the thread that polls.
     std::shared_ptr<Pollable> pollable;
   };
   static constexpr size_t kSlotsPerBlock = 32;

@@ -12,8 +12,9 @@
 namespace penstock {
 namespace progress {
 
-// The maximum age of a cached answer of IsRealTime(), in nanoseconds. A spinner
-// asks after every few polls. A system call each time would delay its polls.
+// The maximum age of a cached result of IsRealTime(), in nanoseconds. A spinner
+// calls IsRealTime() after every few polls. A system call each time would delay
+// its polls.
 constexpr int64_t kRealTimeLookNanos = 1000 * 1000;
 
 // Returns true if the calling thread runs under SCHED_FIFO, SCHED_RR or
@@ -32,7 +33,8 @@ class RealTimeCores {
   // destroyed.
   static RealTimeCores* OfProcess(int cores);
 
-  // Lets all but one of `cores`, the cores that the process may use, be taken.
+  // Allows spinners to take all but one of `cores`, the cores that the process
+  // may use.
   explicit RealTimeCores(int cores) : limit_(cores - 1) {}
 
   // Takes a core for a spinner. Returns false if only one core is left.
@@ -48,8 +50,8 @@ class RealTimeCores {
   std::atomic<int> held_{0};
 };
 
-// One spin of a thread. Checks if the thread is a real-time thread, and decides
-// if the thread may spin nevertheless. Used by that thread only.
+// One spin of a thread. Decides if the thread may spin although it is a
+// real-time thread. Used by that thread only.
 class RealTimeSpin {
  public:
   // Begins a spin. In busy mode, real-time threads spin on all but one of

@@ -19,14 +19,13 @@ enum class PollingMode {
 };
 
 // Remembers when a spinning thread last regained its core. Belongs to one
-// thread, or to a resource that only one thread uses at a time. Threads must
-// not share the object: a loss of each of two threads is not a repeated loss of
-// one thread.
+// thread, or to a resource that one thread uses at a time. Must not be shared
+// by threads: one loss each of two threads does not count as a repeated loss.
 class CoreLosses {
  public:
-  // Records that the thread yielded its core, and regained it at `now`, after
-  // `took`. Returns `took` if this loss came soon after the previous loss, or
-  // else zero.
+  // Records that the thread yielded its core, and regained the core at `now`,
+  // after `took`. Returns `took` if this loss came soon after the previous one,
+  // or else zero.
   absl::Duration Record(absl::Duration took, absl::Time now);
 
  private:
@@ -34,21 +33,21 @@ class CoreLosses {
 };
 
 // Learns from earlier waits how long to spin. If events come soon, the thread
-// spins longer than they take, because sleeping and waking up costs more than a
-// whole RPC. If events come late, the time to spin falls to zero, because
-// spinning would only burn power. From then on the policy learns from the
-// duration of sleeps.
+// spins until they come, because sleeping and waking up costs more than a whole
+// RPC. If events come late, the time to spin falls to zero, because spinning
+// would only waste power. From then on the policy learns from the duration of
+// sleeps.
 //
 // A spinner yields its core now and then. If other threads are always ready to
 // run, the scheduler gives each of them a slice of milliseconds before the
 // spinner runs again. Sleeping would be faster, because a thread that wakes up
 // runs before threads that have used up their share.
 //
-// Therefore a thread that has lost its core by yielding, and loses it again
-// soon after regaining it, does not spin for some time: the policy rests.
-// Threads that share the policy do not spin either: they would lose their
-// cores, too. If a core is lost again soon after a rest, the next rest is twice
-// as long.
+// A thread that yields its core, loses it, and loses it again soon after
+// regaining it therefore does not spin for some time: the policy rests. Other
+// threads that share the policy do not spin either, because they would lose
+// their cores, too. If a core is lost again soon after a rest, the next rest is
+// twice as long.
 //
 // Thread-safe without locks. Concurrent waits may be recorded as one.
 class SpinPolicy {
@@ -70,10 +69,10 @@ class SpinPolicy {
   // Longer than any time slice. A longer loss means that the process or its
   // machine was stopped.
   static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
-  // Defines when a loss comes "soon" after another: the thread held the
+  // Defines when a loss comes "soon" after another loss: the thread held the
   // regained core for less than this fraction of the time for which it had lost
-  // the core. In this case the other program never sleeps. A program that runs
-  // only once causes no rest.
+  // the core. Such losses come from a program that never sleeps. A program that
+  // runs only once causes no rest.
   static constexpr double kSoon = 0.25;
   // The duration of the first rest, as a multiple of the time for which the
   // core was lost. With a longer first rest, messages next to a single busy
@@ -98,19 +97,19 @@ class SpinPolicy {
   // were lost.
   bool Rests(absl::Time now) const;
 
-  // Returns true if the policy rests, so that a spinning thread must stop at
-  // `now`. In mode kBusy, threads never stop.
+  // Returns true if a spinning thread must stop at `now` because the policy
+  // rests. In mode kBusy, threads never stop.
   bool EndsSpins(absl::Time now) const {
     return mode_ != PollingMode::kBusy && Rests(now);
   }
 
-  // Records that a spinner yielded its core, and regained it at `now`, after
-  // `took`. `losses` are those of its thread. Two losses in a row are a reason
-  // to rest. Soon after a rest, one loss suffices.
+  // Records that a spinner yielded its core, and regained the core at `now`,
+  // after `took`. `losses` are the losses of the spinner's thread. Two losses
+  // in a row start a rest. Soon after a rest, one loss suffices.
   void RecordYield(absl::Duration took, absl::Time now, CoreLosses* losses);
 
-  // Records a yield, as RecordYield() does, of a spin that gains little
-  // compared with a time slice. Each loss is a reason to rest.
+  // Records a yield, as RecordYield() does, for a spin that gains little
+  // compared with a time slice. Each loss starts a rest.
   void RecordCostlyYield(absl::Duration took, absl::Time now);
 
   // Records a wait of `waited`, spinning and sleeping together. `found` is true

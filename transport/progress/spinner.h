@@ -33,8 +33,8 @@ class Spinner {
   // `watches` is true if look() may find input of a peer. If false, and the set
   // is empty, sleeps immediately.
   void Wait(bool watches, const Turn& look, const Turn& sleep);
-  // Returns true if the set may have input for which no doorbell rings. Unless
-  // this thread soon waits again, it must then make another thread poll.
+  // Returns true if the set may have input for which no doorbell rings. The
+  // caller must then wait again soon, or make another thread poll.
   bool TakeLeftInput() { return std::exchange(has_left_input_, false); }
 
  private:

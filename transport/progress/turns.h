@@ -16,7 +16,7 @@ namespace progress {
 // system call, or a check of many paths, and is therefore polled only when its
 // turn is due:
 //
-//   round of the hot paths; if a turn is due, the source that has it; repeat
+//   loop: one round of the hot paths; then, if a turn is due, poll its source
 //
 // Guarantees, while at least one thread makes rounds:
 // - A source that is due has its turn after the current round. The time between
@@ -36,24 +36,23 @@ class Turns {
   // 1 to 3 us, so turns cost about one per cent of a thread. With 50 us, calls
   // of 8 bytes took 8 per cent longer.
   static constexpr int64_t kIntervalNanos = 250 * 1000;
-  // The approximate limit, in nanoseconds, of the time of a turn, and of a
-  // round of the paths. A source with more input is due again after the next
-  // round.
+  // The approximate cap, in nanoseconds, on the time of a turn, and of a round
+  // of the paths. A source with more input is due again after the next round.
   static constexpr int64_t kTurnNanos = 100 * 1000;
   // The upper bound in docs/threading.md for the time between two turns of a
-  // source: the interval, a round, a turn of each source, and about as much for
-  // packets and events that end late.
+  // source: the interval, a round, a turn of each source, and a reserve of
+  // about the same size for packets and events that end late.
   static constexpr int64_t kBoundNanos = 1000 * 1000;
 
   // Returns true if the source's turn is due at `now`. The caller then takes
   // the turn. The next turn is due an interval later.
   bool Take(Source source, absl::Time now);
-  // Makes the source due immediately, because there may be more to do.
+  // Makes the source due immediately. Call if the source may have more input.
   void MakeDue(Source source);
 
  private:
   static constexpr int kSources = 2;
-  // A time earlier than all others, and far from overflow.
+  // A time earlier than all others, with a margin against overflow.
   static constexpr int64_t kNever = -(int64_t{1} << 62);
 
   std::atomic<int64_t> taken_[kSources] = {{kNever}, {kNever}};

@@ -1,8 +1,9 @@
-// Chooses the size of the pieces in which a side reads messages over one path.
+// Chooses the size of the pieces in which a receiver reads messages over one
+// path.
 //
 // Measures the latency and the bandwidth of a path by its first reads after an
-// idle time. These reads follow one another. Counted from the start of the
-// first read, each read ends after
+// idle time. These reads run back to back. Measured from the start of the first
+// read, each read ends after
 //
 //   time = latency + bytes up to the end of the read / bandwidth
 //
@@ -16,13 +17,13 @@
 //   pieces would gain nothing.
 // - One piece takes at most kMaxDelayNs more than an n-th of the latency,
 //   because a small message may wait behind the piece. Bytes within the
-//   capacity of the path delay nobody: pieces that do not fill the path would
-//   only leave it idle.
+//   capacity of the path delay no other message: smaller pieces would only
+//   leave the path idle.
 //
 // On a path that is never idle, only the bandwidth can be measured: the bytes
-// in flight at some moment, divided by the time until they have arrived. A time
-// hardly longer than the shortest read of the path is ignored, because it shows
-// latency rather than bandwidth.
+// in flight at some moment, divided by the time until they have arrived.
+// Ignores a time hardly longer than the shortest read of the path, because such
+// a time shows latency rather than bandwidth.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_CHUNK_TUNER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_CHUNK_TUNER_H_
@@ -43,15 +44,15 @@ namespace protocol {
 // and for OnReadDone() while wants_end(). Not thread-safe.
 class ChunkTuner {
  public:
-  // Limits the time that one piece may occupy the path, beyond its share of the
+  // Caps the time that one piece may occupy the path, beyond its share of the
   // latency. The size may exceed the estimate by SteppedSize::kMargin, so the
   // time may reach a millisecond.
   static constexpr double kMaxDelayNs = 600 * 1000;
-  // The number of pieces in flight, in capacities of the path. Two keep the
-  // path busy even if the size is below the estimate by SteppedSize::kMargin.
-  // Two more keep the path busy while the reader's thread does not run. More
-  // would only lengthen the queue for other messages. A path with one read at a
-  // time spends a fifth of its time waiting.
+  // The number of pieces in flight, in capacities of the path. Two capacities
+  // keep the path busy even if the size is below the estimate by
+  // SteppedSize::kMargin. Two more keep the path busy while the reader's thread
+  // does not run. More would only lengthen the queue for other messages. A path
+  // with one read at a time spends a fifth of its time waiting.
   static constexpr double kPipes = 4;
 
   // Makes a tuner. `first_is_pushed`: the peer sends the first piece of each
@@ -70,8 +71,8 @@ class ChunkTuner {
   bool idle() const { return under_way_ == 0; }
   // Begins a measurement at the first read of a message. Requires idle().
   void Begin(uint64_t now_ns);
-  // Records the first read of a message while other reads are in flight. The
-  // opening reads of that message are not measured.
+  // Records that the first read of a message starts while other reads are in
+  // flight. The opening reads of that message are not measured.
   void BeginBehindOthers() { opening_ = false; }
   // Records the start of a read in OnRead(), and its end in OnReadDone(). Reads
   // end nearly in the order in which they start.
@@ -100,8 +101,8 @@ class ChunkTuner {
   int under_way_ = 0;
   double ns_per_byte_ = 0;  // the last measurement; 0: none yet
 
-  // The measured points of the opening reads. Opening reads are the reads after
-  // Begin(), until the first of them ends or another message begins.
+  // The measured points of the opening reads: the reads after Begin(), until
+  // the first of them ends or another message begins.
   LineFit fit_;
   bool opening_ = false;   // the next read is an opening read
   bool measures_ = false;  // an opening read is under way

@@ -1,22 +1,22 @@
 // Chooses the largest size of message that a side sends eagerly over one path.
-// At that size, sending a message eagerly costs as much time as announcing it.
-// For s bytes:
+// At that size, an eager message takes as much time as an announced message.
+// The times for s bytes are:
 //
 //   eager      copying, on both sides      2 c s
 //   announced  fixed costs, on both sides  2 a
 //              exposing the bytes          e s
 //              waiting for the read        w
 //
-// The costs are equal at s = (w + 2 a) / (2 c - e). The sender measures c, a
+// The times are equal at s = (w + 2 a) / (2 c - e). The sender measures c, a
 // and e on its own side while it sends, and assumes the same values for the
 // peer. The time from announcement to release spans four one-way latencies:
 // announcement, request, answer and release. The answer arrives two one-way
 // latencies later than an eager message would. Therefore w is half of the fixed
 // part of that time. w is 0 if the peer does not have to send a request.
 //
-// Other messages wait behind an eager message, and also behind the pieces of an
-// announced message. Therefore an eager message may occupy the link only as
-// long as such pieces may (see ChunkTuner).
+// Other messages wait behind an eager message, as they wait behind the pieces
+// of an announced message. An eager message may therefore occupy the link only
+// as long as such pieces may (see ChunkTuner).
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
@@ -43,17 +43,17 @@ class EagerTuner {
   bool adapts() const { return !size_.is_fixed(); }
 
   // Report the time that this side spent on an eager message, and on an
-  // announced one. Report only sizes near the limit: because of caches and
-  // allocators, times do not grow linearly.
+  // announced message. Report only sizes near the current size limit: because
+  // of caches and allocators, times do not grow linearly.
   void OnCopied(size_t bytes, uint64_t ns);
   void OnAnnounced(size_t bytes, uint64_t ns);
-  // Reports the time from announcement to release of a message, if no other
-  // message was announced meanwhile.
+  // Reports the time from announcement to release of a message. Call only if no
+  // other message was announced meanwhile.
   void OnReleased(size_t bytes, uint64_t ns);
 
  private:
   void Settle();
-  // Returns the largest size behind which other messages do not wait too long.
+  // Returns the largest eager size that does not delay other messages too long.
   double FairSize(double waiting) const;
 
   SteppedSize size_;

@@ -1,4 +1,4 @@
-// Estimates how a time depends on a size: y = fixed + slope x.
+// Estimates how a time y depends on a size x: y = fixed + slope x.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_LINE_FIT_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_LINE_FIT_H_
@@ -8,10 +8,10 @@ namespace protocol {
 
 // Fits a line by least squares. The weight of a point decays as newer points
 // arrive. Ignores an outlier, whose time is more than twice, or less than half,
-// of the line's value. For example, a thread may not have run. Forgets all
-// earlier points after many outliers in a row, because the times have changed.
-// Also forgets points that are not near any line, for example because two
-// different links produced them. Not thread-safe.
+// of the line's value; a thread that was not scheduled causes such outliers.
+// Forgets all earlier points after many outliers in a row, because the times
+// have changed. Also forgets points that are not near any line, for example
+// because two different links produced them. Not thread-safe.
 class LineFit {
  public:
   LineFit() = default;

@@ -21,8 +21,8 @@ class Reassembler {
   // Messages above the eager limit are announced instead.
   static constexpr size_t kMaxBytes = 16 * 1024 * 1024;
 
-  // Keeps up to `max_metadata_bytes` of metadata, and one byte more, by which
-  // the decoder sees that the metadata is too long.
+  // Keeps up to `max_metadata_bytes` of metadata, plus one byte, so that the
+  // decoder detects metadata that is too long.
   explicit Reassembler(size_t max_metadata_bytes = kMaxBytes - 1)
       : max_metadata_bytes_(max_metadata_bytes) {}
 

@@ -36,8 +36,7 @@ class ReceiveOrder {
   // the held frames would exceed kMaxHeldBytes.
   absl::Status Accept(const wire::Frame& frame, Verdict* verdict);
   // Takes the next frame in order; call after each delivery. If that frame was
-  // held back, moves it to `*frame`, to be delivered now. Otherwise returns
-  // false.
+  // held back, moves it to `*frame` for delivery now. Otherwise returns false.
   bool TakeNext(HeldFrame* frame);
 
   // Returns the sequence number up to which all frames have been delivered.

@@ -14,10 +14,9 @@
 namespace penstock {
 namespace protocol {
 
-// A log of the sent packets that the peer has not acknowledged. If there are
-// more than kMaxApart packets, joins short packets to the ones before them, so
-// that a stream of short packets does not need a buffer for each packet. Not
-// thread-safe.
+// A log of the sent packets that the peer has not acknowledged. Above kMaxApart
+// packets, appends a short packet to the previous packet, so that a stream of
+// short packets does not need a buffer for each packet. Not thread-safe.
 class SendLog {
  public:
   static constexpr size_t kMaxApart = base::BufferPool::kMaxBuffers;

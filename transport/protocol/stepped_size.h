@@ -1,4 +1,4 @@
-// A size that follows an estimate in steps, without oscillating.
+// A size that follows an estimate in steps and does not oscillate.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_STEPPED_SIZE_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_STEPPED_SIZE_H_
@@ -19,14 +19,15 @@ struct SizeBounds {
 // A size that follows estimates in steps. The size is the initial value times a
 // power of two, within the bounds. The size is doubled or halved when kInARow
 // estimates in a row differ from it by more than the factor kMargin. A margin
-// is wider than half a step, so the margins of neighbouring sizes overlap. An
-// estimate that has just caused a step is therefore well within the margins of
-// the new size. To undo the step, the estimate has to change by the overlap,
-// and stay there. Not thread-safe.
+// is wider than half a step, so the margins of neighbouring sizes overlap.
+// After a step, the estimate is therefore well within the margins of the new
+// size. The step is undone only if the estimate changes by the overlap, and
+// stays there. Not thread-safe.
 class SteppedSize {
  public:
-  // The factor between size and estimate up to which the size stays: 2^0.75, or
-  // 0.75 of a step. The margins of neighbouring sizes overlap by half a step.
+  // The maximum ratio of size and estimate at which the size stays unchanged:
+  // 2^0.75, or 0.75 of a step. The margins of neighbouring sizes overlap by
+  // half a step.
   static constexpr double kMargin = 1.68;
   static constexpr int kInARow = 8;
 

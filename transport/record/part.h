@@ -21,8 +21,8 @@ struct Message {
 };
 
 // A line of the file. A call takes one line, or several if its messages do not
-// fit into one. Only the first line describes the call, and only the last line
-// has the call's end.
+// fit into one line. Only the first line describes the call, and only the last
+// line has the call's end.
 struct Part {
   static constexpr size_t kMaxMessages = 256;
   static constexpr size_t kMaxMethodBytes = 255;

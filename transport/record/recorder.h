@@ -72,7 +72,7 @@ class Recorder {
 class RecordedCall {
  public:
   RecordedCall() = default;
-  // Records a call that has begun and not ended as cancelled.
+  // Records the call as cancelled if it has begun and has not ended.
   ~RecordedCall();
   RecordedCall(const RecordedCall&) = delete;
   RecordedCall& operator=(const RecordedCall&) = delete;
@@ -80,7 +80,7 @@ class RecordedCall {
   void Begin(Recorder* recorder, uint64_t client, absl::string_view method);
   void Received(uint64_t bytes) { Add(bytes, /*sent=*/false); }
   void Sent(uint64_t bytes) { Add(bytes, /*sent=*/true); }
-  // Records the call's end with `status`, one of gRPC's codes.
+  // Records the end of the call with `status`, a status code of gRPC.
   void End(int status);
 
  private:

@@ -38,10 +38,10 @@ class RecordingFile {
   ~RecordingFile();
 
   // Writes all queued parts. Once a second, also syncs the compressed stream,
-  // so that readers can read everything written if the process is killed. If a
-  // write fails or the file is full, logs a line, closes the file and stops the
-  // recorder. For example, the disk may be full. Returns true if the file is
-  // still open.
+  // so that the file is readable even if the process is killed. If the file is
+  // full, or a write fails, for example because the disk is full, logs a line,
+  // closes the file and stops the recorder. Returns true if the file is still
+  // open.
   bool Flush();
   // Writes all queued parts, and closes the file.
   void Close();

@@ -20,13 +20,15 @@ namespace rpc {
 constexpr size_t kMaxMetadataBytes = 256 * 1024;
 constexpr size_t kMaxMethodBytes = 255;
 // Caps the bytes of the metadata at the end of a call. Smaller than
-// kMaxMetadataBytes, because an error also carries this metadata's name.
+// kMaxMetadataBytes, because an error must also have room for the name
+// kMetadataUrl.
 constexpr size_t kMaxTrailingBytes = kMaxMetadataBytes - 1024;
 
 // A request. A payload keeps its memory alive until the peer has received the
-// payload. The payload is not copied if the path can reach its memory; see
-// fabric::Endpoint::Expose(). Do not write to the memory until then. A received
-// payload may be in the peer's memory. Nobody may write to a received payload.
+// payload. The payload is not copied if the path can reach its memory (see
+// fabric::Endpoint::Expose()), so do not write to the memory until then. A
+// received payload may be in the peer's memory, so never write to a received
+// payload.
 struct Request {
   std::string method;
   std::string metadata;
@@ -41,8 +43,8 @@ struct Response {
 };
 
 // The type URL of a payload of absl::Status (SetPayload). The payload carries
-// the metadata of an error of a unary call. The server's program adds the
-// payload, and the client's program reads it.
+// the metadata of a failed unary call. The server's program adds the payload,
+// and the client's program reads it.
 constexpr char kMetadataUrl[] = "penstock.Metadata";
 
 // The end of a call.
@@ -56,24 +58,26 @@ struct End {
 // Functions that a stream calls once, on the threads of other callbacks; see
 // Client::Done and Server::Handler.
 //
-// Called with the next message, or with nothing if no message follows.
+// Called with the next message, or with nothing if the stream has no further
+// message.
 using Received = std::function<void(absl::optional<memory::Payload>)>;
 // Called with true when the peer had room for a message and the message was
-// sent. To bound memory, write the next message only then. Called with false if
-// the stream ended before.
+// sent. To bound memory, write the next message only after this call. Called
+// with false if the stream ended first.
 using Accepted = std::function<void(bool)>;
 
-// The threads on which a client or a server runs callbacks. In both cases,
+// The threads on which a client or a server runs callbacks. With either value,
 // callbacks of one connection run one after another.
 enum class CallbackThread {
   // The thread of progress::EventLoop::GetPolling().
   kLoop,
-  // Any thread that brings input, for example in Waiter::Wait(), or in a call
-  // of gRPC over Penstock. A thread that waits for an answer then needs no
-  // other thread to wake it. A callback must be short, because this thread may
-  // be the only one that polls other paths. A callback must take no lock that
-  // such a thread may hold. Callbacks of calls that could not be sent run on
-  // the loop's thread, perhaps at the same time as others.
+  // Any thread that brings input, for example a thread in Waiter::Wait(), or in
+  // a call of gRPC over Penstock. A thread that waits for an answer then
+  // receives it without the help of another thread. A callback must be short,
+  // because its thread may be the only one that polls other paths. A callback
+  // must take no lock that such a thread may hold. Callbacks of calls that
+  // could not be sent run on the loop's thread, perhaps at the same time as
+  // other callbacks.
   kAny,
 };
 

@@ -1,4 +1,4 @@
-// The connection of the rpc front end: a socket, and the calls on the socket.
+// The connection of the rpc front end: a socket, and the calls on it.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_CALL_CONNECTION_H_
 #define PENSTOCK_TRANSPORT_RPC_CALL_CONNECTION_H_
@@ -65,8 +65,8 @@ class CallConnection final : public connection::Connection {
                           const absl::Status& why) = 0;
   };
 
-  // Returns a connection on a socket on which both sides have sent a greeting.
-  // `executor` runs its tasks on `loop`.
+  // Returns a connection for a socket on which both sides have sent their
+  // greeting. `executor` runs its tasks on `loop`.
   static std::shared_ptr<CallConnection> Create(
       const Config& config, progress::EventLoop* loop,
       std::shared_ptr<connection::Executor> executor, base::UniqueFd socket,
@@ -74,8 +74,8 @@ class CallConnection final : public connection::Connection {
   // Starts the session. `received` are the bytes after the greeting. Call once.
   void Start(absl::string_view received);
 
-  // The reason for taking the lock. A callback never runs on the thread of a
-  // kCall entry, because the caller may hold locks that the callback takes.
+  // The reason for taking the lock. No callback runs on the thread of a kCall
+  // entry, because that thread may hold locks that the callback takes.
   enum class Entry { kCall, kInput };
 
   // A scope that holds the lock. The destructor sends the added output, updates
@@ -95,7 +95,7 @@ class CallConnection final : public connection::Connection {
     const Entry entry_;
   };
 
-  // The functions below are for calls, under the lock.
+  // The functions below are for calls. Call them under the lock.
   //
   // Returns the id of a new stream. Each id is used once. Ends the session if
   // no ids are left.
@@ -132,7 +132,7 @@ class CallConnection final : public connection::Connection {
   }
 
   // Refuses new calls of a server, tells the client to open no more, and ends
-  // the session when the open calls have ended.
+  // the session after the last open call. `why` is the reason.
   void Drain(const absl::Status& why);
   // Ends the session. All calls fail with UNAVAILABLE and the reason `why`.
   void Close(const absl::Status& why);
@@ -149,11 +149,12 @@ class CallConnection final : public connection::Connection {
 
   void FinishAndUnlock(Entry entry) ABSL_UNLOCK_FUNCTION(mu_);
   void AcceptOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Refuses a stream that the client opened after it was told of the end.
+  // Refuses a stream that the client opened after this side had announced the
+  // end of the session.
   void RefuseStream(uint32_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseWhenDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Functions for the socket.
+  // Handlers of the socket's events.
   void OnSocket(uint32_t events);
   void ReadSocket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PumpSocket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -161,7 +162,7 @@ class CallConnection final : public connection::Connection {
   void OnSocketBroken(const absl::Status& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Functions of connection::Connection.
+  // Overrides of connection::Connection.
   void Enter(absl::FunctionRef<void()> work) override;
   bool PollPath() override;
   void LeaveInput() override { poller_.Schedule(); }

@@ -28,7 +28,7 @@ class ClientStream;
 // Thread-safe.
 class OutgoingStream {
  public:
-  // Made by Client::Open().
+  // Called by Client::Open() only.
   OutgoingStream(std::shared_ptr<ClientStream> stream,
                  std::function<void()> cancel)
       : stream_(std::move(stream)), cancel_(std::move(cancel)) {}
@@ -58,14 +58,14 @@ class OutgoingStream {
 };
 
 // Returns the default keepalive. Pings a peer after half a minute without
-// input. Gives up the peer after another minute without input: its machine is
-// gone, or its process was stopped.
+// input. Considers the peer dead after another minute without input: its
+// machine is gone, or its process was stopped.
 connection::Keepalive::Config DefaultKeepalive();
 
-// A client of one server. Thread-safe. Connects once. If the connection is
-// lost, the client is over and its calls fail. If the server shuts down
-// gracefully, the client is over when its open calls have ended. In a forked
-// child, calls of the parent's clients fail with UNAVAILABLE.
+// A client of one server. Thread-safe. Connects once: if the connection is
+// lost, the client is unusable and its calls fail. If the server shuts down
+// gracefully, the client becomes unusable when its open calls have ended. In a
+// forked child, calls of the parent's clients fail with UNAVAILABLE.
 class Client {
  public:
   struct Options {
@@ -132,8 +132,8 @@ class Client {
   void Cancel(CallId call);
 
   // Returns true if the connection is lost or could not be made, or if the
-  // server takes no new calls. Returns true before any call fails for these
-  // reasons.
+  // server takes no new calls. A caller sees true before it sees a call fail
+  // for one of these reasons.
   bool is_over() const;
   // Returns the path of the connection, or nothing if there is no connection.
   absl::optional<session::PathDescription> DescribePath() const;

@@ -58,7 +58,7 @@ class ClientCall final : public OutgoingCall,
     state_ = State::kOver;
     return std::exchange(done_, nullptr);
   }
-  // Resets the stream on both sides, and reports `why`.
+  // Resets the stream on both sides, and reports `why` as the result.
   void Abort(const absl::Status& why);
   void FinishWithError(End end);
   void Finish(absl::StatusOr<Response> result);

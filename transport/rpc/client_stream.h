@@ -66,7 +66,7 @@ class ClientStream final : public OutgoingCall,
   void Run(Step step);
   void OnHeaders(absl::string_view metadata) override;
   void OnMessage(const memory::Payload& message, bool compressed) override;
-  // Resets the stream, as Abort() does. Earlier messages stay readable.
+  // Resets the stream, as Abort() does. Messages received before stay readable.
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;
@@ -74,9 +74,9 @@ class ClientStream final : public OutgoingCall,
   void OnSendAccepted() override { messages_->OnSendAccepted(); }
 
   void ReportMetadata(std::string metadata);
-  // Resets the stream on both sides, and reports `why`.
+  // Resets the stream on both sides, and reports `why` as the result.
   void Abort(const absl::Status& why);
-  // Ends the stream, and reports the end behind the callbacks of messages.
+  // Ends the stream. Reports the end after the callbacks of messages.
   void Finish(End end);
 
   std::string head_;

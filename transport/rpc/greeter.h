@@ -1,4 +1,4 @@
-// A new socket of a server, until both sides have sent a greeting.
+// A new socket of a server, until both sides have sent their greeting.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GREETER_H_
 #define PENSTOCK_TRANSPORT_RPC_GREETER_H_
@@ -39,13 +39,13 @@ class Greeter : public std::enable_shared_from_this<Greeter> {
           const std::string& peer, const std::string& token, Done done);
 
   // Reads the received bytes, then watches the socket. Reading first serves
-  // honest clients even during a flood of connections. Their greeting has
-  // arrived by then, because connections wait in the backlog before the server
-  // accepts them.
+  // honest clients even during a flood of connections: a connection waits in
+  // the backlog before it is accepted, so an honest client's greeting has
+  // usually arrived by then.
   void Start();
   // Reads once more. Drops the connection if the greeting is still incomplete.
   void MakeRoom();
-  // Closes the socket without a report.
+  // Closes the socket without calling `done`.
   void End();
 
  private:

@@ -1,4 +1,4 @@
-// The new sockets of a server.
+// A server's new sockets, until each client has shown the token.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GREETERS_H_
 #define PENSTOCK_TRANSPORT_RPC_GREETERS_H_
@@ -23,9 +23,10 @@ namespace rpc {
 
 // The connections of clients that have not shown the token yet. If there are
 // too many, drops the oldest connection of the host with the most connections.
-// Serves clients with the token first, and never drops them. Dropped
-// connections have a log limit of their own, so that strangers cannot use up
-// the process's log lines. Runs on the loop's thread.
+// Before dropping a connection, checks if its token has arrived, so that a
+// client with the token is never dropped. Dropped connections have a log limit
+// of their own, so that strangers cannot use up the process's log lines. Runs
+// on the loop's thread.
 class Greeters : public std::enable_shared_from_this<Greeters> {
  public:
   // Receives each client that has shown the token.

@@ -1,5 +1,5 @@
-// Delays the release of memory until the lock is released under which the
-// memory was dropped.
+// Delays the release of message memory that is dropped under a lock until the
+// lock is released.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GUARDED_H_
 #define PENSTOCK_TRANSPORT_RPC_GUARDED_H_
@@ -14,7 +14,8 @@ namespace rpc {
 
 using LateOwners = connection::LateRelease<std::shared_ptr<const void>>;
 
-// Returns the same bytes, with owners that are released by LateOwners::Drop().
+// Returns the same bytes with new owners, which are released by
+// LateOwners::Drop().
 memory::Payload Guarded(const memory::Payload& payload);
 
 }  // namespace rpc

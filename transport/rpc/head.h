@@ -1,6 +1,6 @@
 // Encodes and parses the heads of calls: all parts of a request or a response
-// except its payload. A head is the payload of the frame that its comment
-// names. Safe on any input.
+// except its payload. A head is sent as the payload of the frame type named in
+// the comment of its format. Safe on any input.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_HEAD_H_
 #define PENSTOCK_TRANSPORT_RPC_HEAD_H_
@@ -18,7 +18,7 @@ namespace rpc {
 // Caps the bytes of a head.
 constexpr size_t kMaxHeadBytes = kMaxMetadataBytes + 4096;
 
-// The client's kHeaders:
+// The format of the client's kHeaders:
 //
 //   u64    timeout in microseconds, 0 for none
 //   u8     0, only if the call is a stream
@@ -35,7 +35,7 @@ absl::StatusOr<std::string> EncodeRequest(const Request& request,
 // metadata above kMaxMetadataBytes.
 absl::StatusOr<Request> ParseRequest(absl::string_view head, bool* is_stream);
 
-// The server's kTrailers:
+// The format of the server's kTrailers:
 //
 //   u32    status code
 //   u32    length of the message

@@ -31,7 +31,7 @@ class LoopExecutor final : public connection::Executor {
         progress::EventLoop::GetPolling(mode_);
     if (loop.ok()) (*loop)->Post(std::move(task));
   }
-  // Does nothing in a forked child. The same holds for Cancel().
+  // Does nothing in a forked child. Cancel() does nothing there either.
   Id RunAfter(absl::Duration delay,
               std::function<void(bool is_due)> task) override {
     return loop_->RunAfter(delay, [task = std::move(task)] { task(true); });

@@ -46,7 +46,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
                                         const HostPort& target,
                                         const std::string& token,
                                         absl::Duration limit, Done done);
-  // Ends the opening soon, without a report. Thread-safe.
+  // Ends the opening soon, without calling `done`. Thread-safe.
   void Cancel();
 
  private:

@@ -1,4 +1,4 @@
-// A call in the table of a client: unary, or a stream.
+// An entry in a client's table of calls: a unary call, or a stream.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_OUTGOING_CALL_H_
 #define PENSTOCK_TRANSPORT_RPC_OUTGOING_CALL_H_
@@ -22,9 +22,9 @@ class OutgoingCall : public session::StreamEvents {
   virtual void Start(CallConnection* connection) = 0;
   // Ends an open call with `why` on both sides.
   virtual void Cancel(const absl::Status& why) = 0;
-  // Takes over a call that was never started. Returns the function that reports
+  // Takes over a call that was never started. Returns a function that reports
   // the call's failure, for the caller to run. Returns null if the call was
-  // started, or has reported.
+  // started, or has reported its end.
   virtual Unsent TakeUnsent() = 0;
 };
 

@@ -70,8 +70,8 @@ class IncomingStream {
   // Sends metadata before the first message. Has no effect after the first
   // Write() or SendMetadata().
   void SendMetadata(absl::string_view metadata);
-  // As in OutgoingStream. Read() gets nothing after the client's half-close,
-  // and after the end of the stream.
+  // The functions below work as in OutgoingStream. Read() reports the end after
+  // the client's half-close, and after the end of the stream.
   void Write(const memory::Payload& message, Accepted accepted);
   void Read(Received received);
   // Ends the stream after all written messages, and drops unread ones. Ends
@@ -130,9 +130,9 @@ class Server {
   ~Server();
 
   // Refuses new connections and calls, and lets open calls end within `grace`.
-  // Then ends the connections, and with them the remaining calls. A client of
-  // an earlier release ends its calls immediately. Calls `stopped` once when
-  // all connections have ended, but never after ~Server(). Call again to
+  // Then ends the connections, and the remaining calls with them. Clients of an
+  // earlier release end their calls immediately. Calls `stopped` once when all
+  // connections have ended, but never after ~Server(). A further call can
   // shorten the grace.
   void Shutdown(absl::Duration grace, std::function<void()> stopped);
   int port() const;

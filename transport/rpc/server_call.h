@@ -41,7 +41,8 @@ class ServerCall final : public session::StreamEvents,
   // Called on the loop's thread, without locks.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
-  // `place` is kept until the last reference to the call is dropped.
+  // `place` counts the call against Options::max_handled_calls, and is kept
+  // until the last reference to the call is dropped.
   ServerCall(std::shared_ptr<CallConnection> connection, uint32_t stream,
              Handler handler, std::shared_ptr<const void> place)
       : connection_(std::move(connection)),
@@ -85,16 +86,17 @@ class ServerCall final : public session::StreamEvents,
 
   void Refuse(const absl::Status& why);
   void Send(absl::StatusOr<Response> response);
-  // Runs on_cancel_ later, unless the handler answers before.
+  // Schedules on_cancel_. Does not run it if the handler answers first.
   void TellHandler();
   void RunOnCancel();
   void BeginStream();
-  // Runs the handler later, unless the call is reset before.
+  // Schedules the handler. Does not run it if the call is reset first.
   void CallHandler();
   void RunHandler();
-  // Releases what only the handler needs, if it has not run.
+  // Releases the objects that only the handler needs, if the handler has not
+  // run.
   void DropHandler();
-  // Returns true if the call is over for its handler. In this case also drops
+  // Returns true if the handler can no longer affect the call. Then also drops
   // on_cancel_, because the handler has answered.
   bool IsOverForHandler();
   void DropOnCancel();
@@ -105,12 +107,12 @@ class ServerCall final : public session::StreamEvents,
   const std::shared_ptr<CallConnection> connection_;
   const uint32_t stream_;
   const std::shared_ptr<const void> place_;
-  // True from CallHandler() on. RunHandler() or DropHandler() resets the flag.
-  // The one that does owns handler_, and may change request_.
+  // True from CallHandler() on. RunHandler() or DropHandler() resets the flag;
+  // whichever resets it owns handler_, and may change request_.
   std::atomic<bool> has_handler_{false};
   Handler handler_;
-  // The connection's lock guards the members below, except request_ once the
-  // request has arrived.
+  // The connection's lock guards the members below. Exception: request_ may be
+  // read without the lock once the request has arrived.
   State state_ = State::kReceiving;
   std::shared_ptr<ServerCall> self_;  // set while the stream is attached
   Request request_;

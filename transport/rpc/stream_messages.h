@@ -39,7 +39,7 @@ class StreamMessages {
   // message; the caller then ends the stream.
   absl::Status OnMessage(const memory::Payload& message, bool compressed);
   void OnSendAccepted();
-  // Handles the peer's last message: later reads get nothing.
+  // Handles the end of the peer's messages: later reads report the end.
   void OnInputEnd();
   // Ends both directions. Unread messages stay readable.
   void End();
@@ -54,7 +54,7 @@ class StreamMessages {
 
   CallConnection* const connection_;
   const uint32_t stream_;
-  // At most one of the two is not empty.
+  // At least one of these two queues is empty.
   base::Fifo<memory::Payload> unread_;
   base::Fifo<Received> reads_;
   base::Fifo<Accepted> writes_;  // not accepted yet

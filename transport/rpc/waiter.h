@@ -13,10 +13,10 @@
 namespace penstock {
 namespace rpc {
 
-// A counting semaphore. A waiting thread polls the fast paths of the process
-// for a while before it sleeps. With CallbackThread::kAny, the
-// callback that ends the wait may run on the waiting thread itself.
-// Thread-safe. Keep the waiter alive until each Notify() has returned.
+// A counting semaphore. A waiting thread polls the process's fast paths for a
+// while before it sleeps. With CallbackThread::kAny, the callback that ends the
+// wait may run on the waiting thread itself. Thread-safe. Keep the waiter alive
+// until each Notify() has returned.
 class Waiter {
  public:
   // Makes a waiter that polls as `mode` says. The first wait of a thread sets
@@ -28,10 +28,10 @@ class Waiter {
   // Adds a token, and wakes one waiting thread. Blocks only for a short lock.
   // May be called in callbacks.
   void Notify();
-  // Takes a token. Blocks until a token is there. Returns false if there is
-  // none within `timeout`. A timeout of zero polls once. Hold no lock that a
-  // callback takes, and do not call this in a callback. Any number of threads
-  // may wait.
+  // Takes a token. Blocks until a token is available. Returns false if none is
+  // available within `timeout`. A timeout of zero polls once. Hold no lock that
+  // a callback takes, and do not call this function in a callback. Any number
+  // of threads may wait.
   bool Wait(absl::Duration timeout);
 
  private:

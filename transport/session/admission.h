@@ -25,7 +25,7 @@ class Admission {
   void Open(Stream* stream);
   // Opens a client's stream. If full(), blocks the stream until TakeBlocked().
   void OpenOrBlock(uint32_t id, Stream* stream);
-  // Frees the stream's place. Does nothing if the stream is not open.
+  // Frees the stream's slot. Does nothing if the stream is not open.
   void Close(Stream* stream);
   // Removes from the queue the stream that has been blocked longest. Returns
   // false if the queue is empty, or if full() is true. Call Open() next, unless

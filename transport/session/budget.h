@@ -17,11 +17,11 @@ struct BudgetLimits {
   // Limits that an honest peer may reach. Above these limits, the session waits
   // until the peer has taken data.
   //
-  // Caps exposed messages and unsent data of ended streams. Above the cap, new
-  // streams wait. Equals Config::read_budget of a peer.
+  // Caps the exposed messages and the unsent data of ended streams. Above the
+  // cap, new streams wait. Equals the default Config::read_budget of the peer.
   uint64_t replies_bytes = 64 * 1024 * 1024;
   // Caps the unsent frames that answer the peer's frames. Above the cap, the
-  // session stops reading from the lifeline. Holds 25,000 frames.
+  // session stops reading from the lifeline. The cap holds about 25,000 frames.
   uint64_t answers_bytes = 1024 * 1024;
   // Caps unsent frames of any kind. Above the cap, senders wait. Large enough
   // for the fastest path.
@@ -36,14 +36,14 @@ struct BudgetLimits {
   // Caps a server's unread messages and metadata. An honest client stops
   // sending eagerly above 16 MiB, and announces messages instead.
   uint64_t unread_bytes = 32 * 1024 * 1024;
-  // Caps unsent answers on a fast path. Reading cannot stop there, because the
-  // path delivers the acknowledgements that make room.
+  // Caps unsent answers on a fast path. The session cannot stop reading from a
+  // fast path, because its input includes the acknowledgements that make room.
   uint64_t unsent_answers_bytes = 16 * 1024 * 1024;
 };
 
-// Counts the bytes that a session holds for its peer. Code charges the bytes
-// that it begins to hold, and returns the charge when it releases them. Not
-// thread-safe.
+// Counts the bytes that a session holds for its peer. Code charges bytes to the
+// budget when it begins to hold them, and refunds the charge when it releases
+// them. Not thread-safe.
 class Budget {
  public:
   enum class Kind { kReplies, kAnswers, kOutbox, kAnnounced, kUnread };

@@ -33,20 +33,22 @@ struct Config {
   // Limits the size of announced messages; larger ones are refused. Negative:
   // no limit.
   int64_t max_receive_bytes = -1;
-  // Limits the bytes of one stream that the peer may send before this side
-  // reads them. Holds two messages of the largest common tensor chunk. A larger
-  // window would make the sender notice a slow reader later.
+  // Caps the bytes of one stream that the peer may send before this side's
+  // application reads them. Holds two messages of the largest common tensor
+  // chunk. With a larger window, the sender would notice a slow reader later.
   uint32_t stream_window = 4 * 1024 * 1024;
-  // True to use messages in the peer's memory, if the fabric supports it.
+  // True to use messages directly in the peer's memory, without a copy, if the
+  // fabric supports it.
   bool load_in_place = true;
-  // Delays answers that no thread of the peer waits for; see StreamInput. The
-  // session's owner must then call Session::SendDeferred() soon.
+  // Delays answers that no thread of the peer waits for; see StreamInput. If
+  // true, the session's owner must call Session::SendDeferred() soon after
+  // frames were deferred.
   bool defers_answers = false;
-  // Limits the eagerly sent bytes that the peer has not read, over all streams.
-  // Above the limit, even small messages are announced. This limit bounds the
-  // peer's memory, even if the peer leaves many streams unread.
+  // Caps the eagerly sent bytes that the peer has not read, over all streams.
+  // Above the cap, even small messages are announced. The cap bounds the peer's
+  // memory, even if the peer leaves many streams unread.
   uint64_t max_eager_unread = 16 * 1024 * 1024;
-  // Limits the memory for messages that are being read or wait for the
+  // Caps the memory of messages that are being read or wait for the
   // application.
   uint64_t read_budget = 64 * 1024 * 1024;
   // Limits encoded metadata, in bytes. The session keeps at most one byte more,

@@ -29,12 +29,13 @@ namespace session {
 //              last stream, Leave, or
 //              the last id is used
 //
-// A departure has two steps, because the client's new streams may be in flight.
-// The client's answer to the ping follows all streams that the client opened
-// before it saw the first GOAWAY. A server in kDraining serves the streams that
-// arrive before this answer, and refuses later ones. A client in kLeaving still
+// A departure has two steps, because new streams of the client may be in
+// flight. The client answers the ping after all streams that it opened before
+// it saw the first GOAWAY. A server in kDraining serves the streams that arrive
+// before this answer, and refuses later streams. A client in kLeaving still
 // opens streams, because its channel learns of the GOAWAY a moment later, and
-// calls of that moment would fail. A client in kGone opens no streams.
+// calls started in that moment must not fail. A client in kGone opens no
+// streams.
 //
 // Thread-compatible, like the session. Does nothing if the session is closed.
 class Departure {
@@ -50,7 +51,8 @@ class Departure {
   // After true, call OnTimeLimit() if the client does not answer in time.
   bool Begin(const absl::Status& why);
   void OnTimeLimit();
-  // Returns true while a client's channel has yet to leave.
+  // Returns true while a client waits for its channel to stop using the
+  // session.
   bool leaving() const { return state_ == State::kLeaving; }
   // Ends draining and returns true if `cookie` answers the ping of Begin().
   bool OnPong(uint64_t cookie);
@@ -69,7 +71,7 @@ class Departure {
   // Returns the id of a new stream. Each id is used once. After the last id,
   // gone() is true. Call only if !gone().
   uint32_t OpenStream();
-  // Records that the channel sends no more calls to this session.
+  // Records that the channel has stopped sending calls to this session.
   void OnChannelLeft();
   void Leave();
   // Returns the reason in the server's GOAWAY. Empty if no GOAWAY has arrived.

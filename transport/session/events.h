@@ -33,10 +33,10 @@ class StreamEvents {
   // Reports the regular end of the stream, as its last event. `metadata` is
   // valid during the call.
   virtual void OnTrailers(absl::string_view metadata) = 0;
-  // Reports the early end of the stream, as its last event. Other events of the
-  // stream that have not been reported are dropped. `from_peer` is true if the
-  // peer reset the stream. Otherwise the session is over, or a message cannot
-  // be read. IsRefusal() tells whether the call may be repeated.
+  // Reports the early end of the stream, as its last event. Earlier events of
+  // the stream that have not been reported are dropped. `from_peer` is true if
+  // the peer reset the stream. Otherwise the session has ended, or a message
+  // cannot be read. IsRefusal() tells if the call may be repeated.
   virtual void OnReset(const absl::Status& status, bool from_peer) = 0;
   // Reports that a message queued by SendMessage() has left the stream's queue.
   virtual void OnSendAccepted() = 0;
@@ -55,8 +55,9 @@ struct PathDescription {
   metrics::Reason cause = metrics::Reason::kNone;
 };
 
-// Receives the events of a session that concern neither the data of one stream
-// (StreamEvents) nor fast paths (PathEvents). Called under the session's lock.
+// Receives the events of a session, except those about the data of one stream
+// (StreamEvents) and about fast paths (PathEvents). Called under the session's
+// lock.
 class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
@@ -74,7 +75,7 @@ class SessionEvents {
   // Reports a ping from the peer. The session answers the ping.
   virtual void OnPing() = 0;
   virtual void OnPong(uint64_t cookie) = 0;
-  // Reports the end of the session, once. The streams' events came before.
+  // Reports the end of the session, once, after the last events of all streams.
   virtual void OnClosed(const absl::Status& cause) = 0;
 };
 

@@ -45,7 +45,7 @@ class Exposures {
   // is_pushed of a message that is exposed only on the lifeline. The caller
   // then calls Push() of the lifeline after sending the announcement. Returns
   // the announcement. If exposing fails, the announcement has no regions, and
-  // nothing is kept.
+  // nothing stays exposed.
   wire::Announce Add(uint32_t stream, const memory::Payload& message,
                      fabric::Endpoint* fast_path, uint32_t epoch,
                      bool may_push);
@@ -55,7 +55,7 @@ class Exposures {
   // Withdraws the message, and returns it. Returns nullopt if `id` is unknown.
   absl::optional<Exposed> Release(uint64_t id);
 
-  // Forgets the fast path, whose exposures end with it.
+  // Forgets the fast path, and the exposures on it.
   void LoseFastPath();
   // Forgets all messages. Call before the endpoints are destroyed.
   void Clear() { exposed_.clear(); }

@@ -41,15 +41,15 @@ class FastPath {
   // Adds `path`, which carries the session once the peer has added it too. Does
   // nothing if there is a path already.
   void Add(const std::string& fabric, std::shared_ptr<fabric::Endpoint> path);
-  // Handles a failed attempt. A client tries the next fabric. A server goes on
-  // listening on its other fabrics. The attempt ends when all fabrics have
-  // failed.
+  // Handles a failed attempt. A client tries the next fabric. A server
+  // continues to listen on its other fabrics. The attempt ends when all fabrics
+  // have failed.
   void OnFailure(const std::string& fabric, const absl::Status& cause);
   // Sends the token to the client. The client presents the token when it
   // connects; see PathEvents::OnListenWanted().
   void Offer(const std::string& token);
-  // Returns true if another attempt makes sense: on a client that uses only the
-  // lifeline, although the two sides have another fabric in common.
+  // Returns true if another attempt is useful: on a client that uses only the
+  // lifeline although both sides have another fabric in common.
   bool CanRetry() const;
   // Begins another attempt. Does nothing unless CanRetry().
   void Retry();
@@ -72,8 +72,8 @@ class FastPath {
   bool TakesDeviceMemory() const {
     return in_use_ && path_->TakesDeviceMemory();
   }
-  // Rings the peer: the next Flush() sends a few bytes over the lifeline. Does
-  // nothing if the lifeline carries the session.
+  // Makes the next Flush() send a few bytes over the lifeline, which wake the
+  // peer. Does nothing if the lifeline carries the session.
   void RingLifeline() { rings_lifeline_ = in_use_; }
   // Describes the path that carries the session.
   PathDescription Describe() const;
@@ -84,11 +84,12 @@ class FastPath {
   const fabric::Endpoint* carrier() const {
     return in_use_ ? path_.get() : lifeline_;
   }
-  // Returns the kind of endpoint(), or of the last path if there is none.
+  // Returns the kind of endpoint(). If there is none, returns the kind of the
+  // last path.
   metrics::Fabric fabric() const { return kind_; }
-  // Returns true if a few bytes must be sent over the lifeline to ring the
-  // peer. Reasons are sent data, a peer that waits until this side has received
-  // data, and RingLifeline().
+  // Returns true if a few bytes must be sent over the lifeline to wake the
+  // peer. The reasons are: this side has sent data, the peer waits until this
+  // side has received data, or RingLifeline() was called.
   bool TakeRing() {
     const bool wanted = path_ != nullptr && path_->TakeDoorbellRequest();
     return std::exchange(rings_lifeline_, false) || wanted;
@@ -97,8 +98,8 @@ class FastPath {
   absl::Status OnFrame(const wire::Frame& frame);
   // Drops the path for good. Call when the session is over.
   void End();
-  // Destroys lost paths. Called by Flush(). Other functions cannot destroy a
-  // lost path, because that path may be their caller.
+  // Destroys lost paths. Called only by Flush(): a function further down may
+  // have been called by the lost path itself.
   void ReleaseLost() { lost_.clear(); }
   // Leaks the lost paths, in the child of a fork. Destroying a path would
   // release memory that the parent still uses.
@@ -108,9 +109,9 @@ class FastPath {
   void KeepMemory();
 
  private:
-  // The object behind path_: the path, and after the path's loss the memory
-  // that its reads may still fill. Other owners may keep the path alive after
-  // the session has dropped it.
+  // The object to which path_ points: the path, and the memory that its reads
+  // may still fill after the path's loss. Other owners may keep the path alive
+  // after the session has dropped it.
   struct PathAndMemory {
     MessageReader::Filled filled;
     std::shared_ptr<fabric::Endpoint> path;  // destroyed first
@@ -143,8 +144,8 @@ class FastPath {
   PathNegotiator negotiator_;
   std::string fabric_;  // of path_
   metrics::Fabric kind_ = metrics::Fabric::kOther;
-  // True after a path in use was dropped. If the session continues, the drop
-  // counts as the loss of a path.
+  // True after a path in use was dropped. If the session continues, the drop is
+  // counted as a path loss.
   bool loss_is_uncounted_ = false;
   bool has_lost_path_ = false;  // and has not regained it
   std::string peer_token_;      // the acceptor's

@@ -29,9 +29,9 @@ class FrameWriter {
   // Adds a sequenced frame.
   void Add(wire::FrameType type, uint32_t stream, uint32_t aux,
            absl::string_view payload, uint8_t flags = 0);
-  // Keeps a sequenced frame until the next Add() or SendDeferred(). A deferred
-  // frame shares a packet, and a wake-up of the peer, with the next frame. Adds
-  // all deferred frames once there are kMaxDeferred.
+  // Holds a sequenced frame back until the next Add() or SendDeferred(), so
+  // that it shares a packet, and a wake-up of the peer, with the next frame.
+  // Once kMaxDeferred frames are held back, adds all of them.
   void Defer(wire::FrameType type, uint32_t stream, uint32_t aux,
              absl::string_view payload);
   bool has_deferred() const { return !deferred_.empty(); }
@@ -48,8 +48,8 @@ class FrameWriter {
   }
 
  private:
-  // Limits the number of deferred frames. This bounds the memory of the frames,
-  // and the memory that the peer keeps until the frames arrive.
+  // Caps the deferred frames. The cap bounds the memory of these frames, and
+  // the memory that the peer cannot release before they arrive.
   static constexpr size_t kMaxDeferred = 8;
   struct Deferred {
     wire::FrameHeader header;

@@ -18,14 +18,14 @@
 namespace penstock {
 namespace session {
 
-// The memory into which one message is read. If the program gave destinations,
-// a part goes to the first unused destination of exactly the part's size. All
-// other parts go into one block, at their offsets in the message modulo 64,
+// The memory into which one message is read. A part of the message goes to the
+// first unused destination of exactly the part's size, if the program gave one.
+// All other parts go into one block, at their offsets in the message modulo 64,
 // which preserves their alignment. Not thread-safe.
 class Landing {
  public:
-  // Chooses memory for `region`. Uses only a block of its own if `destinations`
-  // is null or taken. Fails if memory cannot be allocated.
+  // Chooses memory for `region`. If `destinations` is null or taken, uses only
+  // a new block. Fails if memory cannot be allocated.
   static absl::StatusOr<std::unique_ptr<Landing>> Choose(
       const fabric::RemoteRegion& region,
       const std::shared_ptr<memory::Destinations>& destinations,

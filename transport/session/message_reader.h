@@ -1,6 +1,6 @@
-// Fetches announced messages. Uses a message in the peer's memory if the fabric
-// can. Otherwise reads the message in chunks, into the program's destinations
-// or fresh memory. If a path is lost, starts over on the lifeline.
+// Fetches announced messages. Uses a message directly in the peer's memory if
+// the fabric allows. Otherwise reads the message in chunks, into the program's
+// destinations or new memory. If a path is lost, starts again on the lifeline.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
 #define PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
@@ -31,13 +31,13 @@ namespace session {
 // does not fit is deferred. A read of any size starts if nothing else is in
 // use.
 //
-// The budget does not delay a message that the application waits for, because
-// the wait could last forever. Such a read is deferred only while reads for
-// ended streams exceed the budget. An honest peer soon answers the reads for
-// ended streams.
+// The budget delays a message that the application waits for only while reads
+// for ended streams exceed the budget: an honest peer soon answers those reads.
+// Any other delay could last forever, because the application may not release
+// the budget while it waits.
 //
-// For each affected message, a call takes logarithmic time in the number of
-// announced messages. Not thread-safe.
+// A call takes a time logarithmic in the number of announced messages, for each
+// message that it affects. Not thread-safe.
 class MessageReader {
  public:
   class Owner {
@@ -51,7 +51,8 @@ class MessageReader {
                                absl::StatusOr<memory::Payload> message,
                                uint64_t budgeted) = 0;
     // Reports that reads of the peer's message `id` have ended, so that the
-    // peer may release it. Tell the peer immediately, or later if `may_wait`.
+    // peer may release it. The owner tells the peer immediately, or later if
+    // `may_wait`.
     virtual void OnRegionReleased(uint32_t stream, uint64_t id,
                                   bool may_wait) = 0;
   };
@@ -59,7 +60,8 @@ class MessageReader {
   MessageReader(fabric::Endpoint* lifeline, uint64_t budget, bool load_in_place,
                 Owner* owner, const Tuning& tuning = Tuning());
 
-  // Reads over `path` the regions that announcements name by `epoch`.
+  // From now on reads over `path` the regions that announcements mark with
+  // `epoch`.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
   // The memory that reads were filling.
   using Filled = std::vector<std::unique_ptr<Landing>>;
@@ -111,7 +113,7 @@ class MessageReader {
     fabric::Endpoint* path = nullptr;
     bool lifeline_only = false;  // the fast path failed
     bool wanted = true;          // by its stream
-    // Reads that StartReads() has yet to start, while it runs.
+    // The reads that a running StartReads() has yet to start.
     std::deque<protocol::Puller::Chunk> to_start;
     bool starting = false;
   };
@@ -121,7 +123,7 @@ class MessageReader {
                                           uint32_t path) const;
   // Returns the announced region on the fast path, or null.
   const wire::AnnouncedRegion* FindFast(const wire::Announce& announce) const;
-  // Gives the announced region of a message back to the fast path. Call if the
+  // Returns the region of a message to the fast path unread. Call if the
   // message was not loaded in place. Does nothing if the fast path is lost.
   void GiveBack(const wire::Announce& announce);
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);

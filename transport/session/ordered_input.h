@@ -38,11 +38,11 @@ class OrderedInput {
   void Stop() { stopped_ = true; }
 
   const protocol::ReceiveOrder& order() const { return order_; }
-  // Counts bytes that arrived over the fast path. After a number of bytes
-  // without an acknowledgement, AcknowledgeIfDue() sends one.
+  // Counts bytes that arrived over the fast path. After enough bytes without an
+  // acknowledgement, AcknowledgeIfDue() sends one.
   void CountBytes(size_t bytes) { received_since_ack_ += bytes; }
   // Sends an acknowledgement if one is due. Call after sending the waiting
-  // frames, because each sent frame acknowledges, too.
+  // frames, because each sent frame also carries an acknowledgement.
   void AcknowledgeIfDue(Sender* sender, bool uses_fast_path);
 
  private:

@@ -15,8 +15,8 @@
 namespace penstock {
 namespace session {
 
-// The parts of a session, as pointers, for parts that use other parts. The
-// session owns all objects.
+// Pointers to a session's parts, for parts that use other parts. The session
+// owns all of them.
 struct Parts {
   const Config* config;
   fabric::Endpoint* lifeline;

@@ -19,8 +19,8 @@
 //
 // "These four" are kTrying, kReadyThere, kReadyHere and kInUse. Events of an
 // earlier epoch and unlisted events change nothing, because both sides may lose
-// a path in the same moment. In kSettled, both sides have agreed that only the
-// lifeline is left.
+// a path at the same time. In kSettled, both sides have agreed to use only the
+// lifeline.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_PATH_HANDSHAKE_H_
 #define PENSTOCK_TRANSPORT_SESSION_PATH_HANDSHAKE_H_
@@ -66,7 +66,7 @@ class PathHandshake {
 
   State state() const { return state_; }
   uint32_t epoch() const { return epoch_; }
-  // Returns true if the present epoch may still bring a path.
+  // Returns true if the present epoch may still produce a path.
   bool open() const {
     return state_ == State::kTrying || state_ == State::kReadyThere;
   }

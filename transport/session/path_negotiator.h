@@ -28,20 +28,20 @@ class PathNegotiator {
   absl::optional<wire::FabricOffer> Next();
   // Starts again with the peer's earlier offers.
   void Restart();
-  // Records that the fabric of the last Next() has failed, during the attempt
-  // or in use, and why.
+  // Records that the fabric returned by the last Next() has failed, during the
+  // attempt or in use. `reason` is the cause, for people.
   void OnFailure(metrics::Reason cause, const std::string& reason);
-  // Records, on the accepting side, why listening on `fabric` has ended. May be
+  // On the accepting side, records why listening on `fabric` has ended. May be
   // called before the peer's offers arrive.
   void OnWaitFailed(const std::string& fabric, const std::string& reason);
-  // Returns true, on the accepting side, if it still listens on a common
-  // fabric.
+  // On the accepting side, returns true if this side still listens on a fabric
+  // that both sides have.
   bool MayStillCome() const;
 
   // Returns true if both sides have a fabric besides the lifeline in common.
   bool HasCommonFabric() const;
-  // Returns, for people, the reason why only the lifeline is used. The text is
-  // printable and short, even if a part comes from the peer.
+  // Returns the reason, for people, why only the lifeline is used. The text is
+  // printable and short, even if a part of it comes from the peer.
   std::string Reason() const;
   // Returns the kind of the last reason; the loss of a path takes precedence.
   metrics::Reason cause() const { return cause_; }

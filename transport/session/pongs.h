@@ -18,7 +18,7 @@ class Pongs {
   // Refers to all arguments, which must outlive this object.
   Pongs(FrameWriter* writer, FastPath* path) : writer_(writer), path_(path) {}
 
-  // Answers the ping, or keeps the ping for Release().
+  // Answers the ping. If Hold() was called, answers later, in Release().
   void OnPing(uint64_t cookie);
   // Delays the answer to the next ping until Release(). Answers later pings
   // immediately.

@@ -1,4 +1,4 @@
-// Marks a reset whose stream may be retried.
+// Marks a reset stream as safe to retry.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_REFUSAL_H_
 #define PENSTOCK_TRANSPORT_SESSION_REFUSAL_H_
@@ -11,8 +11,8 @@ namespace session {
 
 constexpr char kRefusalKey[] = "penstock/refused";
 
-// Returns `status`, marked as a refusal, for StreamOutput::SendReset(). A
-// refusal promises that no application has seen the stream.
+// Returns `status`, marked as a refusal, for StreamOutput::SendReset(). By a
+// refusal, the server promises that no application has seen the stream.
 inline absl::Status Refusal(absl::Status status) {
   status.SetPayload(kRefusalKey, absl::Cord());
   return status;

@@ -22,7 +22,8 @@ class SendStall {
       : tuning_(tuning), counters_(counters) {}
 
   bool ongoing() const { return begun_ns_ != 0; }
-  // Records whether frames are waiting. Call when this may have changed.
+  // Records if frames are waiting now. Call after each change that may start or
+  // end a stall.
   void Observe(bool stalls) {
     if (tuning_.now_ns == nullptr || stalls == ongoing()) return;
     const uint64_t now = tuning_.now_ns();

@@ -39,8 +39,8 @@ class Sender {
                   uint64_t ack);
   // Sends an acknowledgement frame. Returns false if there is no credit.
   bool SendAck(uint64_t ack);
-  // Returns the highest acknowledgement in a frame that a path has taken.
-  // Ignores acknowledgements in waiting frames.
+  // Returns the highest acknowledgement that has been handed to a path.
+  // Acknowledgements in waiting frames do not count.
   uint64_t acknowledged() const { return acknowledged_; }
 
   // Sends frames over `path` from now on. `path` must outlive the next

@@ -63,19 +63,21 @@ class Session {
 
   // Delivers the stream's events to `events` until the last event or
   // Streams::Detach(). On a client, opens a stream with an id of the caller's
-  // choice. Ids must increase, and the first frame tells the server. On a
-  // server, the client has opened the stream; its data so far is delivered now.
+  // choice. Ids must increase, and the stream's first frame tells the server.
+  // On a server, the client has opened the stream; the data received so far is
+  // delivered during this call.
   void AttachStream(uint32_t stream, StreamEvents* events);
   Streams& streams() { return streams_; }
   StreamInput& input() { return streams_.input(); }
   StreamOutput& output() { return streams_.output(); }
-  // Sends the entry that later metadata names by `number`.
+  // Sends an entry of the metadata table. Later metadata refers to the entry by
+  // `number`.
   void SendEntry(uint32_t number, absl::string_view entry);
   // Tells the peer that streams above `last_stream` are not served. With
   // wire::kLastStreamUnknown, a later GOAWAY names the last stream.
   void SendGoaway(uint32_t last_stream, const absl::Status& status);
-  // Sends a ping, and rings the lifeline. Proxies between the two sides only
-  // see the lifeline, and the ring shows that the connection is in use.
+  // Sends a ping, and a few bytes over the lifeline. Proxies see only the
+  // lifeline; the bytes show them that the connection is in use.
   void SendPing(uint64_t cookie);
   Pongs& pongs() { return pongs_; }
 
@@ -89,7 +91,7 @@ class Session {
   // sent before it ended. Called when the lifeline breaks, before the session
   // ends.
   void DrainFastPath();
-  // Sends what the calls have added, as far as the paths have room.
+  // Sends the frames that the calls have added, as far as the paths have room.
   void Flush();
   // Returns true if frames were deferred; see Config::defers_answers.
   bool has_deferred() const { return writer_.has_deferred(); }
@@ -108,15 +110,15 @@ class Session {
   bool accepts_streams() const { return budget_.accepts_streams(); }
   // Returns true if the owner may read more from the lifeline. Always true
   // while a fast path is in use, because the lifeline then delivers doorbells.
-  // Without doorbells, this side would not learn that the path has room again.
+  // Without doorbells, this side would not notice that the path has room again.
   bool reads() const { return path_.in_use() || budget_.reads(); }
 
   // Returns true once the peer's hello has arrived.
   bool greeted() const { return state_ != State::kGreeting; }
   // Ends the session: resets its streams with UNAVAILABLE, and reports `cause`.
   void Close(const absl::Status& cause);
-  // Closes the session in the child of a fork, where the paths belong to the
-  // parent. Sends nothing and never releases the paths.
+  // Closes the session in the child of a fork. Sends nothing and never releases
+  // the paths, because they belong to the parent.
   void Abandon(const absl::Status& cause);
   bool closed() const { return state_ == State::kClosed; }
   const Config& config() const { return config_; }

@@ -32,7 +32,7 @@ struct Stream {
   // True while a client's stream waits because the server's limit of open
   // streams is reached.
   bool blocked = false;
-  // A frame that may not be sent yet. The order of frames is kept; see
+  // A queued frame, which may not be sent yet. Frames keep their order; see
   // StreamOutput.
   struct Queued {
     wire::FrameType type;
@@ -41,7 +41,8 @@ struct Stream {
     uint8_t flags = 0;  // of the message
   };
   base::Fifo<Queued> queued;
-  // True if the stream waits for the session to send what other streams added.
+  // True if the stream waits until the session has sent earlier frames of other
+  // streams.
   bool congested = false;
   // Bytes of this stream's messages that the peer has not released.
   uint64_t exposed_bytes = 0;
@@ -62,17 +63,17 @@ struct Stream {
   bool input_ended = false;
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
-  // The way a message arrived.
+  // The way in which a message arrived.
   enum class Way {
     kEager,
     kAnnounced,
     kRefused,  // announced, and larger than this side takes
   };
-  // A received message that the application has not taken. The oldest is first.
-  // `cost` counts in the window, `held` in the budget for unread data,
-  // `budgeted` in the read budget. `id` is the id of the message's
-  // announcement. A message without an announcement has the id of the last
-  // announcement before it.
+  // A received message that the application has not taken. `cost` counts in the
+  // stream's window, `held` in the budget for unread data, and `budgeted` in
+  // the read budget. `id` is the id of the message's announcement. A message
+  // without an announcement has the id of the last announcement before it. The
+  // oldest message comes first.
   struct Unconsumed {
     uint64_t cost;
     uint64_t held;

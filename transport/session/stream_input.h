@@ -36,10 +36,10 @@ namespace session {
 // the items that follow a message that is still being read. Drops frames for
 // ended streams.
 //
-// The answers to a message are its release and its credit. With
-// Config::defers_answers, an answer waits until the response or the next call
-// is sent. Exceptions are peers that may need the answer earlier: a peer that
-// may send more in the stream, and a peer that polls. Not thread-safe.
+// A message has two answers, its release and its credit. With
+// Config::defers_answers, both wait until the response or the next call is
+// sent, unless the peer may need them earlier: if it may send more in the
+// stream, or if it polls. Not thread-safe.
 class StreamInput : private MessageReader::Owner {
  public:
   class Owner {
@@ -64,14 +64,16 @@ class StreamInput : private MessageReader::Owner {
     reader_.OnReadDone(cookie, status);
   }
 
-  // Charges the memory of `stream`, which the peer has just opened.
+  // Charges the budget for the memory of `stream`, which the peer has just
+  // opened.
   void OnOpened(Stream* stream);
   // Delivers what was received before the stream was attached.
   void OnAttached(uint32_t id);
   // Drops what was received for the stream.
   void OnDetached(uint32_t id, Stream* stream);
 
-  // Handle frames. An error ends the session: no honest peer causes one.
+  // Handle frames. An error ends the session, because no honest peer causes
+  // one.
   absl::Status OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
                           absl::Span<const uint8_t> metadata);
   absl::Status OnEager(const wire::FrameHeader& header,
@@ -84,8 +86,8 @@ class StreamInput : private MessageReader::Owner {
   //
   // Offers `destinations` to the stream's next message. A part of an announced
   // message is read into a destination of exactly its size, if the path can
-  // read into this destination. All destinations stay taken while a piece of
-  // the message exists in one of them. Call before the peer can have sent the
+  // read into that destination. All destinations stay taken while a piece of
+  // the message is in one of them. Call before the peer can have sent the
   // message.
   void PostDestinations(uint32_t id,
                         std::shared_ptr<memory::Destinations> destinations);
@@ -96,8 +98,8 @@ class StreamInput : private MessageReader::Owner {
   // taken the oldest message.
   void Consumed(uint32_t id);
 
-  // Sends the deferred answers if the peer may wait for one of them, or if
-  // `all`. Call before each flush.
+  // Sends the deferred answers if the peer may need one of them, or if `all`.
+  // Call before each flush.
   void SendAwaited(bool all);
 
   size_t chunk_bytes(const fabric::Endpoint* path) const {
@@ -114,7 +116,7 @@ class StreamInput : private MessageReader::Owner {
   }
   void OnStatus(Stream* stream);
   // Hold() charges the budget for memory that a client makes a server hold.
-  // LetGo() returns the charge.
+  // LetGo() refunds the charge.
   void Hold(Stream* stream, uint64_t bytes);
   void LetGo(Stream* stream, uint64_t bytes);
   // Returns true if received items may be delivered at once, without the inbox.
@@ -145,7 +147,7 @@ class StreamInput : private MessageReader::Owner {
   Owner* const owner_;
   MessageReader reader_;
   uint64_t last_announced_ = 0;  // the id of the peer's latest one
-  // The streams of answers deferred since the last SendAwaited().
+  // The streams whose answers were deferred since the last SendAwaited().
   std::vector<uint32_t> answered_;
 };
 

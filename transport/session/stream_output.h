@@ -27,8 +27,9 @@ namespace penstock {
 namespace session {
 
 // The sending side of a session's streams. Sends a stream's frames in the order
-// of the calls. A frame that may not be sent yet is queued in its stream, with
-// all later frames of the stream. The stream is then in one of these states:
+// of the calls. A frame that may not be sent yet is queued in its stream,
+// together with all later frames of the stream. The stream is then in one of
+// these states:
 //
 //   blocked    until the server takes another stream
 //   unread     for the peer to read, and release, the stream's messages
@@ -67,13 +68,13 @@ class StreamOutput {
   void SendHeaders(uint32_t id, absl::string_view metadata) {
     AddInOrder(wire::FrameType::kHeaders, id, metadata);
   }
-  // Sends a copy of the message if the message is short and need not wait.
+  // Sends a copy of the message if the message is short and may be sent now.
   // Otherwise returns false, and the caller calls SendMessage().
   bool SendEager(uint32_t id, absl::string_view message, bool compressed,
                  bool last = false);
-  // Sends the message. Returns false if the message is queued. OnSendAccepted()
-  // follows once the message has left the queue. Keeps the payload alive until
-  // the peer has the message. If `last`, half-closes the stream after the
+  // Sends the message. Returns false if the message is queued; OnSendAccepted()
+  // then follows when the message has left the queue. Keeps the payload alive
+  // until the peer has the message. If `last`, half-closes the stream after the
   // message.
   bool SendMessage(uint32_t id, memory::Payload message, bool compressed,
                    bool last = false);
@@ -88,10 +89,11 @@ class StreamOutput {
   // Resets the stream at the peer, and drops its queued data. See Refusal() for
   // calls that may be retried.
   void SendReset(uint32_t id, const absl::Status& status);
-  // Drops the stream's queued data. For a stream that is being cancelled.
+  // Drops the queued data of a stream that is being cancelled.
   void DropUnsent(uint32_t id);
 
-  // Handles a credit frame: the peer has read `credit` of the stream's window.
+  // Handles a credit frame: the peer's application has read `credit` bytes of
+  // the stream's window.
   void OnCredit(uint32_t id, uint64_t credit);
   // Handles the release of the message that was announced as `id`.
   void OnRelease(uint64_t id);
@@ -99,7 +101,7 @@ class StreamOutput {
   // Begins to drain a detached stream, that is, to send its queued data.
   // Returns false if the queue is empty.
   bool Drain(Stream* stream);
-  // Returns the stream's charges to the budgets. Exposed bytes of the stream
+  // Refunds the stream's charges to the budgets. Exposed bytes of the stream
   // stay charged until their release. Call before the stream is erased.
   void OnEnd(const Stream& stream);
   // Opens blocked streams and sends their queues, as far as the server's limit
@@ -118,7 +120,7 @@ class StreamOutput {
   // Opens or blocks a client's stream at its first frame. Returns true if the
   // next frame must be queued.
   bool MustQueue(uint32_t id, Stream* stream);
-  // Adds a metadata frame behind the queued frames.
+  // Adds a metadata frame after the queued frames of its stream.
   void AddInOrder(wire::FrameType type, uint32_t id,
                   absl::string_view metadata);
   void SendQueued(uint32_t id);

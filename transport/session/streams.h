@@ -51,8 +51,8 @@ class Streams : private StreamInput::Owner, private StreamOutput::Owner {
 
   // Attaches `events` to the stream; see Session::AttachStream().
   void Attach(uint32_t id, StreamEvents* events);
-  // Stops the stream's events and drops its received data. Queued data is still
-  // sent. Ignores a stream that has ended.
+  // Stops reporting the stream's events, and drops its received data. Queued
+  // data is still sent. Ignores a stream that has ended.
   void Detach(uint32_t id);
   // Returns true if the peer has opened the stream and nobody has attached it.
   bool IsUnattached(uint32_t id);

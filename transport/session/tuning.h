@@ -1,4 +1,4 @@
-// Settings that fix or enable the sizes that a session tunes.
+// Settings for the sizes that a session tunes: fixed values, or measuring.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_TUNING_H_
 #define PENSTOCK_TRANSPORT_SESSION_TUNING_H_
@@ -20,8 +20,8 @@ struct Tuning {
   // values.
   std::function<uint64_t()> now_ns;
   // The largest eager message and the chunk size of reads, in bytes. If 0, the
-  // session measures and adapts the size. A path's maximum read size caps the
-  // chunk size.
+  // session measures and adapts the size. The chunk size is at most the path's
+  // maximum read size.
   size_t eager_max_bytes = 0;
   size_t chunk_bytes = 0;
 

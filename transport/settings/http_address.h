@@ -1,4 +1,4 @@
-// An address to listen at for HTTP, as written in a setting.
+// The address of an HTTP port, as written in a setting.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_HTTP_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_HTTP_ADDRESS_H_

@@ -1,5 +1,5 @@
-// One setting: its name in the environment, its values, its fields and its
-// description. table.h lists all of them.
+// One setting: its variable in the environment, its values, its fields and its
+// description. table.h lists all settings.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_ROW_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_ROW_H_
@@ -26,7 +26,7 @@ namespace penstock {
 struct About {
   const char* topic;   // the heading of its paragraph
   const char* effect;  // the decision that the setting makes
-  // A remark about the default, or about another limit. May be empty.
+  // A remark about the default, or about a further limit. May be empty.
   const char* default_note = "";
 
   Description Describe(std::string variable, std::string field,
@@ -127,8 +127,9 @@ class Row {
   About about_;
 };
 
-// A setting of the whole process, from the environment only. A value is
-// constructed from a `Default`, because a constant cannot be a std::string.
+// A setting of the whole process, which only the environment sets. The default
+// is stored as a `Default` and converted to a Value, because a constant cannot
+// be a std::string.
 template <typename Form, typename Default = typename Form::Value>
 class ProcessRow {
  public:

@@ -18,7 +18,7 @@ namespace penstock {
 // environment.
 struct Settings {
   Policy policy = Policy::kPrefer;
-  // The fabrics to try, best first. Not empty.
+  // The fabrics to try, in order of preference. Not empty.
   std::vector<Fabric> fabrics = {Fabric::kShm, Fabric::kVerbs, Fabric::kTcp};
   ShmSharing shm_sharing = ShmSharing::kSameUid;
   std::string shm_directory;  // absolute; empty: abstract sockets
@@ -34,8 +34,8 @@ struct Settings {
   // Returns true if the list of fabrics contains `fabric`. A connection over
   // such a fabric satisfies Policy::kRequire.
   bool Allows(const std::string& fabric) const;
-  // Returns true if a connection whose security protects its data may use a
-  // fabric without encryption.
+  // Returns true if a connection that promises privacy may use a fabric without
+  // encryption.
   bool MayExpose() const;
   // Describes the settings in one line. Two texts are equal if and only if the
   // settings are equal.
@@ -64,10 +64,10 @@ absl::StatusOr<progress::PollingMode> ResolvePolling();
 // because all connections share the arena.
 absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages();
 // Resolves PENSTOCK_STUB_MEMORY. The value applies to the whole process,
-// because all stubs allocate from one place.
+// because all stubs share one allocator.
 absl::StatusOr<StubMemory> ResolveStubMemory();
-// Resolve the HttpAddress at which metrics are served (empty: not served), and
-// the switch of the status socket.
+// Resolve two settings of monitoring: the HttpAddress at which metrics are
+// served (empty: not served), and the switch of the status socket.
 absl::StatusOr<std::string> ResolveMetrics();
 absl::StatusOr<StatusSocket> ResolveStatusSocket();
 // Resolve the files of the trace and of the recording. Empty: none.

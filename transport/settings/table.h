@@ -81,7 +81,8 @@ inline constexpr Number kArenaMib = {
 // allows.
 inline constexpr Number kHeartbeats = {10, 3600 * 1000, 0, "none"};
 
-// The bounds of the sockets of a session. More would only divide the same link.
+// The bounds of the number of sockets of a session. More sockets would only
+// divide the same link.
 inline constexpr Number kTcpSocketCounts = {1, 16};
 
 // Expands to a field's name, its member of Options, and its member of Settings.

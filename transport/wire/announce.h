@@ -23,11 +23,11 @@ constexpr size_t kMaxParts = 512;
 // of such lengths fit into 64 bits.
 constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 40;
 
-// Returns the limit of parts in a region, for a message of `length` bytes: one
-// part, and two more for each 4 KiB. A sender makes a part of its own only for
-// a piece of at least 4 KiB. Smaller pieces between two such pieces are copied
-// into one part. The limit keeps the receiver's cost proportional to the bytes,
-// which windows and budgets limit.
+// Returns the maximum number of parts in a region, for a message of `length`
+// bytes: one part, and two more for each 4 KiB. A piece of at least 4 KiB is a
+// part of its own. Smaller pieces between two such pieces are copied into one
+// part. The cap keeps the receiver's cost proportional to the bytes, which
+// windows and budgets limit.
 inline size_t MaxParts(uint8_t version, uint64_t length) {
   constexpr uint64_t kBytesOfTwoParts = 4 * 1024;
   if (version < 2) return 1;

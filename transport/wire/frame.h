@@ -59,8 +59,8 @@ constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 // A flag next to the status code in a server's kReset. Set if no application
 // has seen the stream, so that the client may safely try again.
 constexpr uint32_t kRefused = 0x80000000;
-// The last stream in a kGoaway whose sender does not know the last stream yet.
-// A later kGoaway will name the stream.
+// Used in a kGoaway for the last stream, if the sender does not know the last
+// stream yet. A later kGoaway names the stream.
 constexpr uint32_t kLastStreamUnknown = 0xffffffff;
 
 struct FrameHeader {

@@ -18,13 +18,13 @@ namespace wire {
 // unread bytes for each stream. Penstock's own window is 4 MiB.
 constexpr uint32_t kMaxStreamWindow = 64 * 1024 * 1024;
 
-// A fabric over which the sender could be reached.
+// A fabric over which the sender may be reachable.
 struct FabricOffer {
   std::string fabric;  // the fabric's name, at most 15 bytes
   // True if the sender can use the fabric.
   bool usable = false;
   // If the fabric is usable, the data that the peer needs to connect. Otherwise
-  // the reason why not, for the peer's log. At most 1 KiB.
+  // the reason for the peer's log. At most 1 KiB.
   std::string data;
 };
 

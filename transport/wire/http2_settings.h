@@ -19,8 +19,8 @@ extern const char kHttp2Preface[];
 constexpr size_t kHttp2PrefaceBytes = 24;
 
 // The identifier of the private setting. Peers must ignore settings that they
-// do not know. The high 16 bits of the value must be kNegotiationMagic.
-// Otherwise another project uses the same number. The low 16 bits are the
+// do not know. The high 16 bits of the value must be kNegotiationMagic;
+// otherwise another project uses the same identifier. The low 16 bits are the
 // lowest and the highest protocol version, a byte each.
 constexpr uint16_t kPenstockSetting = 0xfe10;
 constexpr uint32_t kNegotiationMagic = 0x5045;  // "PE"

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace wire {
 
-// Reads fields one after another. Once a field is cut short, this field and all
-// later ones read as zero or as an empty string. Check ok() once, at the end.
+// Reads fields one after another. Once a field is truncated, it and all later
+// fields read as zero or as an empty string. Check ok() once, at the end.
 class Reader {
  public:
   explicit Reader(absl::Span<const uint8_t> bytes) : rest_(bytes) {}
@@ -39,7 +39,7 @@ class Reader {
     return value;
   }
 
-  // Returns true if no field so far was cut short.
+  // Returns true if no field so far was truncated.
   bool ok() const { return ok_; }
   // Returns true if ok(), and no bytes are left.
   bool Finished() const { return ok_ && rest_.empty(); }

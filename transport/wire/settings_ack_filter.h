@@ -13,8 +13,8 @@ namespace wire {
 
 // Removes the peer's acknowledgement of the negotiation's SETTINGS frame. In
 // the negotiation, a client sends a SETTINGS frame before gRPC's HTTP/2 sends
-// its own. A stock peer acknowledges both frames. gRPC would mistake the first
-// acknowledgement for that of its own frame. Not thread-safe.
+// its own. A stock peer acknowledges both frames, and gRPC would take the first
+// acknowledgement for the one of its own frame. Not thread-safe.
 class SettingsAckFilter {
  public:
   // Takes the next bytes of the stream, and returns the bytes to pass on. Keeps

@@ -1,5 +1,5 @@
-// The attempts of a client, which already has a TCP connection to a server, to
-// get a path over shared memory to that server.
+// A client's attempts to get a path over shared memory to a server to which it
+// has a TCP connection.
 
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_CALL_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_CALL_H_

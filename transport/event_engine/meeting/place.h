@@ -14,10 +14,11 @@
 namespace penstock {
 namespace event_engine {
 
-// A UNIX socket at which a server meets its clients. The socket's name follows
-// from the address of a TCP listener. A client names its TCP connection by the
-// connection's two addresses, and gets a path for this connection. The kernel
-// vouches for the client's user, who must be this process's user. Thread-safe.
+// A UNIX socket at which a server meets its clients. The socket's name is
+// derived from the address of a TCP listener. A client names its TCP connection
+// by the connection's two addresses, and gets a path for this connection. The
+// kernel reports the client's user, who must be this process's user.
+// Thread-safe.
 class MeetingPlace {
  public:
   // Opens the socket. `listener` is the address at which a TCP listener is

@@ -20,7 +20,7 @@ namespace event_engine {
 // used up. Works on the event loop's thread.
 class Redial : public std::enable_shared_from_this<Redial> {
  public:
-  // Begins an attempt. Called on the event loop's thread.
+  // Begins one attempt. Called on the event loop's thread.
   using Dial = std::function<std::unique_ptr<fabric::PendingConnect>(
       fabric::ConnectCallback answered)>;
 

@@ -15,8 +15,8 @@
 namespace penstock {
 namespace event_engine {
 
-// An IPv6 address, or an IPv4 address in the form ::ffff:a.b.c.d, and a port.
-// Both ends of a connection see the same values, even if only one of the two
+// An IP address and a port. An IPv4 address has the IPv6 form ::ffff:a.b.c.d,
+// so that both ends of a connection see the same values, even if only one end
 // uses IPv6 sockets.
 struct TcpAddress {
   std::array<uint8_t, 16> ip = {};
@@ -36,8 +36,8 @@ struct TcpAddress {
   std::string IpText() const;
 };
 
-// Returns true if both ends of a connection are on this host. May return false
-// for an unusual route within the host.
+// Returns true if both ends of a connection are on this host. May wrongly
+// return false if the route within the host is unusual.
 bool IsOnOneHost(const TcpAddress& local, const TcpAddress& peer);
 
 // Returns the name of the abstract UNIX socket for the listener at `address`.

@@ -28,10 +28,10 @@ using RdmaOpener =
     std::function<absl::StatusOr<std::shared_ptr<fabric::Fabric>>(
         const Settings& settings, const TcpAddress& local, uint16_t port)>;
 
-// Asks the server at the RDMA port that has the address and the number of its
-// TCP port. Presents `token`. Asks a few times, because the server may not have
-// ended TLS's handshake yet. Calls `done` once, unless the handle is
-// destroyed first.
+// Asks the server for a path at its RDMA port, which has the same address and
+// number as its TCP port. Presents `token`. Asks a few times, because the
+// server may not have completed TLS's handshake yet. Calls `done` once, unless
+// the handle is destroyed first.
 std::unique_ptr<fabric::PendingConnect> CallByRdma(
     std::shared_ptr<fabric::Fabric> rdma, const TcpAddress& server,
     const std::string& token, fabric::ConnectCallback done);

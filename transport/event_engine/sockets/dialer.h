@@ -33,7 +33,7 @@ class Dialer {
   EventEngine::ConnectionHandle Connect(
       OnConnect done, const EventEngine::ResolvedAddress& address,
       const SocketOptions& options, absl::Duration timeout);
-  // Returns true if `handle` is of this object.
+  // Returns true if `handle` was returned by this object.
   bool Owns(const EventEngine::ConnectionHandle& handle) const;
   // Ends an attempt, and destroys its callback. Returns false if the attempt
   // has ended.

@@ -13,10 +13,10 @@
 namespace penstock {
 namespace event_engine {
 
-// Blocks of memory that reads fill one after another. Does not count against
-// gRPC's quota, and neither do the received bytes of a path: the quota's
-// allocator runs gRPC's pending work, which would take locks that the caller
-// holds. Not thread-safe.
+// Blocks of memory that reads fill one after another. These blocks, like the
+// bytes received over a path, do not count against gRPC's memory quota: the
+// quota's allocator runs pending work of gRPC, which would take locks that the
+// caller holds. Not thread-safe.
 class ReadMemory {
  public:
   using SliceBuffer = grpc_event_engine::experimental::SliceBuffer;
@@ -24,7 +24,7 @@ class ReadMemory {
   // Returns memory for the next read, which is never empty.
   absl::Span<uint8_t> Next();
   // Appends the first `size` bytes of Next() to `*to`. Copies short data, which
-  // would otherwise keep the whole block.
+  // would otherwise keep a whole block alive.
   void Take(size_t size, SliceBuffer* to);
 
  private:

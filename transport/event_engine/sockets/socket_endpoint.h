@@ -14,8 +14,8 @@ namespace penstock {
 namespace event_engine {
 
 // Reads and writes immediately if the socket allows. Otherwise the crew's
-// leader, which polls all sockets while it spins, continues the operation. No
-// thread of gRPC's own engine is woken. Thread-safe.
+// leader, which polls all sockets while it spins, continues the operation, so
+// that no thread of gRPC's own engine must be woken. Thread-safe.
 class SocketEndpoint final
     : public grpc_event_engine::experimental::EventEngine::Endpoint {
  public:

@@ -26,8 +26,8 @@ class SocketListener {
   using MemoryAllocator = grpc_event_engine::experimental::MemoryAllocator;
   using MemoryAllocatorFactory =
       grpc_event_engine::experimental::MemoryAllocatorFactory;
-  // Takes an accepted connection, and gRPC's allocator for it. Runs on the
-  // crew.
+  // Receives an accepted connection, and gRPC's memory allocator for it. Runs
+  // on the crew.
   using Accept = std::function<void(std::unique_ptr<EventEngine::Endpoint>,
                                     MemoryAllocator)>;
 

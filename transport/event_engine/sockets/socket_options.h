@@ -10,15 +10,16 @@
 namespace penstock {
 namespace event_engine {
 
-// The options that gRPC's own engine sets on its sockets, as the program's
-// arguments say.
+// The options that gRPC's own engine would set on its sockets, according to the
+// program's channel arguments.
 struct SocketOptions {
   bool reuses_port = true;
   // The value of TCP_USER_TIMEOUT. 0 leaves the system's value.
   int user_timeout_ms = 0;
 
-  // Returns the options. Returns nothing if only gRPC's own engine can make the
-  // sockets, because a function of the program configures them.
+  // Returns the options. Returns nothing if a function of the program
+  // configures the sockets, because then only gRPC's own engine can create
+  // them.
   static absl::optional<SocketOptions> Of(
       const grpc_event_engine::experimental::EndpointConfig& config,
       bool is_client);

@@ -12,13 +12,13 @@
 namespace penstock {
 namespace event_engine {
 
-// A queue of bytes. Needs memory in proportion to the number of bytes, even if
-// a peer sends them in pieces of one byte: copies small neighbours together.
-// Does not copy large pieces, nor a small piece that is alone. Not thread-safe.
+// A queue of bytes. The memory is proportional to the number of bytes, even if
+// a peer sends pieces of one byte: copies adjacent small pieces together. Does
+// not copy large pieces, nor a small piece between large ones. Not thread-safe.
 class Backlog {
  public:
-  // Limits a small piece. The owner and the bookkeeping of a larger piece cost
-  // little, compared with its bytes.
+  // The size up to which a piece is small. The bookkeeping of a larger piece
+  // costs little, compared with its bytes.
   static constexpr size_t kSmallBytes = 1024;
 
   void Append(memory::Bytes bytes);
@@ -27,12 +27,13 @@ class Backlog {
   memory::Payload Take();
 
  private:
-  // Moves the small pieces at the end to whole_.
+  // Moves the small pieces at the end of the queue to whole_.
   void Finish();
 
   size_t size_ = 0;
   memory::Payload whole_;
-  // At the end: either one small piece, or several pieces that were copied.
+  // The end of the queue: either one small piece, or several pieces that were
+  // copied together.
   memory::Bytes small_;
   std::shared_ptr<std::string> merged_;
 };

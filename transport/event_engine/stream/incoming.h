@@ -19,8 +19,8 @@
 namespace penstock {
 namespace event_engine {
 
-// Puts the bytes of one direction, which arrive over TCP and over a path, in
-// order. Checks every offset of the peer. Not thread-safe.
+// Puts the bytes of one direction in order. The bytes arrive over TCP and over
+// a path. Checks each offset that the peer sends. Not thread-safe.
 //
 //   state  event                        action                          next
 //   tcp    OnBegin(S)                   note S                          tcp
@@ -34,13 +34,13 @@ namespace event_engine {
 //   tcp    a mark between two records   TCP is at the mark's offset     tcp
 //   any    any other                    error: the connection ends
 //
-// Without records, call OnBegin() before passing the TCP bytes from its offset
-// on, because a mark looks like any other bytes. On one host, polling the path
-// before passing TCP bytes is enough.
+// Streams without records: a mark looks like any other bytes, so OnBegin() must
+// come before the TCP bytes from its offset on are passed. On one host, it
+// suffices to poll the path before passing TCP bytes.
 //
-// With records, OnBegin() may come late or never. The bytes are those of TLS,
+// Streams with records: OnBegin() may come late or never. The bytes are TLS,
 // and the sender leaves TCP only between two records. At that point, a mark
-// differs from the beginning of a TLS record.
+// cannot be mistaken for the beginning of a TLS record.
 class Incoming {
  public:
   // Follows TLS's records. Call before the first bytes.
@@ -51,15 +51,15 @@ class Incoming {
   // Expects marks from now on, because the peer may use a path.
   void ExpectMarks() { expects_marks_ = true; }
   bool expects_marks() const { return expects_marks_; }
-  // Returns true once after the peer has left the path of the last OnBegin(),
-  // or a path without an OnBegin(). Only with records.
+  // Returns true, once, after the peer has left the path of the last OnBegin(),
+  // or a path for which OnBegin() never came. Only for streams with records.
   bool TakePeerHasLeft() { return std::exchange(peer_has_left_, false); }
 
   // Returns the offset before which all bytes have been delivered.
   uint64_t received() const { return received_; }
 
-  // Returns true if `size` bytes from TCP can be delivered unchanged. In this
-  // case call CountTcp() instead of OnTcp().
+  // Returns true if `size` bytes from TCP can be delivered unchanged. Then call
+  // CountTcp() instead of OnTcp().
   bool IsPlain(size_t size) const;
   void CountTcp(size_t size);
   // Takes bytes from TCP. Appends the bytes that can be delivered now to
@@ -67,9 +67,9 @@ class Incoming {
   absl::Status OnTcp(memory::Bytes bytes, Backlog* due);
   // Moves to a path at `offset`. Call it once for each path.
   absl::Status OnBegin(uint64_t offset, Backlog* due);
-  // Takes bytes from the path. Appends to `*due` like OnTcp(). `*due` holds the
-  // delivered bytes that nobody has consumed yet. Fails if the bytes exceed the
-  // window.
+  // Takes bytes from the path. Appends the bytes that can be delivered now to
+  // `*due`, which already holds delivered bytes that nobody has consumed. Fails
+  // if the bytes exceed the window.
   absl::Status OnPath(uint64_t offset, const memory::Payload& bytes,
                       Backlog* due);
 
@@ -83,7 +83,8 @@ class Incoming {
   };
 
   void TakePlain(memory::Bytes* bytes, Backlog* due);
-  // Returns true if a mark, not the stream, continues with `bytes`.
+  // Returns true if `bytes` begin with a mark rather than with the stream's
+  // next bytes.
   bool IsMark(const memory::Bytes& bytes) const;
   absl::Status TakeMark(memory::Bytes* bytes);
   // Moves to the path if TCP has delivered all bytes before the noted offset.

@@ -33,9 +33,10 @@ namespace event_engine {
 //   after each    if has_lost_path(): write LeavePath() to TCP, before all
 //   else. function      if !error().ok(): end the connection.
 //
-// Each side sends a greeting on a new path, and moves its own direction once
-// the peer's greeting has arrived. The peer then has the path, and sees kBegin
-// before it interprets TCP's bytes. Without a greeting, all bytes stay on TCP.
+// Each side sends a greeting on a new path, and moves its own direction only
+// after the peer's greeting has arrived: the greeting shows that the peer has
+// the path, and will see kBegin before it interprets TCP's bytes. Without a
+// greeting, all bytes stay on TCP.
 //
 // Between hosts, TCP's bytes may arrive before earlier bytes of the path. Such
 // streams follow TLS's records, and a direction leaves TCP only between two
@@ -47,9 +48,8 @@ class MovableStream final : public fabric::EndpointEvents {
   MovableStream() : outgoing_(&consumed_) {}
   ~MovableStream() override = default;
 
-  // Makes this the stream of a connection between hosts. Call this function
-  // before the first bytes. From then on, pass all bytes to NoteWritten() and
-  // OnTcp().
+  // Declares that the stream is between hosts. Call before the first bytes.
+  // From then on, pass all bytes to NoteWritten() and OnTcp().
   void FollowRecords();
   // Stops following TLS's records, because the bytes are not those of TLS, or
   // because there is no path. Does nothing after MoveTo(), because the peer may
@@ -58,8 +58,8 @@ class MovableStream final : public fabric::EndpointEvents {
   bool follows_records() const { return sent_records_.has_value(); }
 
   // Begins to use `path`. Does nothing if the stream already has a path. Call
-  // this function for each path that the peer may have got, because the peer
-  // may have moved to it.
+  // this function for each path that the peer may have received, because the
+  // peer may have moved to it.
   void MoveTo(std::shared_ptr<fabric::Endpoint> path);
   const std::shared_ptr<fabric::Endpoint>& path() const { return path_; }
 
@@ -83,8 +83,8 @@ class MovableStream final : public fabric::EndpointEvents {
   // Returns true if the path has bytes that the peer has not acknowledged.
   bool has_unacknowledged() const { return outgoing_.has_unacknowledged(); }
 
-  // The functions below are for receiving. Plain bytes from TCP need not be
-  // passed.
+  // The functions below are for receiving. TCP bytes for which IsPlain()
+  // returns true need not be passed to OnTcp().
   bool IsPlain(size_t size) const;
   void CountReceived(size_t size);
   void OnTcp(memory::Bytes bytes);
@@ -98,7 +98,7 @@ class MovableStream final : public fabric::EndpointEvents {
   bool has_lost_path() const { return lost_; }
   // Returns the reason for the loss of the path.
   const absl::Status& loss() const { return loss_; }
-  // Gives up the path, which the peer notices. If the peer has not moved to the
+  // Gives up the path; the peer notices this. If the peer has not moved to the
   // path yet, a cause other than UNAVAILABLE ends the connection.
   void LosePath(absl::Status cause);
   // Drops the lost path. Returns the bytes that TCP carries next.

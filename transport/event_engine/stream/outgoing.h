@@ -18,14 +18,14 @@
 namespace penstock {
 namespace event_engine {
 
-// Limits the unacknowledged bytes of a direction on the path, to four messages
-// of 1 MiB. The sender keeps these bytes, and the receiver may have to keep
-// them.
+// Caps the unacknowledged bytes of a direction on the path, at four messages of
+// 1 MiB. The sender keeps these bytes, and the receiver may have to keep them,
+// too.
 constexpr uint64_t kWindowBytes = 4 * 1024 * 1024;
 
-// Limits the unacknowledged packets, because each needs memory of its own. More
-// than the bytes after which a receiver acknowledges, so that packets of one
-// byte do not wait for ever.
+// Caps the unacknowledged packets, because each needs memory of its own. The
+// cap is above the number of bytes after which a receiver acknowledges, so that
+// even packets of one byte are acknowledged in time.
 constexpr size_t kMaxKeptPackets = 48 * 1024;
 
 // Counts the offsets of one direction, and keeps the bytes on the path until
@@ -40,13 +40,13 @@ constexpr size_t kMaxKeptPackets = 48 * 1024;
 class Outgoing {
  public:
   // `consumed` is the number of bytes of the other direction that this side has
-  // consumed. Each packet acknowledges these bytes.
+  // consumed. Each sent packet acknowledges these bytes.
   explicit Outgoing(const uint64_t* consumed) : consumed_(consumed) {}
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
 
   bool on_path() const { return path_ != nullptr; }
-  // Returns the offset after the last byte of the program.
+  // Returns the offset after the last byte that the program has written.
   uint64_t end() const { return end_; }
   // Returns true if all bytes are on TCP or on the path.
   bool idle() const { return waiting_.empty() && stuck_.empty(); }
@@ -62,14 +62,14 @@ class Outgoing {
   void Write(const memory::Payload& bytes);
   // Sends what the window and the path allow.
   void Pump();
-  // Sends an acknowledgement, unless a packet has sent it.
+  // Sends an acknowledgement, unless a packet has already carried it.
   void SendAck();
   // Releases the bytes before `offset`, which the peer has acknowledged.
   // Returns INVALID_ARGUMENT if some of these bytes were never sent.
   absl::Status Acknowledge(uint64_t offset);
   // Leaves the path, which may be broken. Returns the bytes to send over TCP:
-  // the mark, and all unacknowledged bytes. There is no mark if the path has
-  // not even accepted kBegin. Requires on_path().
+  // the mark, and all unacknowledged bytes. The mark is omitted if the path did
+  // not even accept kBegin. Requires on_path().
   memory::Payload MoveBack();
   // Returns bytes that are no longer needed. The caller drops the bytes without
   // its lock, because a function of the program may then run.

@@ -45,11 +45,12 @@ std::string EncodeHead(const Packet& packet);
 // and parts are not empty and do not overflow an offset. Returns
 // FAILED_PRECONDITION for another version.
 absl::StatusOr<Packet> DecodePacket(absl::Span<const uint8_t> bytes);
-// Returns the number of bytes in a region. DecodePacket() has limited the sum.
+// Returns the number of bytes in a region. The sum cannot overflow, because
+// DecodePacket() has checked it.
 uint64_t BytesOf(const fabric::RemoteRegion& region);
 
-// The mark is the first data on TCP after a direction has left TCP and
-// returned: 8 fixed bytes, and the offset of the next byte.
+// A mark is the first data on TCP after a direction has left TCP and returned.
+// The mark consists of 8 fixed bytes, and the offset of the next byte.
 constexpr size_t kMarkBytes = 16;
 constexpr uint8_t kMarkFirstByte = 'P';  // no type of a TLS record
 std::string EncodeMark(uint64_t offset);

@@ -24,16 +24,16 @@ namespace event_engine {
 //   server  proven, and sends                            kOver
 //   either  the client's first bytes are no ClientHello  kOther
 //
-// In TLS 1.3 the client's first application data contain the message Finished,
-// and in TLS 1.2 they follow this message. A client sends them only to a server
-// that it trusts. A server that cannot decrypt them, or does not trust the
-// client, sends an alert at most, and ends the connection.
+// In TLS 1.3 the client's first application data contain the message Finished;
+// in TLS 1.2 they follow this message. A client sends them only to a server
+// that it trusts. If the server cannot decrypt them, or does not trust the
+// client, it sends at most an alert, and ends the connection.
 //
-// Early data are application data that a server skips without decrypting them.
-// A server sends nothing because of them, but a stranger may send a handshake
-// record before or after them, which the server answers. Therefore application
-// data prove something only if they follow the answer to the last handshake
-// record, and if no such record follows them.
+// Early data are application data that a server may skip without decrypting
+// them. The server sends nothing in response, but a stranger may send a
+// handshake record before or after them, to which the server responds.
+// Therefore application data prove something only if they follow the server's
+// answer to the last handshake record, and if no such record follows them.
 class TlsHandshake {
  public:
   enum class State { kInProgress, kOver, kOther };
@@ -50,7 +50,8 @@ class TlsHandshake {
 
  private:
   void TakeOpening(absl::Span<const uint8_t> bytes);
-  // Follows the client's records, for the proof.
+  // Follows the client's records, to find application data that prove the
+  // client.
   void TakeRecords(absl::Span<const uint8_t> bytes);
 
   const bool is_client_;

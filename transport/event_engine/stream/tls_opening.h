@@ -14,8 +14,8 @@ namespace event_engine {
 
 // Collects the first bytes that a client sends, up to the end of the 32-byte
 // random number in TLS's ClientHello. Both ends of the connection know these
-// bytes, and so does anybody who can read the network between them. With these
-// bytes, an end proves at an RDMA port that it is an end of this connection.
+// bytes, and so does anybody who can read the network between them. By these
+// bytes, a client proves at an RDMA port that it is an end of this connection.
 // Not thread-safe.
 class TlsOpening {
  public:
@@ -25,7 +25,8 @@ class TlsOpening {
     kOther,  // the bytes are no ClientHello
   };
 
-  // The head of a record and of a message, the version, and the random number.
+  // The size of the opening: head of a record, head of a message, version, and
+  // random number.
   static constexpr size_t kBytes = 5 + 4 + 2 + 32;
 
   // Takes the next bytes of the stream. Ignores bytes after the opening.

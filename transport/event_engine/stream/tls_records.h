@@ -20,7 +20,8 @@ class TlsRecords {
  public:
   // Returns true between two records.
   bool at_boundary() const { return head_ == 0 && body_ == 0; }
-  // Returns the type of the present record, or of the last one at a boundary.
+  // Returns the type of the present record. Between two records, returns the
+  // type of the last one.
   uint8_t type() const { return type_; }
   // Takes the first bytes, up to the end of the present record. Returns their
   // number, at most bytes.size().

@@ -27,8 +27,8 @@ namespace event_engine {
 //
 // Tasks may block. Another thread, the guard, checks the leader every
 // kTickMillis. If the leader runs the same task for two ticks, another thread
-// becomes the leader. The old leader finishes its task, and then parks or ends.
-// A blocking task therefore delays other tasks by at most three ticks. If many
+// becomes the leader, and the old leader parks or ends after its task. A
+// blocking task therefore delays other tasks by at most three ticks. If many
 // tasks wait, further threads help, up to one for each usable core.
 //
 // Thread-safe. Lives as long as the process. In the child of a fork, Get()
@@ -38,7 +38,8 @@ class Crew {
   using Task = absl::AnyInvocable<void()>;
 
   static constexpr int kTickMillis = 1;
-  // Limits the threads that exist if as many tasks block.
+  // Caps the threads of the crew. A thread for each task may be needed if all
+  // tasks block.
   static constexpr size_t kMaxThreads = 1000;
 
   // Returns the crew of the process. The first call makes it, with `mode`.
@@ -84,7 +85,8 @@ class Crew {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void Guard();
-  // Returns true if the leader has run the same task since the last call.
+  // Returns true if the leader has been running the same task since the last
+  // call.
   bool LeaderIsStuck();
   void GuardRests();
   void WakeGuard();

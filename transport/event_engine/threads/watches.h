@@ -20,7 +20,7 @@ namespace event_engine {
 // An epoll set with callbacks, and an eventfd that wakes the sleeper.
 // Thread-safe, but only one thread at a time may sleep.
 //
-// A spinner learns of doorbells from the paths themselves. For sockets, it
+// A spinning thread sees doorbells in the paths themselves. For sockets, it
 // calls Look().
 class Watches {
  public:
@@ -48,7 +48,7 @@ class Watches {
   // Sleeps until there is an event, and calls the callbacks of the events.
   void Sleep();
   // Calls the callbacks of events that have already happened. Returns true if
-  // there were any. Leaves a Wake() for Sleep().
+  // there were any. Does not consume a Wake(), which stays for Sleep().
   bool Look();
   // Ends the present or the next Sleep().
   void Wake();

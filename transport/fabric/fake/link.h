@@ -17,10 +17,10 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Connects side A and side B. Nothing moves by itself. Events are a packet, a
+// Connects side A and side B. Nothing happens by itself. Events are a packet, a
 // doorbell, the completion of a read, returned credit, and the end of the link.
-// Each event waits for its endpoint. Step() here, or that endpoint's Poll(),
-// delivers the events in order. The bytes of a read are copied when its
+// Each event waits until Step() here, or Poll() of its endpoint, delivers it.
+// Events are delivered in order. The bytes of a read are copied when its
 // completion is delivered, without any action of the peer.
 //
 // When an endpoint is destroyed, its peer gets these events: everything that
@@ -63,11 +63,12 @@ class Link {
   void SetReadOrder(Side reader, ReadOrder order);
 
   // Makes the nth Send() of `from`, counted from now, fail like a failed
-  // completion: the packet is lost and the link breaks. 1 is the next Send().
+  // completion: the packet is lost and the link breaks. The next Send() is
+  // number 1.
   void FailNthSend(Side from, int n) { medium_->FailNthSend(from, n); }
-  // Ends the nth Read() from now on with an error. The link stays.
+  // Makes the nth Read() from now on end with an error. The link stays intact.
   void FailNthRead(Side reader, int n) { medium_->FailNthRead(reader, n); }
-  // Fails the nth Expose() from now on with RESOURCE_EXHAUSTED.
+  // Makes the nth Expose() from now on fail with RESOURCE_EXHAUSTED.
   void FailNthExpose(Side owner, int n) { medium_->FailNthExpose(owner, n); }
 
   // Breaks the link and loses the packets in flight. Each endpoint gets the

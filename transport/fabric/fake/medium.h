@@ -127,8 +127,8 @@ class Medium {
     uint64_t number = 0;  // over both sides, by age
     uint64_t due_ns = 0;
     std::string packet;
-    // The source of a kReadDone. The bytes are copied when the event is
-    // delivered.
+    // The memory to read, for a kReadDone. The bytes are copied when the event
+    // is delivered.
     RemotePart part;
     uint64_t offset = 0;
     absl::Span<uint8_t> into;
@@ -158,8 +158,8 @@ class Medium {
     int fail_read = 0;
     int fail_expose = 0;
     Counters counters;
-    // Objects that may outlive the medium, because loaded bytes and results of
-    // PrepareToRead() hold them.
+    // Counters that may outlive the medium, because loaded bytes and results of
+    // PrepareToRead() refer to them.
     std::shared_ptr<std::atomic<int>> loans =
         std::make_shared<std::atomic<int>>(0);
     std::shared_ptr<std::atomic<int>> prepared =

@@ -40,7 +40,7 @@ absl::StatusOr<base::UniqueFd> ListenAt(const SocketAddress& address);
 // Makes a socket that is connected to `address`. The peer may not have accepted
 // the connection yet.
 absl::StatusOr<base::UniqueFd> ConnectTo(const SocketAddress& address);
-// Returns true if there is a socket at `address` on which nobody listens.
+// Returns true if a socket at `address` exists and nobody listens on it.
 bool IsDead(const SocketAddress& address);
 
 // Returns the offer for `address`, three lines: host id, name and network

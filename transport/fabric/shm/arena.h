@@ -61,26 +61,27 @@ class ArenaWatcher {
   virtual void ReclaimLoans() = 0;
 };
 
-// The memory that peers of one user may read: a peer that receives a segment
-// sees all of it. Peers of other users have other arenas (user_arenas.h).
+// Shared memory that peers of one user may read. A peer that receives a segment
+// can read all of it. Peers of other users have arenas of their own
+// (user_arenas.h).
 //
-// Grows by segments, and keeps the first segment for good. To clear the pages
-// of a new segment takes tens of milliseconds. A background thread makes the
-// next segment as soon as less than a quarter of the memory is free, unless the
-// segment would use most of the remaining budget. A request that finds no room
-// makes a segment itself, or waits for a segment that another thread is making.
-// Requests that find room do not wait.
+// Grows by segments, and keeps the first segment for good. Clearing the pages
+// of a new segment takes tens of milliseconds. A background thread therefore
+// makes the next segment as soon as less than a quarter of the memory is free,
+// unless the segment would use most of the remaining budget. A request that
+// finds no room makes a segment itself, or waits for a segment that another
+// thread is making. Requests that find room do not wait.
 //
 // Returns a segment to the system after it has been empty for one to two times
 // `idle_time`, if a quarter of the other segments' memory is free. If the
-// system has no memory, asks again only after a second. If there are no huge
+// system has no memory, tries again only after a second. If there are no huge
 // pages of the wanted kind, uses ordinary pages, and logs the reason once.
 // Thread-safe.
 //
 // In a forked child, the parent's leases stay readable, and the child's writes
 // are visible only to the child (private_in_child.h). The child cannot allocate
-// from the arena, and takes no lock: a thread that does not exist in the child
-// may hold the lock.
+// from the arena. The child takes no lock, because the lock may be held by a
+// thread that does not exist in the child.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
   // Returns 1 GiB, but at most a quarter of the machine's memory or of the
@@ -160,7 +161,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Schedules GiveBackOnLoop() after idle_time_, unless it is scheduled
   // already.
   void LookSoonLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the segments to the system that were empty since the last call.
+  // Returns to the system the segments that have been empty since the last
+  // call.
   void GiveBackOnLoop();
   Segments TakeIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<std::shared_ptr<ArenaWatcher>> LivingWatchersLocked()
@@ -176,7 +178,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   uint64_t budget_ ABSL_GUARDED_BY(mu_);
   bool will_look_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::weak_ptr<ArenaWatcher>> watchers_ ABSL_GUARDED_BY(mu_);
-  // The number of watchers at the last count of those that still exist.
+  // The number of watchers that still existed at the last count.
   size_t living_watchers_ ABSL_GUARDED_BY(mu_) = 1;
   // True while a thread makes a segment. Only this thread uses maker_.
   bool is_growing_ ABSL_GUARDED_BY(mu_) = false;

@@ -31,13 +31,13 @@ struct Place {
 struct ArenaSegment {
   ArenaSegment(Segment segment, uint32_t id, bool has_reserved_pages);
 
-  // Returns the place of the segment's byte `offset`.
+  // Returns the location of the segment's byte `offset`.
   Place At(uint64_t offset) const;
 
   const Segment memory;
   const uint32_t id;
   const bool has_reserved_pages;
-  // The two members below are destroyed before `memory`.
+  // The two members below must be destroyed before `memory`.
   PrivateInChild private_in_child;
   std::unique_ptr<memory::StableMemory> stable;
   // The members below are guarded by the arena's mutex.
@@ -45,7 +45,7 @@ struct ArenaSegment {
   bool was_used = false;  // since the last look
 };
 
-// Makes segments. If the system has no memory, asks again only after a second.
+// Makes segments. If the system has no memory, tries again only after a second.
 // If there are no huge pages of the wanted kind, uses ordinary pages, and logs
 // the reason once. Used by one thread at a time.
 class ArenaSegmentMaker {
@@ -64,7 +64,7 @@ class ArenaSegmentMaker {
 
   const HugePages huge_pages_;
   bool said_why_not_ = false;
-  // The last failure, and the time until which Make() returns it again.
+  // The last failure, and the time until which Make() keeps returning it.
   absl::Status no_memory_;
   absl::Time next_attempt_;
 };

@@ -25,9 +25,10 @@ class BorrowedDevice {
   class Peer {
    public:
     virtual ~Peer() = default;
-    // Returns a reference, or null. While the reference exists, the peer does
-    // not conclude that this side has closed everything. Null means that the
-    // peer may already have concluded this. Must not block.
+    // Returns a reference, or null. While the reference exists, the peer knows
+    // that this side may still read its memory. Returns null if the peer may
+    // already have concluded that this side has closed everything. Must not
+    // block.
     virtual std::shared_ptr<const void> KeepReading() = 0;
     // Called when the peer's allocation `id` is closed.
     virtual void OnClosed(uint32_t id) = 0;
@@ -48,8 +49,8 @@ class BorrowedDevice {
   // the allocation.
   absl::StatusOr<const uint8_t*> Open();
 
-  // Returns true if Open() has been called. Only the holder of the last
-  // reference may call this function.
+  // Returns true if Open() has been called. Call only as the holder of the last
+  // reference.
   bool was_tried() {
     base::MutexLock lock(&mu_);
     return tried_;

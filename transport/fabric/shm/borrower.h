@@ -30,13 +30,13 @@ namespace shm {
 constexpr size_t kMaxPeerSegments = 64;
 
 // Keeps the memory that the peer lends over one connection: maps its segments,
-// and opens its device allocations. Keeps each of them until the peer takes it
-// back or this object ends. A range that is in use is kept longer. Tells the
-// peer when an allocation that was taken back is closed. Thread-safe.
+// and opens its device allocations. Keeps a segment or an allocation until the
+// peer takes it back or this object ends; a range in use is kept longer. Tells
+// the peer when an allocation that was taken back is closed. Thread-safe.
 class Borrower {
  public:
-  // The bytes of a part, and a reference that keeps the bytes valid. Before a
-  // long read of a part in a segment, begin a Loan.
+  // The bytes of a part, and a reference that keeps the bytes valid. Take a
+  // Loan before a long read of a part in a segment.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
     memory::DeviceAccess* device = nullptr;  // null: the CPU
@@ -46,7 +46,7 @@ class Borrower {
 
   // Receives segments over `socket`, and writes returned loans to `own`. Opens
   // allocations with `devices`, or none if `devices` is null. Tells `lender`
-  // which allocations the peer declines. Passes the peer's doorbell to
+  // which allocations the peer refuses. Passes the peer's doorbell to
   // `doorbell`, or accepts none if null. All arguments must outlive this
   // object.
   Borrower(int socket, ControlPage* own, memory::DeviceAccess* devices,
@@ -60,8 +60,8 @@ class Borrower {
   Borrower(const Borrower&) = delete;
   Borrower& operator=(const Borrower&) = delete;
 
-  // Sets the peer: it learns of closed allocations, and OnClosed() gets it.
-  // Call Connect() before the other functions.
+  // Sets the object that tells the peer of closed allocations, and whose
+  // OnClosed() is called. Call Connect() before the other functions.
   void Connect(std::weak_ptr<BorrowedDevice::Peer> peer);
 
   // Returns the bytes of `part`. If the part's segment or allocation is
@@ -76,20 +76,20 @@ class Borrower {
     kLater,  // this process lacks a resource now, or has too much to unmap
     kNever,  // the peer has sent what no honest peer sends
   };
-  // Receives a bounded number of messages from the socket. The result says when
-  // to call again. Find() reports errors.
+  // Receives a bounded number of messages from the socket. The result tells the
+  // caller when to call again. Find() reports errors.
   TakenIn TakeIn();
 
-  // Forgets all segments, because the peer is dead and nobody calls Find() any
-  // more. Ranges with a loan stay readable. Other ranges may be unmapped.
+  // Forgets all segments. Call when the peer is dead and Find() is not called
+  // any more. Ranges with a loan stay readable; other ranges may be unmapped.
   void LetGo();
 
   // Ends the loan with this key, because this side no longer reads the loan's
   // memory. Makes no system call.
   void GiveBack(uint64_t key);
 
-  // Closes all allocations that are not in use, and closes each allocation that
-  // the peer passes later. Call when nobody calls Find() any more.
+  // Closes all allocations that are not in use, and each allocation that the
+  // peer passes later. Call when Find() is not called any more.
   void CloseDevices();
   // Handles the end of an allocation, and tells the peer as Answer() does.
   bool OnClosed(uint32_t id);
@@ -104,7 +104,7 @@ class Borrower {
   // An allocation, kept until the peer has been told that it is closed.
   struct DeviceAllocation {
     uint64_t size = 0;
-    // The open allocation. Null if it may not be used any more.
+    // The open allocation. Null if it must not be used any more.
     std::shared_ptr<BorrowedDevice> device;
     bool is_taken_back = false;
     bool is_closed = false;
@@ -160,7 +160,7 @@ class Borrower {
   bool devices_closed_ ABSL_GUARDED_BY(mu_) = false;
   std::string why_declined_ ABSL_GUARDED_BY(mu_);
   // The error of the peer's first message that violated the protocol for device
-  // memory. After such a message, receives nothing more.
+  // memory. After such a message, this side receives no further messages.
   absl::Status violation_ ABSL_GUARDED_BY(mu_);
   // The reason why the last received message was unusable.
   absl::Status refused_ ABSL_GUARDED_BY(mu_);

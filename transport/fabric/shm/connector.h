@@ -50,7 +50,7 @@ class Connector : public TimedSetup {
   absl::Status Reach();
   // Sends kHello with this side's control segment.
   absl::Status Greet();
-  // Watches for the answer.
+  // Waits for the peer's answer.
   absl::Status Wait();
   absl::StatusOr<std::unique_ptr<Endpoint>> ReceiveWelcome();
 

@@ -43,26 +43,26 @@ struct ControlPage {
   // bits. A side of an older release has no bits set.
   uint32_t features;
 
-  // Counts the bytes ever written into this segment's ring.
+  // The total number of bytes written into this segment's ring.
   alignas(64) std::atomic<uint64_t> head;
-  // 1 while a packet does not fit. The reader of the ring then rings when it
+  // 1 while a packet waits for room. The reader of the ring then rings when it
   // has made room. In the same cache line as the head, which the reader reads
   // anyway.
   std::atomic<uint32_t> sender_waits;
-  // 1 once the endpoint is gone and writes nothing more.
+  // 1 once the endpoint is destroyed and writes nothing more.
   std::atomic<uint32_t> closed;
 
-  // Counts the bytes ever consumed from the peer's ring.
+  // The total number of bytes consumed from the peer's ring.
   alignas(64) std::atomic<uint64_t> tail;
 
   // 0 while the peer need not ring after writing. If this side has passed a
-  // doorbell, it changes the value each time it arms, and the peer rings once
-  // for each value. If this side has passed no doorbell, it writes 1, and the
-  // peer rings after each write.
+  // doorbell, it writes a new value each time it arms, and the peer rings once
+  // for each value. Otherwise this side writes 1, and the peer rings after each
+  // write.
   alignas(64) std::atomic<uint32_t> armed;
 
-  // The number of returns of the peer's loans since the beginning. `releases`
-  // is a ring of the returned loans' numbers.
+  // The total number of returned loans of the peer. `releases` is a ring of the
+  // returned loans' numbers.
   alignas(64) std::atomic<uint64_t> release_head;
   std::atomic<uint32_t> releases[kMaxLoans];
 };
@@ -75,8 +75,8 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 constexpr uint64_t kRingOffset = 8192;
 static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 
-// The number of bytes of a ring that are allocated at first, enough for one or
-// two frames. An idle connection therefore costs only 16 KiB on each side.
+// The number of bytes of a ring that are allocated at first. This is enough for
+// one or two frames, so that an idle connection costs only 16 KiB on each side.
 constexpr uint64_t kFirstRingBytes = 8 * 1024;
 
 // Returns true if a ring may have this size: a power of two, and large enough

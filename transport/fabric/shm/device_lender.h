@@ -28,26 +28,27 @@ namespace shm {
 // time. kMaxPassedDeviceBytes limits their bytes. A receiver rejects more. An
 // honest sender copies instead.
 constexpr size_t kMaxPassedDevices = 64;
-// The time after which an unused allocation is taken back. This side does not
-// learn when the program frees an allocation, and the device may keep the
-// memory until the peer has closed the allocation. Opening an allocation again
-// takes a millisecond.
+// The time after which an unused allocation is taken back. Reason: this side
+// does not learn when the program frees an allocation, and the device may keep
+// the memory until the peer has closed the allocation. Opening an allocation
+// again takes a millisecond.
 constexpr absl::Duration kDeviceIdleTime = absl::Seconds(5);
-// After this many refusals, this side lends no more device memory, because the
-// peer will probably refuse other allocations too. Each refusal makes the peer
-// read a message twice.
+// The number of refusals after which this side lends no more device memory,
+// because the peer will probably refuse other allocations too. Each refusal
+// makes the peer read a message twice.
 constexpr int kMaxDeclinedDevices = 8;
 // The minimum time for which an allocation stays lent, even if another
-// allocation needs its room. The other allocation is copied meanwhile. Without
-// this time, 65 allocations that are sent in turn would each be opened again
+// allocation needs its slot. The other allocation's bytes are copied meanwhile.
+// Without this minimum, 65 allocations sent in turn would each be opened again
 // for each message, which costs more than copying.
 constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 
-// Passes each allocation to the peer once over one connection, by its handle.
-// Takes an allocation back if no range of it is lent, in three cases:
-// - the allocation is the least recently used, and another one needs its room;
-// - the allocation was unused for kDeviceIdleTime;
-// - this process no longer uses the allocation.
+// Passes each allocation to the peer once per connection, by its handle. Takes
+// an allocation back if no range of it is lent and one of these holds:
+// - The allocation is the least recently used, and another allocation needs its
+//   slot.
+// - The allocation was unused for kDeviceIdleTime.
+// - This process no longer uses the allocation.
 // Keeps SharedAllocation::memory until the peer has closed the allocation or is
 // gone, or until this side gives up waiting for the peer. Thread-safe.
 class DeviceLender {
@@ -80,18 +81,18 @@ class DeviceLender {
   // Called when the peer has closed the allocation. Returns INVALID_ARGUMENT if
   // the allocation was not open, or if the peer has reported the same before.
   absl::Status OnClosed(uint32_t segment_id);
-  // Lends nothing from now on. Call when this side stops receiving, because it
-  // would not learn of the peer's refusals.
+  // Stops lending. Call when this side stops receiving, because it would not
+  // learn of the peer's refusals.
   void StopUnheard();
   // Forgets all allocations, because the peer is gone.
   void End();
-  // Takes back each allocation of which no range is lent, if it is idle for
-  // kDeviceIdleTime, or if this process no longer uses it. `now` is
+  // Takes back allocations of which no range is lent, if they are idle for
+  // kDeviceIdleTime, or if this process no longer uses them. `now` is
   // base::SteadyNow().
   void TakeBackIdle(absl::Time now);
-  // Takes back each allocation of which no range is lent, and lends nothing
-  // from now on. After `patience` calls, no longer waits for the peer to close
-  // its allocations.
+  // Takes back all allocations of which no range is lent, and stops lending.
+  // After `patience` calls, no longer waits for the peer to close its
+  // allocations.
   void TakeBackUnused(int patience);
 
   // Returns "devices' memory in place", or the reason why pieces are copied.
@@ -119,7 +120,8 @@ class DeviceLender {
   using PassedById = std::map<uint64_t, Passed>;
   // An allocation that was taken back. Kept until the peer has closed it and
   // has returned all its loans. Freeing the memory may wait for the device, so
-  // the thread that takes loans back must not release the last reference.
+  // the thread that takes back returned loans must not release the last
+  // reference.
   struct Closing {
     uint64_t size = 0;
     Memory memory;

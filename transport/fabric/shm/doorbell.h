@@ -15,8 +15,9 @@ namespace fabric {
 namespace shm {
 
 // The doorbells of one side: its own eventfd, on which this side sleeps, and
-// the peer's eventfd, which this side rings. Either may be missing, for example
-// if few descriptors are left. The lifeline then rings instead.
+// the peer's eventfd, by which this side wakes the peer. Either may be missing,
+// for example if few descriptors are left. The lifeline's doorbell is used
+// then.
 //
 // A ring writes 0 to the eventfd. The counter is 1 from the beginning and does
 // not change. The descriptor is therefore always readable, and each ring causes
@@ -24,11 +25,11 @@ namespace shm {
 // counter, which saves a system call per ring, and no number of rings fills it.
 //
 // A hostile peer may empty or fill the counter, or make the descriptor
-// blocking. A peer that empties its own counter misses rings. A write of 0 to a
-// full counter does not block. The exception is a counter at 2^64 - 1. No write
-// reaches this value, but the kernel does, for example at the end of an AIO
-// request that names the eventfd. Therefore only processes of one user, which
-// can stop each other anyway, pass each other doorbells.
+// blocking. A peer that empties its own counter only misses rings. A write of 0
+// to a full counter does not block, unless the counter is 2^64 - 1. No write
+// reaches that value, but the kernel can set it, for example at the end of an
+// AIO request that names the eventfd. Therefore only processes of the same user
+// pass each other doorbells; such processes could stop each other anyway.
 //
 // Thread-safe.
 class Doorbell {
@@ -36,9 +37,9 @@ class Doorbell {
   Doorbell();
   Doorbell(const Doorbell&) = delete;
   Doorbell& operator=(const Doorbell&) = delete;
-  // Closes the descriptors. In a forked child, leaves this side's descriptor
-  // open: gRPC may have closed it there, and its number may belong to another
-  // descriptor.
+  // Closes the descriptors. Exception: a forked child leaves this side's
+  // descriptor open, because gRPC may have closed it there, and its number may
+  // belong to another descriptor.
   ~Doorbell();
 
   // Makes this side's eventfd, and passes it to the peer over `socket`. Does
@@ -50,11 +51,11 @@ class Doorbell {
   int fd() const { return own_.get(); }
 
   // Accepts the peer's eventfd, which ReceiveSetup() has checked. If this side
-  // has no eventfd and descriptors are scarce, closes the peer's one: one
-  // doorbell without the other is useless. Returns INVALID_ARGUMENT for a
+  // has no eventfd and descriptors are scarce, closes the peer's eventfd: one
+  // doorbell is useless without the other. Returns INVALID_ARGUMENT for a
   // second eventfd.
   absl::Status TakePeers(progress::ForeignFd fd);
-  // Wakes the peer. Returns false if there is no doorbell of the peer. Does not
+  // Wakes the peer. Returns false if the peer has passed no doorbell. Does not
   // block.
   bool Ring() const;
 

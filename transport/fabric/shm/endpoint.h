@@ -26,7 +26,8 @@ namespace shm {
 // The owner calls TakeDoorbellRequest() after Send(), and also after Poll(),
 // because a peer that waits for room must be woken, too. The function rings the
 // peer's doorbell, once for each arming, and returns false. If the peer has
-// passed no doorbell, the function returns true, and the lifeline must ring.
+// passed no doorbell, the function returns true, and the caller rings by the
+// lifeline.
 //
 // OnBroken() reports UNAVAILABLE if the peer has closed the path. All packets
 // that the peer ever wrote have then been delivered. After any other cause, the
@@ -51,23 +52,22 @@ class ShmEndpoint : public Endpoint {
 
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts) override;
-  // If the two sides copy, ends the loan. An honest peer's session releases a
+  // Ends the loan if the two sides copy. An honest peer's session releases a
   // region after its last read. A hostile peer that reads later may get other
-  // bytes that were lent to the same user. If the two sides share without a
-  // copy, does nothing: the peer ends the loan, because loaded bytes may
-  // outlive the session.
+  // bytes that were lent to the same user. Does nothing if the two sides share
+  // memory without a copy: then the peer ends the loan, because loaded bytes
+  // may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
-  // Returns null for device memory. For other memory, there is nothing to
-  // prepare.
+  // Returns null for device memory. Other memory needs no preparation.
   std::shared_ptr<const void> PrepareToRead(
       const memory::Destination& into) override;
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
   // Returns the region's bytes. The last reference to the bytes releases the
-  // region. All parts must be of one loan, as they are from an honest peer. May
-  // open a device allocation, which takes milliseconds. If this fails, tells
-  // the peer to copy instead.
+  // region. All parts must be of one loan; an honest peer's parts are. May open
+  // a device allocation, which takes milliseconds. If opening fails, tells the
+  // peer to copy instead.
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   void GiveBack(const RemoteRegion& region) override;
 
@@ -76,9 +76,10 @@ class ShmEndpoint : public Endpoint {
   bool Poll() override;
   bool HasInput() const override;
   void SetArmed(bool armed) override;
-  // Returns this side's doorbell, unless the peer does not have it.
+  // Returns this side's doorbell. Returns nothing if the peer has not received
+  // it.
   std::vector<int> wakeup_fds() const override;
-  // Arms anew, if armed, so that the peer rings again.
+  // If armed, arms again with a new value, so that the peer rings again.
   void ClearWakeup() override;
   bool SendWakesPeer() const override;
   bool TakeDoorbellRequest() override;
@@ -86,16 +87,16 @@ class ShmEndpoint : public Endpoint {
   void RingDoorbell() override;
 
  private:
-  // Delivers packets from the ring, up to a budget of packets, and up to a
-  // budget of the bytes that the packets' events read. Returns the number of
+  // Delivers packets from the ring, up to two budgets: one of packets, and one
+  // of bytes that the events of these packets read. Returns the number of
   // packets. Stops when an event has set `destroyed`.
   int Deliver(const bool& destroyed);
   std::string DescribeDevices() const;
   absl::Status CopyPart(const RemotePart& part, uint64_t offset,
                         absl::Span<uint8_t> into);
-  // Returns a value of ControlPage::armed that differs from the one before.
+  // Returns a value of ControlPage::armed other than the last one.
   uint32_t NextArming();
-  // Notes why the endpoint is broken. Poll() reports the first cause.
+  // Records why the endpoint is broken. Poll() reports the first cause.
   void Fail(absl::Status cause);
   void Break(absl::Status cause);
   // Returns UNAVAILABLE if the peer has closed the path. Otherwise returns

@@ -21,8 +21,9 @@ namespace shm {
 // the loop's thread. Requires Linux 5.14.
 //
 // Neither process can write to the other's memory, crash the other, or make it
-// wait. But each process can change lent memory while the other reads.
-// Therefore only processes of one uid use lent memory without a copy.
+// wait. A process can change the memory that it lends while the other process
+// reads that memory. Therefore only processes of the same user use lent memory
+// without a copy.
 //
 // Destroying the fabric does not affect connections, or pending Connect()
 // calls. A pending Listen() ends with DEADLINE_EXCEEDED after its limit. A

@@ -31,7 +31,7 @@ namespace shm {
 // receiver.
 constexpr size_t kMinPartBytes = 4 * 1024;
 
-// Keeps the loans of one connection. A loan is memory that the peer reads, in
+// Tracks the loans of one connection. A loan is memory that the peer reads, in
 // this process's arena and on its devices. Reuses the memory of a loan only
 // after the peer has returned the loan, or can no longer read any memory of
 // this side. Ending a loan may run code of the application that owns the lent
@@ -51,8 +51,8 @@ class Lender {
                                   size_t max_parts);
 
   // Ends the loan with this key. Call when the peer's session has stopped
-  // reading the loan, and only if the two sides copy: a peer that loads ends
-  // its loans itself.
+  // reading the loan, and only if the two sides copy. (A peer that uses lent
+  // memory without a copy ends the loan itself.)
   void End(uint64_t key);
   // Ends the loans that the peer has returned. Ignores numbers that are not the
   // peer's loans. Returns DATA_LOSS if the peer has returned more loans than it
@@ -68,19 +68,20 @@ class Lender {
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  // Keeps lent memory from being reused.
+  // A reference that keeps lent memory from being reused.
   using Owner = std::shared_ptr<const void>;
 
   // Memory that is lent as one part.
   struct Part {
     Place place;
     memory::Bytes bytes;
-    // Keeps the allocation passed to the peer. Null for memory of the arena.
+    // A reference that keeps the allocation passed to the peer. Null for memory
+    // of the arena.
     std::shared_ptr<const void> device;
   };
   using Parts = absl::InlinedVector<Part, 1>;
-  // For each piece of a payload, its location at the peer, or nothing if the
-  // peer cannot reach the piece.
+  // The location of each piece of a payload at the peer, or nothing for a piece
+  // that the peer cannot reach.
   using Located = absl::InlinedVector<absl::optional<Part>, 1>;
 
   // The memory of a loan that has several parts, or is on a device.
@@ -103,7 +104,7 @@ class Lender {
   // Forgets a loan. Returns the loan's owner, which the caller releases without
   // the lock. Returns null if there is no such loan.
   Owner TakeLocked(uint32_t loan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Passes the segment of `place`, unless the peer has it.
+  // Passes the segment of `place`, unless the peer already has the segment.
   absl::Status SendSegmentLocked(const Place& place)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends the messages of to_take_back_, as far as the socket has room.

@@ -23,11 +23,11 @@ namespace shm {
 // memory only once, even if several peers pass the same memory over different
 // connections. Thread-safe.
 //
-// A segment without users belongs to dead peers. Ranges that are still being
-// read are then copied to private memory, at the same addresses, and the
-// segment is unmapped. Without the copy, a few bytes could keep hundreds of
-// megabytes that no process uses. Copies only if the ranges are much smaller
-// than the segment. Frees each range with its last Loan.
+// If a segment has no users, all peers that lent it are dead. Ranges that are
+// still being read are then copied to private memory, at the same addresses,
+// and the segment is unmapped. Without the copy, a few bytes could keep
+// hundreds of megabytes that no process uses. Copies only if the ranges are
+// much smaller than the segment. Frees each range with its last Loan.
 //
 // Bytes may be read only after a search for holes, which takes about 60 us for
 // each MiB. Check() searches only the requested parts of 2 MiB. Another thread
@@ -54,12 +54,12 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   // allocated the range. The range must be within the segment.
   absl::Status Check(uint64_t offset, uint64_t length);
 
-  // Declares that the caller of Get() reads no more ranges. Ranges with a Loan
+  // Declares that the caller of Get() begins no more reads. Ranges with a Loan
   // stay readable.
   void RemoveUser();
 
  private:
-  // The memory that holds the bytes.
+  // The kind of memory that holds the bytes.
   enum class Place {
     kSegment,  // in the peer's memory
     kCopying,  // in the peer's memory, while a private copy is made
@@ -85,7 +85,7 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   void MayCopyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
   // Copies the ranges with loans, and unmaps the segment.
   void Copy();
-  // Returns the pages with loans, as sorted ranges that do not touch.
+  // Returns the pages with loans, as sorted ranges with gaps between them.
   std::vector<std::pair<uint64_t, uint64_t>> LoanedLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
   // Frees private pages in [begin, end) without loans.

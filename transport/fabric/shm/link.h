@@ -50,9 +50,9 @@ class ReadingShare;
 //                                      on another thread (aside.h), because
 //                                      this may take long
 //
-// If memory of the peer is still being read when a link leaves the event loop,
-// the link keeps watching for the peer's death. The watch ends with the last
-// ReadingShare. A living peer does not close its socket before.
+// If this side still reads memory of the peer when the link leaves the event
+// loop, the link continues to watch for the peer's death. The watch ends with
+// the last ReadingShare. A living peer does not close its socket before.
 //
 // `closed` and the shut-down are separate signals, because memory may be read
 // long after its path was closed. Neither side may wait until the other closes
@@ -80,25 +80,25 @@ class Link : public ArenaWatcher,
   Borrower* borrower() { return &borrower_; }
   Doorbell* doorbell() { return &doorbell_; }
   // Returns true once the peer has closed its end or the socket has hung up.
-  // Bytes that were sent before can still be read.
+  // Bytes that the peer sent earlier can still be read.
   bool PeerIsGone() const;
   // Returns true once the peer has closed its end, and writes nothing more.
-  // Returns false if the peer has died, or if somebody else has shut down its
-  // socket.
+  // Returns false if the peer has died, or if another process has shut down the
+  // peer's socket.
   bool PeerHasClosed() const;
   // Returns true in a forked child, where this object is a copy of the
   // parent's.
   bool IsForeign() const;
 
-  // Starts to check for returned loans, and for idle device memory to take
-  // back. Returned memory is then released soon even if nobody polls the
-  // endpoint.
+  // Starts to check periodically for returned loans, and for idle device memory
+  // to take back. Returned memory is then released soon even if no thread polls
+  // the endpoint.
   void WatchLoans();
 
   // Returns the first ReadingShare of the memory that the peer lends. Call only
   // once.
   std::shared_ptr<ReadingShare> StartReading();
-  // Begins the end of the link, because the endpoint is gone.
+  // Begins the end of the link, because the endpoint was destroyed.
   void Close();
 
   void OnGivenBack(uint32_t segment_id) override;
@@ -121,8 +121,8 @@ class Link : public ArenaWatcher,
   void OnSocket(uint32_t events);
   void TakeIn();
   void OnHangUp(bool is_dead);
-  // Unmaps the peer's segments, if the peer is dead and no more ranges will be
-  // read.
+  // Unmaps the peer's segments, if the peer is dead and no more reads will
+  // begin.
   void MayLetGo();
   // Tells the peer that this side no longer reads the peer's memory.
   void EndReading();
@@ -132,15 +132,15 @@ class Link : public ArenaWatcher,
   bool HasLoans() const {
     return lender_.count() > 0 || device_lender_.count() > 0;
   }
-  // Checks repeatedly for returned loans and idle device memory, until neither
-  // is left.
+  // Checks periodically for returned loans and idle device memory, until
+  // neither is left.
   void LookLater(absl::Duration period);
   void LookForReturns(absl::Duration period);
-  // Waits, by repeated checks, until all loans have been returned. Then leaves
-  // the event loop.
+  // Checks periodically until all loans have been returned. Then leaves the
+  // event loop.
   void Linger();
   bool LeaveIfAllIsBack();
-  // Drops the event loop's reference, or makes it wait for the peer's death.
+  // Drops the event loop's reference, or keeps it until the peer's death.
   void Leave();
 
   const PeerSocket socket_;
@@ -167,8 +167,8 @@ class Link : public ArenaWatcher,
 
 // The right to read memory that the peer lends. The endpoint holds one share.
 // Each range of loaded bytes holds another, and so does each device allocation
-// that is being closed. When the last share ends, the peer learns that its
-// loans are over.
+// that is being closed. When the last share ends, this side tells the peer that
+// its loans are over.
 class ReadingShare {
  public:
   explicit ReadingShare(std::shared_ptr<Link> link) : link_(std::move(link)) {}

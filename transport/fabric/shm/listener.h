@@ -28,8 +28,9 @@ namespace shm {
 // loop's thread. Thread-safe.
 //
 // A connection is half-open until its first packet. A half-open connection
-// belongs to no attempt yet, and has no TimedSetup. Therefore this class limits
-// the number of half-open connections of each user, and their time.
+// belongs to no attempt yet, and has no TimedSetup with a time limit. Therefore
+// this class limits the number of half-open connections of each user, and their
+// time.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
   // Listens at a new address.
@@ -67,7 +68,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // Stops accepting for a while.
   void PauseOnLoop();
   void AcceptedOnLoop(PeerSocket socket);
-  // Returns true if `peer` may take a half-open place.
+  // Returns true if `peer` may have another half-open connection.
   bool HasPlaceLocked(const PeerUser& peer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer);

@@ -12,7 +12,7 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Owns a mapping, and unmaps it. Move-only.
+// Owns a mapping, and unmaps it when destroyed. Move-only.
 class Mapping {
  public:
   // Maps the first `size` bytes of a file. The file must have at least `size`
@@ -24,7 +24,7 @@ class Mapping {
   static absl::StatusOr<Mapping> ShareAligned(int fd, uint64_t size,
                                               int protection);
 
-  // Maps private memory for writing, which is not allocated yet.
+  // Maps private memory for writing. Pages are allocated at their first use.
   static absl::StatusOr<Mapping> Private(uint64_t size);
 
   Mapping() = default;
@@ -33,7 +33,7 @@ class Mapping {
   ~Mapping();
 
   // Moves this mapping to the addresses of `other`, which must have the same
-  // size. The addresses stay valid, and afterwards have the bytes of this
+  // size. The addresses of `other` stay valid, and then show the bytes of this
   // mapping. A thread that reads there meanwhile sees the old or the new bytes.
   // Afterwards this object owns nothing. If mremap fails, nothing has changed.
   absl::Status MoveOver(const Mapping& other);

@@ -23,8 +23,8 @@ namespace shm {
 
 struct Options {
   // The full size of this side's ring, in bytes: a power of two from 128 KiB to
-  // 16 MiB. The default holds sixteen of the largest frames. Fewer are in
-  // flight before the peer polls.
+  // 16 MiB. The default has room for sixteen of the largest frames, more than
+  // are usually in flight before the peer polls.
   uint32_t ring_bytes = 256 * 1024;
   // The arena of payloads for peers of this process's user. If null, the fabric
   // uses ArenaFor() of that user. Payloads for another user are always in
@@ -36,17 +36,17 @@ struct Options {
   // ArenaFor(). The arena of another user gets a quarter. 0 means
   // Arena::DefaultBudget().
   uint64_t arena_bytes = 0;
-  // True to connect to peers of other users, and to copy to and from these
-  // peers. Set to false if the connection's security promises privacy.
+  // True to connect to peers of other users, and to copy in both directions
+  // then. Set to false if the connection promises privacy.
   bool other_users = true;
-  // True to copy also to and from peers of this process's own user.
+  // True to copy in both directions even if the peer runs as the same user.
   bool always_copy = false;
   // The access to this process's devices. The two sides lend each other device
-  // memory if both set this field and neither copies. A peer that opens an
+  // memory if both set this field and neither side copies. A peer that opens an
   // allocation can read and write all of it. Null for connections whose
-  // receivers read all bytes by the CPU. Must live as long as the process.
+  // receivers read all bytes with the CPU. Must live as long as the process.
   memory::DeviceAccess* devices = nullptr;
-  // The directory of the socket files of this process and its peers. For
+  // The directory of the socket files of this process and its peers. Use for
   // processes that share a directory but no network namespace. Empty means
   // abstract sockets, without files.
   std::string directory;

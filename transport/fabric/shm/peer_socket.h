@@ -1,4 +1,4 @@
-// A UNIX socket to which a peer, or a stranger, can send.
+// A UNIX socket to which a peer, or an unknown process, can send.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_PEER_SOCKET_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_PEER_SOCKET_H_
@@ -12,11 +12,11 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Owns a connected or listening socket. The destructor shuts the socket down
-// immediately, which the peer notices, and closes the socket on another thread.
-// Closing may block, because it also closes descriptors that wait in the
-// socket. In a forked child, closes the socket without shutting it down,
-// because the parent still uses it.
+// Owns a connected or listening socket. The destructor immediately shuts the
+// socket down, which the peer notices, and closes it on another thread. Closing
+// may block, because it also closes descriptors that wait in the socket. In a
+// forked child, closes the socket without shutting it down, because the parent
+// still uses it.
 class PeerSocket {
  public:
   PeerSocket() = default;

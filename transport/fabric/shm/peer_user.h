@@ -24,12 +24,12 @@ struct PeerUser {
 // has no meaning across PID namespaces.
 //
 // Returns PERMISSION_DENIED if this process's user namespace does not map the
-// peer's user. All unmapped users look alike here, and may look like this
+// peer's user: all unmapped users look alike here, and may look like this
 // process's own user.
 absl::StatusOr<PeerUser> IdentifyPeer(int socket);
 
-// Returns the error for a peer of another user. For connections whose security
-// promises that nobody else can read their traffic.
+// Returns the error for a peer of another user, if the connection promises
+// privacy.
 absl::Status RefuseOtherUser(const PeerUser& peer);
 
 }  // namespace shm

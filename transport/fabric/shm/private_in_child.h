@@ -18,8 +18,9 @@ namespace shm {
 // child writes to pages of its own. A page that the child has not written still
 // shows the parent's writes.
 //
-// Reserved pages of 2 MiB are scarce, so the child can only read them: a write
-// kills the child. The same is true if the child cannot map private pages.
+// Reserved pages of 2 MiB are scarce, so the child can only read them: if it
+// writes, it is killed by a signal. The same is true if the child cannot map
+// private pages.
 //
 // Costs the child four system calls for each segment, about 6 us, and the
 // parent nothing. Works by pthread_atfork(), and therefore for fork() but not
@@ -52,7 +53,7 @@ class PrivateInChild {
   const bool has_reserved_pages_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
-  // The neighbours in the registry's list.
+  // The neighbours of this object in the registry's list.
   PrivateInChild* next_ = nullptr;
   PrivateInChild* previous_ = nullptr;
 };

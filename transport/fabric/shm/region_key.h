@@ -1,6 +1,6 @@
 // The key of a region's part: the number of a container, and the number of the
-// part's loan. The container is a segment of the arena, or an allocation of
-// device memory. Segments and allocations have separate ranges of numbers.
+// loan. The container is a segment of the arena, or an allocation of device
+// memory. Segments and allocations have separate ranges of numbers.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_
@@ -11,7 +11,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The highest bit, set in an allocation's number, but not in a segment's.
+// A bit that is set in the number of an allocation, and clear in the number of
+// a segment.
 constexpr uint32_t kDeviceBit = uint32_t{1} << 31;
 
 inline bool IsDeviceId(uint32_t segment_id) {

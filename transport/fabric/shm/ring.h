@@ -7,15 +7,15 @@
 //
 // The stamp is computed from the length and the position. The stamp
 // distinguishes a packet from arbitrary bytes, and from bytes of an earlier
-// round. A reader therefore notices a wrong head, and unread bytes that were
+// round. A reader therefore notices a wrong header, and unread bytes that were
 // overwritten. The stamp does not protect against a peer that forges it.
 //
 // A ring grows once. At first only its first kFirstRingBytes are used. When a
 // packet does not fit, the writer allocates the rest, and writes the length
 // kGrown at the head. The bytes between the head and the next multiple of
 // kFirstRingBytes stay empty. The ring continues in its new part, which begins
-// where the old part ends. Unread packets therefore keep their place in the
-// larger ring, and neither side waits.
+// where the old part ends. Unread packets therefore stay where they are, and
+// neither side waits.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
@@ -44,7 +44,7 @@ struct RingHeader {
 // Returns the header of a packet of `length` at `position`, with its stamp.
 RingHeader RingHeaderAt(uint64_t position, uint32_t length);
 
-// Maps positions, which count all bytes ever written, to offsets in the ring.
+// Maps positions, which count all bytes written so far, to offsets in the ring.
 class RingShape {
  public:
   explicit RingShape(uint64_t full_bytes) : full_bytes_(full_bytes) {}
@@ -123,7 +123,7 @@ class RingSender {
   void Put(uint64_t position, const void* data, size_t size);
   void PutHeader(uint32_t length);  // at the head
 
-  // Returns the number of bytes ever written, as counted by this side. The
+  // Returns the total number of bytes written, as counted by this side. The
   // control page has a copy for the peer.
   uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   void Publish(uint64_t head);
@@ -136,7 +136,8 @@ class RingSender {
   bool can_grow_ = true;
   bool was_full_ = false;   // grow as soon as there is room for the mark
   uint64_t peer_tail_ = 0;  // as last read
-  // The largest number of unread bytes with which the refused packet would fit.
+  // The largest number of unread bytes at which the packet that did not fit
+  // would fit.
   std::atomic<uint64_t> awaited_{kNothing};
 };
 

@@ -30,17 +30,17 @@ enum class Access { kRead, kWrite };
 absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 
 // Checks memory that a peer sent. Returns OK if `fd` is a sealed memfd of
-// `size` bytes, has a supported page size, and has blocks for at least `size`
-// bytes. Otherwise returns FAILED_PRECONDITION or INVALID_ARGUMENT. May miss a
-// hole, because the count includes blocks beyond `size`: see CheckForHole().
+// `size` bytes, has a supported page size, and has at least `size` bytes of
+// allocated blocks. Otherwise returns FAILED_PRECONDITION or INVALID_ARGUMENT.
+// May miss a hole, because blocks beyond `size` count, too: see CheckForHole().
 absl::Status CheckPeerMemory(int fd, uint64_t size);
 
 // The size, in bytes, of the parts in which a peer's memory is searched for
 // holes. Searching a part takes about 125 us.
 //
 // CheckForHole() returns FAILED_PRECONDITION if [offset, offset + length) has a
-// hole. The search also allocates the range. If there is a hole, this takes new
-// memory, for which this process pays. The seals prevent later holes.
+// hole. The search allocates the range: if there is a hole, this takes new
+// memory, which is charged to this process. The seals prevent later holes.
 constexpr uint64_t kHolePartBytes = 2 * 1024 * 1024;
 absl::Status CheckForHole(int fd, uint64_t offset, uint64_t length);
 

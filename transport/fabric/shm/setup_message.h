@@ -28,9 +28,10 @@ static_assert(kMaxTokenBytes <= memory::kMaxDeviceHandleBytes,
               "the longest message has a handle");
 
 // Limit the sizes in messages, which a receiver adds up: the bytes of segments,
-// and of device allocations, that a side lends over one connection at a time.
-// An honest peer's arena has about ten segments, by default of 1 GiB in total.
-// Device memory only takes addresses at the peer, so its limit is higher.
+// and the bytes of device allocations, that a side lends over one connection at
+// a time. An honest peer's arena has about ten segments, by default of 1 GiB in
+// total. Device memory takes only addresses at the peer, so its limit is
+// higher.
 constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 
@@ -57,7 +58,7 @@ struct SetupMessage {
     // kOpensDevices.
     kDevice = 5,
     // Answers kDevice, without a descriptor, if the allocation cannot be
-    // opened. The sender of kDeclined can then read nothing of the allocation.
+    // opened. The sender of kDeclined cannot read the allocation.
     kDeclined = 6,
     // Reports, without a descriptor, that the sender has closed a device
     // allocation and will not read it any more. Sent once for each allocation,
@@ -100,7 +101,7 @@ bool RecognizesEventFds();
 
 struct ReceivedSetup {
   SetupMessage message;
-  // A descriptor of shared memory: anonymous, or a file in a memory file
+  // A descriptor of shared memory: anonymous memory, or a file in a memory file
   // system. In kDoorbell, an eventfd. System calls on such descriptors never
   // block. Set only if HasDescriptor().
   progress::ForeignFd fd;

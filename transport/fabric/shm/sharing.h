@@ -18,11 +18,11 @@ namespace shm {
 
 // The result of the set-up's negotiation about memory.
 struct Sharing {
-  // The arena that this side lends from: the one for the peer's user.
+  // The arena from which this side lends: the arena for the peer's user.
   std::shared_ptr<Arena> arena;
-  // True if each side copies the bytes that the other lends. Without copies, a
-  // peer of another user could change memory while the application parses it,
-  // and could keep lent memory.
+  // True if each side copies the bytes that the other side lends. Without
+  // copies, a peer of another user could change memory while the application
+  // parses it, and could keep lent memory.
   bool copies = false;
   // The reason for copying, for people. Empty if the sides do not copy.
   std::string reason;
@@ -31,7 +31,7 @@ struct Sharing {
   memory::DeviceAccess* devices = nullptr;
   // True if the peer opens devices' memory that this side lends.
   bool peer_opens_devices = false;
-  // True if the peer takes a doorbell, so that this side passes one.
+  // True if the peer accepts a doorbell. This side then passes one.
   bool peer_takes_doorbell = false;
 };
 

@@ -16,7 +16,7 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Limits the number of other users that get an arena, because an arena is never
+// Limits the number of other users that get an arena, because arenas are never
 // freed.
 constexpr size_t kMaxOtherUsers = 4;
 
@@ -27,7 +27,7 @@ constexpr size_t kMaxOtherUsers = 4;
 //
 // The arena of this process's own user has `bytes`, or Arena::DefaultBudget()
 // if `bytes` is 0. An arena for another user has a quarter of this, because a
-// peer may keep lent memory, which is then missing for other peers. Returns
+// peer may keep lent memory, which other peers then lack. Returns
 // RESOURCE_EXHAUSTED if there are too many users.
 absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(
     uid_t uid, HugePages huge_pages = HugePages::kTransparent,

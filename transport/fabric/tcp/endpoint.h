@@ -34,8 +34,9 @@ class Endpoint : public fabric::Endpoint {
   // endpoints request far fewer.
   static constexpr size_t kMaxWaitingReads = 64 * 1024;
 
-  // Refers to `stream`, which must outlive the endpoint. The peer breaks the
-  // endpoint if more than `max_waiting_reads` of its reads wait.
+  // Refers to `stream`, which must outlive the endpoint. If more than
+  // `max_waiting_reads` reads of the peer wait, the peer has broken the rules,
+  // and the endpoint breaks.
   explicit Endpoint(ByteStream* stream,
                     size_t max_waiting_reads = kMaxWaitingReads);
 
@@ -107,7 +108,7 @@ class Endpoint : public fabric::Endpoint {
   void AcceptRead(uint64_t cookie, const ReadRequest& request);
   void ServeReads();
   void ServePushes();
-  // Adds bytes of an exposed message, behind a unit's header. Returns false,
+  // Adds a unit's header, and then bytes of an exposed message. Returns false,
   // and adds nothing, if the bytes cannot be read.
   bool AddPart(const UnitHeader& header, const memory::Payload& payload,
                size_t offset);

@@ -35,9 +35,9 @@ constexpr size_t kMaxReadBytes = 1024 * 1024;
 // The initial chunk size of reads, and the limit of pushed bytes of a region,
 // in bytes.
 constexpr size_t kChunkBytes = 256 * 1024;
-// Limits the bytes of replies to reads, and of pushes, that are queued for one
+// Caps the bytes of replies to reads, and of pushes, that are queued for one
 // write. Two chunks keep the pipe full. A packet that is sent meanwhile waits
-// behind the queued bytes.
+// behind these bytes.
 constexpr size_t kServedBytesPerWrite = 2 * kChunkBytes;
 
 struct UnitHeader {

@@ -32,8 +32,8 @@ class ReadTable {
 
   bool empty() const { return requested_.empty() && expected_.empty(); }
   // Adds a read for a chunk that the peer will push. Returns false if the chunk
-  // must be requested instead: the peer does not push the chunk, or the push
-  // was dropped because no read waited.
+  // must be requested instead: either the peer does not push it, or the push
+  // has arrived and was dropped because no read waited.
   bool Expect(const RemotePart& part, uint64_t offset, const Read& read);
   // Adds a read. Returns its number, for the request.
   uint64_t Request(const Read& read);

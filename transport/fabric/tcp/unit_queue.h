@@ -24,11 +24,11 @@ class UnitQueue {
  public:
   // Adds a copy of a unit, or of a unit's header.
   void Add(const UnitHeader& header, absl::Span<const uint8_t> body);
-  // Adds the rest of a unit, without a copy.
+  // Adds the remaining bytes of a unit, without a copy.
   void AddBytes(memory::Bytes bytes);
 
-  // Returns true if the queue is short enough to accept a packet. After false,
-  // TakeCredit() will return true once.
+  // Returns true if the queue is short enough to accept a packet. If it returns
+  // false, a later TakeCredit() returns true once.
   bool HasCredit();
   // Returns true once when the queue has become short again after HasCredit()
   // returned false.
@@ -45,7 +45,8 @@ class UnitQueue {
   // Turns open_ into an ordinary piece, to which nothing is appended.
   void CloseOpen();
 
-  // The finished pieces. Small units are collected in open_, which comes last.
+  // The finished pieces. Small units are collected in open_, which follows the
+  // last of these pieces.
   std::vector<memory::Bytes> pieces_;
   std::shared_ptr<std::string> open_;
   size_t bytes_ = 0;

@@ -49,8 +49,9 @@ class Api {
   // Returns true if the library has RegDmabufMr(), as rdma-core does from 34
   // on. If false, RegDmabufMr() fails with EOPNOTSUPP.
   virtual bool HasRegDmabufMr() = 0;
-  // Registers [offset, offset + length) of a dmabuf. The first byte gets the
-  // address `iova`, as in ibv_mr::addr. The caller may close `fd` afterwards.
+  // Registers [offset, offset + length) of a dmabuf. The registration's first
+  // byte gets the address `iova`, as ibv_mr::addr does. The caller may close
+  // `fd` afterwards.
   virtual ibv_mr* RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length,
                               uint64_t iova, int fd, int access) = 0;
   virtual ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type type) = 0;

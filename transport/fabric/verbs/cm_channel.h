@@ -33,7 +33,7 @@ struct CmEvent {
   CmId request;
 };
 
-// Handles the events of an identifier. Called on the event loop's thread,
+// Handles the events of one identifier. Called on the event loop's thread,
 // without locks.
 class CmHandler {
  public:

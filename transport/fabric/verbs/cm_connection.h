@@ -29,7 +29,7 @@ namespace verbs {
 
 // The size of a packet's buffer, in bytes: the largest packet and its header.
 constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
-// Limits the requests in flight. Requests are packets, reads, and two for each
+// Caps the requests in flight. Requests are packets, reads, and two for each
 // large message: one binds the message's window, and one invalidates the
 // window.
 constexpr uint32_t kSendRequests = 128;
@@ -39,7 +39,7 @@ constexpr uint32_t kSendRequests = 128;
 // a protection domain of the connection's own.
 //
 // During the set-up, the owner handles the connection manager's events. From
-// Begin() on, the connection handles them itself, and notes when it is lost.
+// Begin() on, the connection handles them itself, and records when it is lost.
 // The endpoint and running callbacks share the connection, which lives as long
 // as either of them. Memory of its pools may be held for longer. Touches
 // nothing in a forked child. Thread-safe where noted.
@@ -56,7 +56,7 @@ class CmConnection : public CmHandler, public Supervised {
   // Returns this side's capabilities, for the peer.
   const Terms& terms() const { return terms_; }
   uint32_t inline_bytes() const { return inline_bytes_; }
-  // Send the request to the peer, or grant the peer's request, with
+  // Send the request to the peer, or accept the peer's request. Both send
   // `private_data`.
   absl::Status Connect(absl::string_view private_data);
   absl::Status Accept(const CmEvent& request, absl::string_view private_data);
@@ -100,8 +100,8 @@ class CmConnection : public CmHandler, public Supervised {
 
   // Posts the requests that were added to `queue`. Loses the connection if the
   // device refuses the requests. Also tells the supervisor how many requests
-  // are in flight. Therefore call Post() after requests have ended, even if
-  // none were added.
+  // are in flight. Therefore call Post() after requests have ended, even if no
+  // request was added.
   void Post(SendQueue* queue);
   // Returns true once after the supervisor has requested a signaled probe.
   bool TakeProbeRequest() { return wants_probe_.exchange(false); }
@@ -133,8 +133,8 @@ class CmConnection : public CmHandler, public Supervised {
   std::unique_ptr<Completions> completions_;
   std::unique_ptr<Receives> receives_;
 
-  // The numbers of requests that were ever posted, and that have ended, as of
-  // the last Post().
+  // The total numbers of posted requests and of ended requests, as of the last
+  // Post().
   std::atomic<uint64_t> posted_{0};
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> wants_probe_{false};

@@ -1,4 +1,5 @@
-// A connection's completion queue, and the wake-up of sleeping threads.
+// A connection's completion queue, and the descriptors that wake sleeping
+// threads.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_COMPLETIONS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_COMPLETIONS_H_
@@ -18,9 +19,9 @@ namespace fabric {
 namespace verbs {
 
 // A completion queue. HasInput() must take completions off the device's queue,
-// because the device cannot say whether completions wait. This object keeps
-// them until Take(). Thread-safe, except Take() and ClearWakeup(), which only
-// the owner calls.
+// because the device cannot report if completions wait. This object keeps them
+// until Take(). Thread-safe, except Take() and ClearWakeup(), which only the
+// owner calls.
 class Completions {
  public:
   static absl::StatusOr<std::unique_ptr<Completions>> Create(
@@ -32,7 +33,7 @@ class Completions {
   ibv_cq* queue() const { return queue_.get(); }
 
   // Returns true if Take() would return a completion. May also return true
-  // while another thread checks.
+  // while another thread runs HasInput().
   bool HasInput();
   // Takes the oldest completions, at most `max`. Returns their number, or a
   // negative number if the device has failed.

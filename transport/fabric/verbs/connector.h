@@ -54,7 +54,7 @@ class Connector : public CmHandler, public TimedSetup {
 
   void BeginOnLoop() override;
   void ReleaseOnLoop() override { DropId(); }
-  // Tries the next route, or finishes with `error` if there is none.
+  // Tries the next route. If there is none, finishes with `error`.
   void TryNextOnLoop(absl::Status error);
   absl::Status ResolveAddress(Route route);
   absl::Status ResolveRoute();

@@ -24,10 +24,10 @@ struct BoundId {
 };
 
 // Binds an identifier to each address that `options` allow. Uses the port of
-// `options`, or the address's port in `known`, if there is one and the port is
-// free. Returns at least one identifier, or NOT_FOUND with a list of the
-// addresses that exist instead. Returns ALREADY_EXISTS if the port of `options`
-// is taken, and PERMISSION_DENIED if this process may not use the port.
+// `options`; otherwise the address's port in `known`, if that port is free.
+// Returns at least one identifier, or NOT_FOUND with a list of the existing
+// addresses. Returns ALREADY_EXISTS if the port of `options` is taken, and
+// PERMISSION_DENIED if this process may not use the port.
 absl::StatusOr<std::vector<BoundId>> BindToDevices(
     Api* api, CmChannel* channel, const Options& options,
     const std::vector<Address>& known = {});

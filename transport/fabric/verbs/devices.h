@@ -32,13 +32,13 @@ class Devices {
   Devices& operator=(const Devices&) = delete;
 
   // Sets, for tests only, which failures of windows later trials tolerate. Call
-  // before devices are used. No setting or environment variable of a program
-  // reaches this function.
+  // before devices are used. No setting or environment variable reaches this
+  // function.
   static void SetRangeRuleForTest(RangeRule rule);
 
-  // Returns the trust in the device's windows, or in few words the reason why
-  // they cannot be trusted. The first call tests the windows through `port`,
-  // and blocks meanwhile (window_trial.h). A few later calls repeat an
+  // Returns how far the device's windows are trusted, or in a few words the
+  // reason why they cannot be trusted. The first call tests the windows through
+  // `port`, and blocks meanwhile (window_trial.h). A few later calls repeat an
   // inconclusive test.
   absl::StatusOr<WindowTrust> WindowsOf(ibv_context* device, uint8_t port);
 
@@ -65,9 +65,9 @@ class Devices {
   Api* const api_;
   const uint32_t fork_count_;
   base::Mutex mu_;
-  // The verdicts by device. The key has the GUID as well, because a new device
-  // may get the pointer of a closed one. The key also has the rule, because a
-  // test may change the rule.
+  // The verdicts by device. The key also has the GUID, because a new device may
+  // get the pointer of a closed one, and the rule, because a test may change
+  // the rule.
   std::map<std::tuple<ibv_context*, uint64_t, RangeRule>, Verdict> verdicts_
       ABSL_GUARDED_BY(mu_);
   std::map<ibv_context*, std::weak_ptr<Domain>> domains_ ABSL_GUARDED_BY(mu_);

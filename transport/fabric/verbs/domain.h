@@ -25,9 +25,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The largest size, in bytes, that is copied instead of registered for a single
-// use. The system calls that pin and unpin pages take tens of microseconds,
-// plus some time for each page. A copy takes 10 us for 100 KiB.
+// The size, in bytes, up to which bytes for a single use are copied instead of
+// registered. The system calls that pin and unpin pages take tens of
+// microseconds, plus some time for each page. Copying 100 KiB takes 10 us.
 constexpr size_t kCopyMaxBytes = 256 * 1024;
 // The minimum size of a part, in bytes. Smaller pieces of a message are copied,
 // because a window's two requests and a separate READ cost more.
@@ -38,15 +38,16 @@ constexpr size_t kMinPartBytes = 64 * 1024;
 struct Registered {
   ibv_mr* region = nullptr;
   SharedRegistration share;  // null for memory of a pool
-  // True if peers read the whole region by its own key, from ibv_mr::addr on.
+  // True if peers read the whole region by the region's own key, from
+  // ibv_mr::addr on.
   bool by_key = false;
 };
 
 // The protection domain of connections, with its memory registrations. With
 // windows, a peer reaches memory only through a window, which is bound to one
 // queue pair. All connections of a device therefore share one domain. Without
-// windows, the peer reaches all of exposed_pool(), so each connection has its
-// own domain. Thread-safe.
+// windows, a peer reaches all of exposed_pool(), so each connection has a
+// domain of its own. Thread-safe.
 class Domain {
  public:
   // Makes a domain on the device of `gpu_direct`. `locked_limit` is the
@@ -71,9 +72,9 @@ class Domain {
   absl::StatusOr<memory::Block> AllocateForRead(
       size_t size, const std::shared_ptr<Quota>& quota);
   // Returns an object that keeps the program's memory registered for READs.
-  // Returns null if the memory cannot be registered, or if reading into this
-  // domain's memory, and copying from there, costs less. The caller keeps the
-  // program's memory longer than the result.
+  // Returns null if the memory cannot be registered, or if it is cheaper to
+  // read into this domain's memory and copy from there. The program's memory
+  // must outlive the result.
   std::shared_ptr<const void> PrepareToRead(const memory::Destination& into);
   // Returns a registration for this side's READs into `bytes`. The caller keeps
   // the bytes until the READs have ended. Sets `*gpu` if the bytes are prepared
@@ -94,7 +95,7 @@ class Domain {
   absl::StatusOr<Registered> GetGpuToExpose(const memory::Bytes& bytes);
 
   // Frees memory that was kept for reads and has been unused for a while. Call
-  // it periodically.
+  // OnTick() periodically.
   void OnTick(absl::Time now) {
     spare_->OnTick(now);
     gpus_->OnTick(now);

@@ -33,7 +33,7 @@ namespace verbs {
 // Threads: as fabric.h says. An event may destroy the endpoint.
 class VerbsEndpoint : public Endpoint {
  public:
-  // Makes an endpoint. `connection` is established, and has begun.
+  // Makes an endpoint. CmConnection::Begin() of `connection` has been called.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
       std::shared_ptr<CmConnection> connection);
   ~VerbsEndpoint() override;
@@ -69,7 +69,7 @@ class VerbsEndpoint : public Endpoint {
   std::vector<int> wakeup_fds() const override;
   void ClearWakeup() override;
   bool IsDrained() override;
-  // Do nothing, because the device wakes threads itself.
+  // Do nothing, because the device itself wakes threads.
   bool TakeDoorbellRequest() override { return false; }
   void RingDoorbell() override {}
 
@@ -86,13 +86,13 @@ class VerbsEndpoint : public Endpoint {
   VerbsEndpoint(std::shared_ptr<CmConnection> connection,
                 std::shared_ptr<PoolLease> send_buffers);
 
-  // Returns true if there is a credit, a buffer, and a place in the queue.
+  // Returns true if there are a credit, a buffer, and room in the queue.
   bool MaySend() const;
   void AddPacket(PacketHeader::Kind kind, absl::Span<const uint8_t> packet,
                  SendQueue::Signal signal);
-  // Sends credits, if enough are owed to justify a separate packet.
+  // Sends credits in a packet of their own, if enough are owed to the peer.
   void GrantIfDue();
-  // Adds waiting reads, up to the limit of reads in flight.
+  // Starts waiting reads, up to the limit of reads in flight.
   void StartReads();
   // Posts the added requests.
   void PostAdded();

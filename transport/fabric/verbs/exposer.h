@@ -25,17 +25,17 @@ namespace verbs {
 // Exposes payloads for the peer to read, in one of two ways. With windows:
 // binds memory windows of type 2 to the bytes of each exposure, and gives the
 // windows' keys to the peer. Exposes a piece of the payload without a copy if
-// the piece is registered already, large, declared stable, or on a GPU that the
-// device reaches. Copies the other pieces to the pool, or to the heap if the
-// pool has no room. The copied pieces share one window.
+// the piece is already registered, is large, is declared stable, or is on a GPU
+// that the device reaches. Copies the other pieces to the pool, or to the heap
+// if the pool has no room. The copied pieces share one window.
 //
 // If no window can be bound on a GPU's piece, the piece gets its own region, at
 // addresses that only the peer is told. The region ends with the exposure.
 //
 // Without windows: copies every payload to the pool, and gives the pool's key
 // to the peer. With this key the peer can read earlier payloads that were
-// copied for it, but nothing else. The pool's key stays valid because a device
-// may repeat a READ late, as Soft-RoCE does. A refused READ would end the
+// copied for it, but nothing else. The pool's key stays valid, because a device
+// may repeat a READ late, as Soft-RoCE does, and a refused READ would end the
 // connection.
 //
 // Used by one thread at a time.
@@ -53,7 +53,7 @@ class Exposer {
   // Ends the exposure. Adds the request that invalidates the exposure's window
   // to the queue. The caller posts the queue.
   void Withdraw(const RemoteRegion& region);
-  // Adds the invalidations for which the queue had no room.
+  // Adds the invalidations that did not fit into the queue before.
   void Invalidate();
   // Records that the oldest invalidation in flight has ended. Releases the
   // memory, and makes the window reusable.
@@ -80,7 +80,8 @@ class Exposer {
                                  size_t max_parts);
   absl::StatusOr<Exposure> ExposeByWindows(const memory::Payload& payload,
                                            size_t max_parts);
-  // Returns true if registering `bytes` in place costs less than copying them.
+  // Returns true if registering `bytes` where they are costs less than copying
+  // them.
   bool MayStay(const memory::Bytes& bytes);
   // Returns a registration of `bytes` themselves, for an exposure without a
   // copy. Returns a null region if `bytes` cannot be registered.
@@ -97,8 +98,8 @@ class Exposer {
   absl::StatusOr<MemoryWindow> TakeWindow();
   void Bind(const MemoryWindow& window, ibv_mr* region,
             const memory::Bytes& bytes);
-  // Keeps `bytes` until the end of the exposure. `address` is the address of
-  // the bytes for peers.
+  // Records an exposure of `bytes`, which keeps them alive. `address` is the
+  // address of the bytes for peers.
   RemotePart Keep(const memory::Bytes& bytes, uint64_t address, uint32_t rkey,
                   Exposed exposed);
 

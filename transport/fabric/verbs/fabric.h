@@ -25,9 +25,9 @@ struct Route;
 struct Site;
 
 // Connects queue pairs by librdmacm (UDP port 4791 on RoCE), on the process's
-// event loop. Calls callbacks on the loop's thread. Opens libibverbs and
-// librdmacm with the first call. On a machine without the libraries, or without
-// a device, all functions return an error that says so.
+// event loop. Calls callbacks on the loop's thread. The first call opens
+// libibverbs and librdmacm. On a machine without these libraries, or without a
+// device, all functions return an error that says so.
 //
 // Does not work in a forked child, which cannot use the parent's device.
 class VerbsFabric : public Fabric {

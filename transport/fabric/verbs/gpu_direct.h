@@ -24,12 +24,12 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Limits the size of a window, in bytes: mlx5 refuses a larger one at posting,
-// which ends the connection.
+// Limits the size of a window, in bytes: mlx5 refuses a larger one when it is
+// posted, which ends the connection.
 constexpr uint64_t kMaxWindowBytes = uint64_t{1} << 31;
 
-// Registers GPUs' memory with one RDMA device, tests if the device reaches it,
-// and remembers the results. Thread-safe.
+// Registers GPUs' memory with one RDMA device, tests if the device reaches that
+// memory, and remembers the results. Thread-safe.
 class GpuDirect {
  public:
   // `port` is a port of the device, through which the device reaches itself.
@@ -37,12 +37,12 @@ class GpuDirect {
   GpuDirect(const GpuDirect&) = delete;
   GpuDirect& operator=(const GpuDirect&) = delete;
 
-  // Returns the known ways to reach the GPU of `bytes`. The result lives as
-  // long as this object. Each GPU has its own GpuReach, because each may be
-  // behind a different switch or IOMMU. Named and unnamed bytes have different
-  // ones, too. Bytes are named if memory::DeviceAccess::Share() has a name for
-  // their allocation. Unnamed bytes are of various kinds, for example memory of
-  // another process.
+  // Returns what is known about the ways to reach the GPU of `bytes`. The
+  // result lives as long as this object. Each GPU has a GpuReach of its own,
+  // because GPUs may be behind different switches or IOMMUs. Named and unnamed
+  // bytes also have separate ones. Bytes are named if
+  // memory::DeviceAccess::Share() has a name for their allocation. Unnamed
+  // bytes are of various kinds, for example memory of another process.
   absl::StatusOr<GpuReach*> ReachOf(const memory::Bytes& bytes, bool is_named);
   // Returns true if named memory of some GPU may be usable. Does not wait for a
   // trial.
@@ -51,7 +51,7 @@ class GpuDirect {
   // Registers `range`, memory of `gpu`, under its own addresses, for windows
   // and for this side's READs. `access` applies only to a region by peermem. A
   // region by dmabuf allows READs only, because Linux cannot bind a window to
-  // such a region. A region keeps the memory itself. If the program frees the
+  // such a region. A region keeps the physical memory. If the program frees the
   // memory, the same addresses may belong to other memory while the region
   // exists.
   absl::StatusOr<MemoryRegion> Register(GpuWay way, ibv_pd* pd,
@@ -64,7 +64,8 @@ class GpuDirect {
   absl::StatusOr<MemoryRegion> RegisterForPeers(
       ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range);
 
-  // Each of the functions below returns OK if one way of access to a GPU works:
+  // Each of the functions below tests one use of a GPU's memory, and returns OK
+  // if it works:
   // - peers can read `bytes` through a window on `region`;
   // - peers can read `bytes` by the key of a `region` of RegisterForPeers();
   // - READs arrive in `into`, which nobody else uses.

@@ -1,4 +1,4 @@
-// Finds out if, and how, an RDMA device reaches memory of GPUs.
+// Determines if, and how, an RDMA device reaches memory of GPUs.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_REACH_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_REACH_H_
@@ -30,19 +30,18 @@ enum class GpuUse {
   kReceive,  // READs of this side write to it
 };
 
-// Finds and remembers how an RDMA device can register a GPU's memory, for each
-// use. Only a test shows which way works. The first test uses the first memory
-// that the program sends or receives. A success holds as long as this object. A
-// failure holds for a while, because the range may have been unusual, or a
-// kernel module may be loaded later. Thread-safe.
+// Determines and remembers how an RDMA device can register a GPU's memory, for
+// each use. Only a test shows which way works. The first test uses the first
+// memory that the program sends or receives. A success is remembered as long as
+// this object lives. A failure is remembered for a while, because the range may
+// have been unusual, or a kernel module may be loaded later. Thread-safe.
 class GpuReach {
  public:
-  // Registers a range by `way`. If `is_trial`, also finds out if the bytes
-  // arrive.
+  // Registers a range by `way`. If `is_trial`, also tests if the bytes arrive.
   using Attempt = absl::FunctionRef<absl::Status(GpuWay way, bool is_trial)>;
 
-  // Starts without a known way. After some failures, tests nothing for `pause`.
-  // From then on tests once per `pause`.
+  // Starts without a known way. After some failures, tests nothing for `pause`;
+  // from then on tests once per `pause`.
   explicit GpuReach(absl::Duration pause = absl::Minutes(1)) : pause_(pause) {}
   GpuReach(const GpuReach&) = delete;
   GpuReach& operator=(const GpuReach&) = delete;

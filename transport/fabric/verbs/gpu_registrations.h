@@ -30,7 +30,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Limits the unused regions that are kept. Also says which memory is worth a
+// Limits the unused regions that are kept, and sets which memory is worth a
 // region of its own.
 struct GpuKeeping {
   uint64_t bytes = 0;
@@ -38,7 +38,7 @@ struct GpuKeeping {
   // The smallest memory that is registered for one message, in bytes. Smaller
   // memory is copied.
   size_t least_alone = 0;
-  // The idle time after which a region ends, because it may be the only
+  // The idle time after which a region ends. The region may be the only
   // reference to memory that the program has freed.
   absl::Duration idle = absl::Seconds(5);
 };
@@ -85,16 +85,16 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   // Return a region that covers the bytes of a GPU, by the way that works: for
   // peers to read, or as a destination of READs. The region covers the whole
   // allocation, if the allocation is not too large. Fails for bytes without an
-  // id unless there are more than `least_unnamed`. The caller keeps the bytes
-  // as long as the region. May block, for a trial (gpu_reach.h).
+  // id unless there are more than `least_unnamed` bytes. The bytes must outlive
+  // the region. May block for a trial (gpu_reach.h).
   absl::StatusOr<ToSend> GetToSend(const memory::Bytes& bytes,
                                    size_t least_unnamed);
   absl::StatusOr<SharedRegistration> GetToReceive(
       const memory::Destination& into, size_t least_unnamed);
 
-  // Registers a destination, which nobody else uses. The registration ends with
-  // the result. Returns null if READs into the destination are impossible, or
-  // if their writes would not become visible.
+  // Registers a destination, which no other code uses. The registration ends
+  // with the result. Returns null if READs into the destination are impossible,
+  // or if their writes would not become visible.
   std::shared_ptr<const void> Prepare(const memory::Destination& into,
                                       size_t least_unnamed);
   // Returns the prepared region of [data, data + size), or null if there is
@@ -118,8 +118,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
 
     bool Covers(absl::Span<const uint8_t> other) const;
     bool Overlaps(absl::Span<const uint8_t> other) const;
-    // Returns true if nobody else has a reference. New references are given
-    // only under the lock.
+    // Returns true if no other reference exists. New references are given only
+    // under the lock.
     bool is_idle() const { return region.use_count() == 1; }
   };
   using Entries = std::list<Entry>;
@@ -157,7 +157,7 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   // Returns the part of the allocation that is registered for the piece.
   static absl::Span<const uint8_t> PagesOf(const Piece& piece);
   SharedRegistration Keep(Entry entry);
-  // Moves `entry` to `out`, whose owner ends it without the lock.
+  // Moves `entry` to `out`. The owner of `out` ends it without the lock.
   void RemoveLocked(Entries::iterator entry, Entries* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Moves idle entries to `out` until there is room for `bytes` more. Returns

@@ -17,10 +17,10 @@ namespace verbs {
 // Owns one object, and destroys it once with `kDestroy`. Move-only. Not
 // thread-safe.
 //
-// List a protection domain before its objects, because members are destroyed
-// from the last to the first. Destroying fails only if this order was broken or
-// the device is gone. The destructor ignores the failure, because there is no
-// remedy.
+// In a class, declare a protection domain before the objects in it, because
+// members are destroyed from the last to the first. Destroying fails only if
+// this order was broken or the device is gone. The destructor ignores the
+// failure, because there is no remedy.
 template <typename T, int (Api::*kDestroy)(T*)>
 class Handle {
  public:
@@ -67,9 +67,9 @@ absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access);
 // Registers `length` bytes of a dmabuf, from `offset` on. Work requests and
 // peers use addresses from `iova` on, which becomes ibv_mr::addr. `iova` may
-// differ from the process's own address, but must equal `offset` modulo a page.
-// Returns UNIMPLEMENTED if the library, the kernel or the device does not
-// support this.
+// differ from the process's own address, but must be equal to `offset` modulo
+// the page size. Returns UNIMPLEMENTED if the library, the kernel or the device
+// does not support this.
 absl::StatusOr<MemoryRegion> RegDmabufMr(Api* api, ibv_pd* pd, uint64_t offset,
                                          size_t length, uint64_t iova, int fd,
                                          int access);

@@ -21,14 +21,14 @@ namespace fabric {
 namespace verbs {
 
 // Listens at each usable RDMA address. Accepts a request that names an awaited
-// token and proves that the peer knows it. Refuses other requests before making
-// a queue pair. Works on the event loop's thread. Thread-safe.
+// token and proves that the peer knows the token. Refuses other requests
+// without making a queue pair. Works on the event loop's thread. Thread-safe.
 class Listener : public CmHandler,
                  public std::enable_shared_from_this<Listener> {
  public:
-  // Creates a listener that replaces `before`, which may be null and stops
-  // listening. If the addresses are the same, listens at the same ports,
-  // because peers know them.
+  // Creates a listener that replaces `before`, which may be null. `before`
+  // stops listening. If the addresses are the same, the new listener uses the
+  // same ports, because peers know them.
   static absl::StatusOr<std::shared_ptr<Listener>> Create(const Site& site,
                                                           Listener* before);
   ~Listener() override;

@@ -1,4 +1,4 @@
-// The limit of locked memory, which registrations use up.
+// The limit of locked memory. Registrations count against this limit.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_LOCKED_MEMORY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_LOCKED_MEMORY_H_
@@ -27,7 +27,7 @@ uint64_t LockedMemoryLimit();
 // connection.
 absl::Status CheckLockedMemory(uint64_t limit);
 
-// Returns the part of `wanted` bytes that registrations may keep, so that
+// Returns how many of the `wanted` bytes registrations may keep, so that
 // `limit` leaves enough locked memory for connections.
 uint64_t CacheBudget(uint64_t wanted, uint64_t limit);
 

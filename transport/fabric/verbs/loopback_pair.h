@@ -29,8 +29,8 @@ absl::StatusOr<LoopbackRoute> FindLoopback(Api* api, ibv_context* device,
                                            uint8_t port);
 
 // A pair of queue pairs. One reads memory that the other exposes, one request
-// at a time. Destroy windows that were bound through the pair before it.
-// Destroy the protection domain and the completion queue after it. Not
+// at a time. Destroy windows that were bound through the pair before the pair.
+// Destroy the protection domain and the completion queue after the pair. Not
 // thread-safe.
 class LoopbackPair {
  public:
@@ -50,9 +50,9 @@ class LoopbackPair {
   QueuePair owner_;
 };
 
-// Posts `request` at `qp`, and waits for its end. No other request may be in
-// flight at `qp`. Returns the request's status, or DEADLINE_EXCEEDED after
-// `deadline` (SteadyNow()).
+// Posts `request` at `qp`, and waits for its completion. No other request may
+// be in flight at `qp`. Returns the request's status, or DEADLINE_EXCEEDED
+// after `deadline` (SteadyNow()).
 absl::StatusOr<ibv_wc_status> DoRequest(Api* api, ibv_qp* qp,
                                         ibv_send_wr request,
                                         absl::Time deadline);

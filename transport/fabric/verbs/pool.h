@@ -20,8 +20,8 @@ namespace verbs {
 
 class Pool;
 
-// Limits one connection's bytes of a shared pool. Lives as long as the leases
-// that count against it. Thread-safe.
+// Limits the bytes that one connection may take from a shared pool. Lives as
+// long as the leases that count against it. Thread-safe.
 class Quota {
  public:
   explicit Quota(uint64_t limit) : limit_(limit) {}
@@ -64,8 +64,8 @@ class PoolLease {
 };
 
 // A pool that grows by segments. Segments and the protection domain stay until
-// the pool's owner and the last lease are gone. Growing is a system call that
-// pins pages: some hundred microseconds per MiB. Thread-safe.
+// the pool's owner and the last lease are destroyed. Growing is a system call
+// that pins pages, and takes some hundred microseconds per MiB. Thread-safe.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   // Registers each segment with `access`, and at most `budget` bytes in total.
@@ -88,7 +88,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
  private:
   friend class PoolLease;
-  // Owns memory mapped from the system, and unmaps it.
+  // Owns memory mapped from the system, and unmaps the memory when destroyed.
   struct Mapping {
     explicit Mapping(uint64_t size);
     ~Mapping();

@@ -23,12 +23,13 @@ namespace verbs {
 class Registration {
  public:
   // Takes ownership of a region. Releases `memory`, which may be null, only
-  // after the region's end.
+  // after deregistering the region.
   Registration(std::shared_ptr<const ProtectionDomain> domain,
                std::shared_ptr<const void> memory, MemoryRegion region);
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
-  // Deregisters the region. In a forked child, leaves the region to the parent.
+  // Deregisters the region. In a forked child, does nothing, because the region
+  // belongs to the parent.
   ~Registration();
 
   ibv_mr* region() const { return region_.get(); }
@@ -50,14 +51,14 @@ struct RegistrationCounters {
 };
 
 // Reuses registered regions, because registering costs a system call and pins
-// pages. Reuses a region only while its addresses certainly have the same pages
-// as at registration. Two things guarantee this:
+// pages. Reuses a region only while its addresses are certain to have the same
+// pages as at registration. Either of two things guarantees this:
 // - The program has promised stable pages by memory::StableMemory. The cache
 //   keeps the region, within a budget, until the promise is over. The least
 //   recently used region is evicted first, never one in use.
-// - The bytes have an owner: the region holds a reference to the owner, and
-//   ends before it releases the reference. Up to a limited number of users may
-//   share the region, which ends with its last user.
+// - The bytes have an owner: the region holds a reference to the owner, and is
+//   deregistered before the reference is released. Up to a limited number of
+//   users may share the region. The region ends with its last user.
 //
 // Registers any other memory for its user alone. Thread-safe.
 class RegistrationCache : public memory::StableMemoryWatcher {
@@ -72,7 +73,7 @@ class RegistrationCache : public memory::StableMemoryWatcher {
 
   // Return a region that covers `bytes` and allows `access`. If there is none,
   // Get() registers the whole pages of `bytes`, and Find() returns null. The
-  // caller keeps the bytes for longer than the region.
+  // bytes must outlive the region.
   absl::StatusOr<SharedRegistration> Get(const memory::Bytes& bytes,
                                          int access);
   SharedRegistration Find(const memory::Bytes& bytes, int access);

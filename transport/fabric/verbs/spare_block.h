@@ -18,9 +18,9 @@ namespace fabric {
 namespace verbs {
 
 // Allocates on the heap, and keeps the largest released block for the next
-// message. Fresh pages have to be cleared and registered, which may take longer
-// than reading into them. Keeps at most one block, for at most `idle`. Blocks
-// are declared stable (memory/stable_memory.h), so that a kept block stays
+// message. New pages must be cleared and registered, which may take longer than
+// reading into them. Keeps at most one block, for at most `idle`. Blocks are
+// declared stable (memory/stable_memory.h), so that a kept block stays
 // registered. Thread-safe.
 class SpareBlock : public std::enable_shared_from_this<SpareBlock> {
  public:
@@ -30,10 +30,9 @@ class SpareBlock : public std::enable_shared_from_this<SpareBlock> {
   SpareBlock(const SpareBlock&) = delete;
   SpareBlock& operator=(const SpareBlock&) = delete;
 
-  // Returns `size` bytes. Uses the start of the kept block if that block has at
-  // least `size` and at most twice `size` bytes, or else fresh memory. The
-  // result may outlive this object. Returns RESOURCE_EXHAUSTED if memory runs
-  // out.
+  // Returns `size` bytes: the start of the kept block, if it has at least
+  // `size` and at most twice `size` bytes, otherwise new memory. The result may
+  // outlive this object. Returns RESOURCE_EXHAUSTED if memory runs out.
   absl::StatusOr<memory::Block> Allocate(size_t size);
 
   // Frees the block if it has been kept for `idle`. Call it periodically, from

@@ -18,12 +18,13 @@ absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
                         ibv_context* device);
 
 // Returns the error of a connection whose request ended with this completion
-// status. Returns OK for IBV_WC_SUCCESS. The only table of completion errors.
+// status. Returns OK for IBV_WC_SUCCESS. No other code converts completion
+// errors.
 absl::Status CompletionStatus(ibv_wc_status status);
 // Returns the label of a completion for metrics.
 metrics::Completion CompletionLabel(ibv_wc_status status);
 
-// Returns the reason why a connection was not made, or why it ended.
+// Returns the reason why a connection could not be made, or why it ended.
 absl::Status CmStatus(rdma_cm_event_type event, int status);
 
 }  // namespace verbs

@@ -1,6 +1,6 @@
-// Monitors the verbs connections of a process. Passes on the events of devices.
-// Also calls each connection periodically, to find failures that the device
-// does not report.
+// Monitors the verbs connections of a process. Reports events of devices to the
+// connections, and calls each connection periodically, to find failures that
+// the device does not report.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SUPERVISOR_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SUPERVISOR_H_
@@ -34,8 +34,8 @@ class Supervised {
 
 constexpr absl::Duration kSupervisionPeriod = absl::Milliseconds(250);
 
-// Ticks as long as connections exist, and reads the asynchronous events of
-// their devices meanwhile. Thread-safe.
+// Ticks while connections exist, and meanwhile reads the asynchronous events of
+// their devices. Thread-safe.
 class Supervisor : public std::enable_shared_from_this<Supervisor> {
  public:
   // Returns the shared instance of all fabrics that use `api`, because a device

@@ -22,13 +22,13 @@ enum class WindowTrust {
   kAllButRange,  // all except memory beyond the window, within its region
 };
 
-// The rule for a device that fails only in the range.
+// The rule for a device that fails only the test of the window's range.
 enum class RangeRule {
   kEnforced,  // the device is refused
   kForgiven,  // the trust is kAllButRange: for tests on Soft-RoCE
 };
 
-// Tries windows of type 2 with queue pairs between the device and itself. A
+// Tests windows of type 2 with queue pairs between the device and itself. A
 // READ inside the window must succeed, and return the right bytes. Each of
 // these READs must fail:
 //
@@ -39,7 +39,7 @@ enum class RangeRule {
 //
 // Returns the degree of trust if the device passes the tests that `rule`
 // demands. Otherwise returns an error that names the first failed test. Leaves
-// nothing behind. Blocks for up to `limit`, plus the time of the calls
+// no objects behind. Blocks for up to `limit`, plus the time of the calls
 // themselves.
 absl::StatusOr<WindowTrust> TryWindows(Api* api, ibv_context* device,
                                        uint8_t port,

@@ -11,10 +11,10 @@
 namespace penstock {
 namespace core {
 
-// The name of an integer channel argument. Caps the decompressed bytes of a
-// message on channels without a limit for received messages. Unlimited if the
-// argument is not set. A message may always grow by a factor of
-// kDecompressedPerByte, which honest peers rarely exceed.
+// The name of an integer channel argument. The argument caps the decompressed
+// bytes of a message on channels without a limit for received messages.
+// Unlimited if the argument is not set. A message may always grow by a factor
+// of kDecompressedPerByte, which honest peers rarely exceed.
 constexpr char kMaxDecompressedArg[] = "penstock.max_decompressed_bytes";
 constexpr uint64_t kDecompressedPerByte = 8;
 

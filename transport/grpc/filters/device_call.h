@@ -25,7 +25,7 @@ namespace core {
 // the data: all batches and closures of a call run one after another.
 class DeviceCall {
  public:
-  // Makes the device part of a call. `transport` is the connection's Penstock
+  // Makes the filter's part of a call. `transport` is the connection's Penstock
   // transport. Null if the connection has another transport, or if its channel
   // compresses messages by default.
   DeviceCall(bool is_client, Transport* transport, grpc_call_element* elem,
@@ -40,7 +40,7 @@ class DeviceCall {
   // keeps all batches that must follow that batch. Never delays other batches
   // or the call's cancellation, because the device's work may depend on them.
   bool MustComeAfterKept(const Batch& batch) const;
-  // Keep a batch, or pass it on, and release the call combiner.
+  // Keep a batch, or pass the batch on, and release the call combiner.
   void KeepUntilReady(Batch* batch);
   void Pass(Batch* batch);
   void Fail(Batch* batch, const grpc_error_handle& error);
@@ -48,8 +48,8 @@ class DeviceCall {
   // batches later.
   void EndWaiting(const grpc_error_handle& error);
   grpc_error_handle WhyEnded() const;
-  // Makes the call combiner report cancellations of a client's call. This
-  // includes cancellations from below this filter.
+  // Makes the call combiner report cancellations of a client's call, including
+  // cancellations that come from below this filter.
   void WatchCancellation();
   // Passes the kept batches on if the kept message is ready. Fails the batches
   // with `error` if the message will never be ready.
@@ -96,8 +96,8 @@ class DeviceCall {
   grpc_error_handle failure_;  // of a received message
   grpc_metadata_batch* initial_metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
-  // The closures that gRPC calls instead of the application's. Each on_* ends
-  // by calling the replaced closure in then_*.
+  // The closures that replace the application's closures. Each on_* ends by
+  // calling the replaced closure, then_*.
   grpc_closure on_initial_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;

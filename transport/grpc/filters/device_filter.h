@@ -16,15 +16,15 @@ namespace core {
 // read messages:
 //
 //  - A sent message waits until its device slices are ready. Later send
-//    operations of the call wait too. No thread blocks. Then the filter
+//    operations of the call wait too, but no thread blocks. Then the filter
 //    replaces the device slices by host copies, unless a Penstock path sends
-//    them from the device and nothing compresses the call.
+//    them from the device and no filter compresses the call.
 //  - In a received message, the filter replaces device slices by host copies,
 //    unless the call accepts device slices (Destinations,
 //    AcceptDeviceSlices()).
 //
-// If the process has no devices, adds no filter, and the process can add no
-// devices from then on.
+// If the process has no devices, adds no filter. From then on, the process can
+// add no devices.
 void RegisterDeviceFilter(grpc_core::CoreConfiguration::Builder* builder);
 
 }  // namespace core

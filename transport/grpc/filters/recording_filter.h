@@ -10,9 +10,9 @@ namespace penstock {
 namespace core {
 
 // Registers the filter that records messages. For each connection that a server
-// accepts, checks whether the process has a record::Recorder. If so, adds a
-// filter directly below the server, where messages are decompressed. Otherwise
-// adds no filter.
+// accepts, checks if the process has a record::Recorder. If so, adds a filter
+// directly below the server, where messages are decompressed. Otherwise adds no
+// filter.
 void RegisterRecordingFilter(grpc_core::CoreConfiguration::Builder* builder);
 
 }  // namespace core

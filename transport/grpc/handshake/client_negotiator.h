@@ -15,7 +15,7 @@ namespace core {
 //  - An open transport in the channel argument kTransportArg, after its path
 //    was chosen.
 //  - An endpoint on which stock HTTP/2 may start as if no negotiation had
-//    happened. The peer may still turn out to speak a different protocol.
+//    happened. The peer may still turn out to speak neither protocol.
 //  - An error, if the connection breaks or the policy is not satisfied.
 class ClientNegotiator : public Negotiator {
  public:

@@ -21,8 +21,8 @@ namespace penstock {
 namespace core {
 
 // One attempt to start HTTP/2. Succeeds when the peer's SETTINGS arrive, as in
-// gRPC's own connector: any port accepts a connection, and many answer in a
-// different protocol. Thread-safe. Call all functions in an ExecCtx.
+// gRPC's own connector, because a server of any protocol may accept the
+// connection. Thread-safe. Call all functions in an ExecCtx.
 class Http2Start : public grpc_core::RefCounted<Http2Start> {
  public:
   // Receives the result, once, from an ExecCtx, without locks. The
@@ -30,7 +30,7 @@ class Http2Start : public grpc_core::RefCounted<Http2Start> {
   using Done = std::function<void(absl::StatusOr<grpc_transport*>)>;
 
   // Starts an attempt. Takes the endpoint and the read buffer of `args`.
-  // `connect` has the deadline and the pollsets that poll meanwhile.
+  // `connect` has the deadline, and the pollsets that poll until the result.
   static grpc_core::RefCountedPtr<Http2Start> Begin(
       grpc_core::HandshakerArgs* args,
       const grpc_core::SubchannelConnector::Args& connect, Done done);

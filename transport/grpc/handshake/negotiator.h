@@ -1,5 +1,5 @@
 // The common part of both sides of the negotiation. Reads and writes on the
-// connection, finishes once, and may be shut down at any time.
+// connection. Finishes once, and may be shut down at any time.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_HANDSHAKE_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_HANDSHAKE_NEGOTIATOR_H_

@@ -9,9 +9,10 @@
 namespace penstock {
 namespace core {
 
-// Returns true if the connection's security promises that nobody else can read
-// or change the traffic. `args` come from the security handshake. A handshake
-// without a security level counts as such a promise.
+// Returns true if the connection promises privacy: according to its security,
+// nobody else can read or change the traffic. `args` come from the security
+// handshake. A handshake without a security level counts as a promise of
+// privacy.
 bool PromisesPrivacy(const grpc_core::ChannelArgs& args);
 
 // Sets the security level in the handshake's result to "none". The application

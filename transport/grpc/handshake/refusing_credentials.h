@@ -12,8 +12,8 @@ namespace penstock {
 namespace core {
 
 // Returns credentials that make every call of a channel fail with
-// FAILED_PRECONDITION and `why`. Uses only parts of gRPC that are identical in
-// every release.
+// FAILED_PRECONDITION and `why`. Uses only those parts of gRPC that are
+// identical in every release.
 std::shared_ptr<grpc::ChannelCredentials> RefusingCredentials(std::string why);
 
 }  // namespace core

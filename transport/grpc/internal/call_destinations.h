@@ -23,8 +23,8 @@ void AttachDestinations(grpc::ClientContext* context,
                         std::shared_ptr<memory::Destinations> destinations);
 
 // Returns the destinations of the call with this context, or null. The caller
-// may drop the last reference under a lock: the destinations are destroyed
-// after the lock is released (late_slices.h).
+// may drop the last reference under a lock, because the destinations are
+// destroyed only after the lock is released (late_slices.h).
 std::shared_ptr<memory::Destinations> DestinationsOf(
     const grpc_call_context_element* context);
 

@@ -1,13 +1,15 @@
 // Include this header first in every file that includes gRPC's internal
 // headers.
 //
-// This code must be compiled in libgrpc's language, and without NDEBUG.
-// - Debian 12 and 13 and Ubuntu 24.04 compiled libgrpc as C++14. In C++17, an
-//   inline static member of a template would be read-only data here, but
-//   libgrpc writes to that member at run time.
+// This code must be compiled in the same language version as libgrpc, and
+// without NDEBUG.
+// - Debian 12 and 13 and Ubuntu 24.04 compiled libgrpc as C++14. If this code
+//   were compiled as C++17, an inline static member of a template would be
+//   read-only data here, but libgrpc writes to that member at run time.
 // - Debian's forky and sid compiled libgrpc as C++17, with parameters of
 //   std::string_view. Their abseil refuses C++14.
-// With NDEBUG, structs lose members. Each difference would crash at once.
+// With NDEBUG, structs lose members. Each of these differences would cause a
+// crash.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_INTERNAL_GRPC_ABI_H_
 #define PENSTOCK_TRANSPORT_GRPC_INTERNAL_GRPC_ABI_H_

@@ -1,4 +1,5 @@
-// Releases slices that are dropped under a lock after the lock is released.
+// Delays the release of slices that are dropped under a lock until the lock is
+// released.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_INTERNAL_LATE_SLICES_H_
 #define PENSTOCK_TRANSPORT_GRPC_INTERNAL_LATE_SLICES_H_
@@ -15,8 +16,8 @@ namespace core {
 
 using LateSlices = connection::LateRelease<grpc_core::Slice>;
 
-// Drops `slice`. A slice with a reference count is released later, when the
-// thread holds no locks. Other slices have no destructor to call.
+// Drops `slice`. If the slice has a reference count, it is released later, when
+// the thread holds no locks. Other slices need no release.
 inline void DropLate(grpc_core::Slice slice) {
   if (slice.c_slice().refcount != nullptr) LateSlices::Drop(std::move(slice));
 }

@@ -14,7 +14,7 @@ namespace core {
 progress::LeftInput* LeftInputOfProcess();
 
 // Makes some thread poll all paths soon. Call when input is left for which no
-// doorbell will ring. A thread that returns to wait polls. If all threads
+// doorbell will ring. A thread that waits again polls the paths. If all threads
 // sleep, this thread polls for a turn, and then a thread of gRPC's executor
 // polls. Call in an ExecCtx.
 void LeaveInput();

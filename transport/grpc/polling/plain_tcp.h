@@ -1,4 +1,4 @@
-// Tells gRPC's endpoints over plain TCP from others.
+// Recognizes gRPC's endpoints over plain TCP.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_POLLING_PLAIN_TCP_H_
 #define PENSTOCK_TRANSPORT_GRPC_POLLING_PLAIN_TCP_H_
@@ -9,7 +9,7 @@
 namespace penstock {
 namespace core {
 
-// Returns true if the bytes of `endpoint` are those of its socket. Returns
+// Returns true if the bytes of `endpoint` are the bytes of its socket. Returns
 // false with TLS. Thread-safe.
 bool IsPlainTcp(const grpc_endpoint& endpoint);
 

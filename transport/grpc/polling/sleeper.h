@@ -15,10 +15,10 @@ namespace core {
 //   engine.pollset_work(pollset, worker, deadline);
 //   if (sleeper.is_scheduled()) flush the ExecCtx, without locks
 //
-// While a thread is counted, some counted thread handles each event as soon as
-// the event comes. epoll1 chooses one of them as designated poller, which also
-// handles earlier events that epoll1 has taken from the kernel. The count ends
-// before the closures of the first event run, because a closure may block.
+// While a thread is counted, one of the counted threads handles each event as
+// soon as the event comes. epoll1 chooses this thread as designated poller; it
+// also handles earlier events that epoll1 has taken from the kernel. The count
+// ends before the closures of the first event run, because a closure may block.
 //
 // Used by one thread, in an ExecCtx.
 class Sleeper {

@@ -13,9 +13,9 @@
 namespace penstock {
 namespace core {
 
-// A second descriptor of a plain TCP endpoint's socket. gRPC's endpoint reads
-// into slices of its own. With this descriptor, the caller receives into any
-// memory. The endpoint still writes.
+// A second descriptor of a plain TCP endpoint's socket. Through this
+// descriptor, the caller receives into any memory, while gRPC's endpoint could
+// only read into slices of its own. The endpoint still writes.
 //
 // Use while the endpoint has no read in flight, in an ExecCtx. Destroy before
 // the endpoint. Thread-compatible.
@@ -23,7 +23,7 @@ class SocketInput {
  public:
   // Returns null if the endpoint's bytes are not the bytes of the socket, as
   // with TLS. Also returns null if the process has few descriptors left, or if
-  // gRPC cannot watch another descriptor.
+  // gRPC cannot watch a second descriptor.
   static std::unique_ptr<SocketInput> Create(grpc_endpoint* endpoint);
   ~SocketInput();
   SocketInput(const SocketInput&) = delete;
@@ -41,8 +41,8 @@ class SocketInput {
       : fd_(grpc_fd_create(fd, "penstock-input", /*track_err=*/false)) {}
 
   // Returns true if gRPC's poller watches the descriptor. gRPC does not report
-  // a failure to add the descriptor. Without this check, input would never be
-  // noticed.
+  // a failure to add the descriptor. Without this check, input could stay
+  // unnoticed forever.
   bool IsWatched() const;
 
   grpc_fd* const fd_;

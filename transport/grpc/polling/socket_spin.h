@@ -16,9 +16,9 @@
 namespace penstock {
 namespace core {
 
-// The objects that a spin uses. They outlive the spin.
+// The objects that a spin uses. They must outlive the spin.
 struct SpinSources {
-  // Returns true if gRPC's descriptors may have events. Takes none of them.
+  // Returns true if gRPC's descriptors may have events. Consumes none.
   std::function<bool()> may_have_events;
   progress::PollSet* paths;
   progress::SpinPolicy* policy;
@@ -30,15 +30,16 @@ struct SpinSources {
 //   SocketSpin spin(sources, worker, deadline);
 //   engine.pollset_work(pollset, spin.worker(), spin.deadline());
 //
-// At most one thread of the process sleeps in epoll_wait(), the designated
-// poller. The others wait for it to hand over. Only the designated poller
-// spins, and stays the designated poller while it spins. Otherwise another
-// thread would enter epoll_wait(), and each event would wake that thread.
+// In a process, at most one thread sleeps in epoll_wait(): the designated
+// poller. The other threads wait until they become the designated poller. Only
+// the designated poller spins, and keeps its role while it spins. Otherwise
+// another thread would enter epoll_wait(), and each event would wake that
+// thread.
 //
-// gRPC has no function to override between the designation and epoll_wait().
-// But gRPC reads the time at that point, to compute the timeout. This object is
-// the thread's source of time during the call, and spins when gRPC first reads
-// the time. gRPC holds no lock then.
+// gRPC has no hook between the designation and epoll_wait(). But gRPC reads the
+// time at that point, to compute the timeout. This object is the thread's
+// source of time during the call, and spins when gRPC first reads the time.
+// gRPC holds no lock then.
 //
 // Used by one thread, in an ExecCtx.
 class SocketSpin : public grpc_core::Timestamp::ScopedSource {

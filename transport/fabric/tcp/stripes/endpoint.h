@@ -24,7 +24,7 @@ namespace stripes {
 // over all stripes, and a slow stripe gets fewer of them. Reads are
 // independent, so the order between stripes does not matter.
 //
-// Pushes nothing, because a push would wait behind the packets of the first
+// Does not push, because a push would wait behind the packets of the first
 // stripe. Messages of several frames are sent eagerly instead.
 //
 // If one stripe breaks, the whole endpoint breaks. The session then continues
@@ -35,7 +35,7 @@ class StripesEndpoint : public Endpoint {
   // Makes the sockets non-blocking.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
       std::vector<base::UniqueFd> sockets);
-  // Ends the connections, except in a forked child, which only closes its
+  // Ends the connections. In a forked child, only closes the child's
   // descriptors.
   ~StripesEndpoint() override;
 
@@ -70,11 +70,11 @@ class StripesEndpoint : public Endpoint {
   // Marks the stripes that have new input. Consumes their events.
   void TakeEvents();
   void NoteReadable();
-  // Has the owner poll again, soon.
+  // Makes the owner poll again soon.
   void PollLater(Stripe* stripe);
   // Makes wakeup_fds() report the stripe's state again.
   void WakeOwner(Stripe* stripe);
-  // Has the owner poll again after a short time. Returns false if there is no
+  // Makes the owner poll again after a short time. Returns false if there is no
   // descriptor left for the timer.
   bool StartDrainTimer();
   Stripe* first() const { return stripes_.front().get(); }

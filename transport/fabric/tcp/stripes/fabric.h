@@ -13,14 +13,14 @@ namespace fabric {
 namespace stripes {
 
 // Opens more connections of the session, to the same port as the session's
-// first connection. Each presents the session's one-time token. An offer is the
-// largest number of sockets of its side, as text. The session gets the smaller
-// number of both sides.
+// first connection. Each presents the session's one-time token. A side's offer
+// is its maximum number of sockets, as text. The session gets the smaller of
+// the two numbers.
 class StripesFabric : public Fabric {
  public:
   // `sockets` limits the sockets, 2 to kMostStripes. `peer` is the address of
-  // the first connection's peer, as gRPC writes it. Empty if further sockets
-  // might not reach this peer.
+  // the first connection's peer, in gRPC's form. Empty if further sockets might
+  // not reach the same peer.
   StripesFabric(int sockets, std::string peer);
 
   absl::string_view name() const override { return "tcp"; }

@@ -33,19 +33,19 @@ enum class Verdict {
   kOther,     // the bytes are something else, or a malformed greeting
 };
 
-// Parses all bytes that were received so far. Accepts no byte after the
-// greeting, because a client sends nothing until the server has answered.
-// Sets `*greeting` if the result is kGreeting.
+// Parses all bytes that were received so far. Rejects any byte after the
+// greeting, because a client sends nothing until the server has answered. Sets
+// `*greeting` if the result is kGreeting.
 Verdict InspectGreeting(absl::string_view bytes, Greeting* greeting);
 
-// The server's answer, on each stripe once all stripes are there.
+// The server's answer. Sent on each stripe, once all stripes have arrived.
 constexpr size_t kAnswerBytes = 8;
 absl::string_view Answer();
 // Returns true if `bytes` are the answer, or its beginning.
 bool IsAnswer(absl::string_view bytes);
 
-// Ends the connection. A forked child may have a copy of the descriptor, so
-// closing is not enough.
+// Shuts the connection down and closes the socket. Closing alone is not enough,
+// because a forked child may have a copy of the descriptor.
 void EndSocket(base::UniqueFd socket);
 
 }  // namespace stripes

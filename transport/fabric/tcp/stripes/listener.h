@@ -18,9 +18,10 @@ namespace fabric {
 namespace stripes {
 
 // Waits for the stripes of one session. When the peer has opened all of its
-// stripes, at most `most`, answers on each and finishes `attempt` with the
-// endpoint. Finishes it with DEADLINE_EXCEEDED after `limit`. The attempt's
-// token names the session. Accepts only sockets from the host of `peer`.
+// stripes, at most `most`, answers on each stripe, and finishes `attempt` with
+// the endpoint. After `limit`, finishes `attempt` with DEADLINE_EXCEEDED. The
+// attempt's token names the session. Accepts only sockets from the host of
+// `peer`.
 std::unique_ptr<PendingConnect> AwaitStripes(std::shared_ptr<Attempt> attempt,
                                              const Address& peer, int most,
                                              absl::Duration limit);
@@ -29,9 +30,10 @@ std::unique_ptr<PendingConnect> AwaitStripes(std::shared_ptr<Attempt> attempt,
 // that waits for it. Ends the connection if no session waits for this stripe:
 // - The token is unknown or used up.
 // - The socket comes from another host than the session.
-// - The stripe is there already.
-// - The number of stripes is not that of the session's other stripes.
-// Returns before this happens. Thread-safe.
+// - The session already has this stripe.
+// - The number of stripes differs from the number that the session's other
+//   stripes named.
+// Returns before the socket is handed over. Thread-safe.
 void GiveStripe(base::UniqueFd socket, const Greeting& greeting);
 
 }  // namespace stripes

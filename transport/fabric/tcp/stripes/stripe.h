@@ -44,7 +44,7 @@ class StripesEndpoint::Stripe : public EndpointEvents {
   int reads() const { return reads_; }
   void AddRead() { ++reads_; }
   bool readable() const { return readable_; }
-  // Notes that the socket has input. `hung_up` means that the peer writes no
+  // Records that the socket has input. `hung_up` means that the peer writes no
   // more.
   void OnInput(bool hung_up) {
     readable_ = !ended_;
@@ -61,16 +61,16 @@ class StripesEndpoint::Stripe : public EndpointEvents {
         End(got.status());
         return true;
       }
-      // Few bytes mean that the socket was empty. After them may come the end
-      // of the stream, which is not reported again.
+      // Few bytes mean that the socket is empty now. If the peer hung up, the
+      // end of the stream may follow; epoll does not report it again.
       if (*got < tcp::kLeastRoom && !(hung_up_ && *got > 0)) readable_ = false;
       bytes += *got;
     }
     return bytes > 0;
   }
-  // Sends as much as the socket accepts, at most kMostWrites writes. A peer
-  // that receives as fast as this side sends would otherwise keep the session's
-  // lock. Leaves the rest to the owner's next Poll().
+  // Sends as much as the socket accepts, in at most kMostWrites writes. Without
+  // this cap, a peer that receives as fast as this side sends would make this
+  // side hold the session's lock. The owner's next Poll() sends the rest.
   void Send() {
     for (int i = 0; socket_.writing() && endpoint_->failure_.ok(); ++i) {
       if (i == kMostWrites) return endpoint_->PollLater(this);
@@ -83,7 +83,7 @@ class StripesEndpoint::Stripe : public EndpointEvents {
   // Returns true if the peer's kernel has received everything.
   bool IsDrained() const {
     int unacknowledged = 0;
-    // Other sockets than TCP, in tests, deliver at once.
+    // Sockets other than TCP, which tests use, deliver at once.
     return units_.idle() &&
            (ioctl(fd(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0);
   }

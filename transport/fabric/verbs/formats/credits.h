@@ -18,13 +18,14 @@ namespace verbs {
 // peer gives the credit back.
 //
 // Follows the rule of SMB Direct ([MS-SMBD] 3.1.5.1): the last credit is only
-// for a packet that grants credits. A packet that leaves its sender without
+// for a packet that grants credits. A packet that takes its sender's last
 // credit therefore gives the receiver at least one credit, and the two sides
 // never run out at the same time. Requires at least four receives on each side,
 // so that granting costs fewer credits than it grants. Not thread-safe.
 class Credits {
  public:
-  // `receives` are posted by this side, and `peers` by the peer.
+  // `receives` is the number of receives posted by this side, and `peers` the
+  // number posted by the peer.
   Credits(uint16_t receives, uint16_t peers)
       : receives_(receives), limit_(peers), available_(peers) {}
 

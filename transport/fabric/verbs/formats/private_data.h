@@ -31,8 +31,7 @@ constexpr size_t kTokenNameBytes = 8;
 constexpr size_t kProofBytes = 32;
 constexpr size_t kRequestBytes = 12 + kTokenNameBytes + kProofBytes;
 constexpr size_t kAnswerBytes = 12 + kProofBytes;
-// 56 is the room that the connection manager leaves for a request on
-// RDMA_PS_TCP.
+// The connection manager leaves 56 bytes for a request on RDMA_PS_TCP.
 static_assert(kRequestBytes <= 56, "a request must fit");
 
 // The capabilities of a side.
