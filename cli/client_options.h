@@ -29,8 +29,8 @@ class ClientOptions {
   // Returns credentials. Returns an error that names the file if a file is
   // unusable.
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Security() const;
-  // Returns arguments for a channel that shares no connection with others.
-  // Answers may have any size, but decompress to at most 64 MiB.
+  // Returns arguments for a channel that shares no connection with other
+  // channels. Answers may have any size, but decompress to at most 64 MiB.
   grpc::ChannelArguments Arguments() const;
 
  private:

@@ -37,13 +37,13 @@ struct Manual {
   bool is_hidden = false;  // omitted from --help, the man page and completion
   // For a command with subcommands: one line about the group.
   std::string group_summary = "";
-  // The name, in help texts, of another program's command line at the end of
-  // this command's line. Empty if there is none. The other command line begins
-  // at the first word that is no option, or after "--". The words of the other
-  // command line become Context::operands, and are not parsed.
+  // The name that help texts give to a second command line at the end of this
+  // one: that of another program. Empty if there is none. The second command
+  // line begins at the first word that is no option, or after "--". The words
+  // become Context::operands, and are not parsed.
   std::string operands = "";
-  // True if the other command line begins with the first word, unless that word
-  // is --help.
+  // True if the second command line begins with the first word, unless that
+  // word is --help.
   bool only_operands = false;
 };
 
@@ -56,7 +56,7 @@ struct Context {
   const Environment& environment;
   // The tree of all commands. Program sets this and the following members.
   const Program* program = nullptr;
-  // The words of the other program's command line; see Manual::operands.
+  // The words of the second command line; see Manual::operands.
   std::vector<std::string> operands = {};
   // True if the command line has --json, and the command supports it. Program
   // then also writes an error of Run() as a JSON object to `out`.
@@ -71,11 +71,11 @@ class Command {
   // Adds the options to `app`, into members of this object. Give every option a
   // description; CLI11's own checks are fine.
   virtual void Declare(CLI::App* app) = 0;
-  // Checks the parsed options for errors that CLI11 cannot find. An error is a
-  // wrong command line.
+  // Checks the parsed options for errors that CLI11 cannot find. Any error
+  // means a wrong command line.
   virtual absl::Status Check() { return absl::OkStatus(); }
   // Runs the command. Returns an exit code after writing the answer, or an
-  // error whose message the caller prints. Throws nothing, and does not exit.
+  // error whose message the caller prints. Never throws or exits.
   virtual absl::StatusOr<int> Run(const Context& context) = 0;
 };
 

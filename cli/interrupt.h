@@ -7,10 +7,11 @@
 
 namespace penstock::cli {
 
-// Makes SIGINT and SIGTERM set a flag instead of ending the process. A further
-// signal half a second or more after the first ends the process as usual. The
-// delay is needed because `timeout`, or a terminal, may deliver a signal twice:
-// to the process and to its group. Call it before any thread is started.
+// Makes SIGINT and SIGTERM set a flag instead of ending the process. A second
+// signal ends the process as usual if it comes half a second or more after the
+// first. Earlier signals are ignored because `timeout`, or a terminal, may
+// deliver a signal twice: to the process and to its group. Call this function
+// before any thread is started.
 void WatchInterrupts();
 
 // Returns true if SIGINT or SIGTERM has arrived.

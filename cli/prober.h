@@ -40,10 +40,10 @@ class Prober {
   // Returns "/penstock.Ping/Echo", or a description of another kind of answer.
   std::string Describe() const;
 
-  // Makes one call with `bytes` of payload, or none with Answer::kStatus. Sets
-  // `took` to the time until the answer has been checked. The check compares
-  // every byte of an echo. Returns an error if there is no answer or another
-  // one.
+  // Makes one call with `bytes` of payload, or without payload for
+  // Answer::kStatus. Sets `took` to the time until the answer has been checked.
+  // The check compares every byte of an echo. Returns an error if there is no
+  // answer, or a wrong one.
   grpc::Status Ping(size_t bytes, absl::Duration* took);
 
   grpc::Channel* channel() const { return channel_.get(); }

@@ -27,11 +27,12 @@ absl::Status BecomeCompanion(const Companion& companion,
                              const std::vector<std::string>& arguments,
                              const preload::Environment& environment);
 
-// Ignores SIGPIPE, so that write() returns an error if the reader is gone.
+// Ignores SIGPIPE. If the reader of a pipe is gone, write() then returns an
+// error instead of killing the process.
 void IgnoreSigpipe();
 
 // Replaces this process by the program, with the signal settings that main()
-// found. Only IgnoreSigpipe() may have changed those. Returns only on failure,
+// found, which only IgnoreSigpipe() may have changed. Returns only on failure,
 // with the reason.
 absl::Status BecomeProgram(const preload::Launch& launch);
 

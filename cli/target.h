@@ -35,8 +35,8 @@ class Target {
   // Returns a new channel over Penstock, without message limits, that shares no
   // connection. Returns an error if a file cannot be read. Removes
   // PENSTOCK_METRICS, PENSTOCK_TRACE and PENSTOCK_RECORD from this process's
-  // environment: these belong to a server whose environment a probe inherits.
-  // Call it before other threads are started.
+  // environment, because a probe may run in the environment of a server for
+  // which they are meant. Call this function before other threads are started.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Open() const;
   // Returns the path of the channel's first connection, printable. `path` is
   // empty if there is no connection.

@@ -13,8 +13,8 @@ namespace penstock::cli {
 // Connects to `target`, a name of gRPC's syntax, and greets like an HTTP/2
 // client. Returns the meaning of the answer and a remedy, as the end of a
 // sentence about the target. Returns "" if the answer is HTTP/2, if there is no
-// answer within `limit`, or if the connection fails. `with_tls` says that the
-// caller uses TLS, so a TLS server is expected.
+// answer within `limit`, or if the connection fails. `with_tls` is true if the
+// caller uses TLS: then a TLS server is expected, and returns "".
 //
 // Resolves the name again, which `limit` does not cover.
 std::string WhatListensAt(absl::string_view target, absl::Duration limit,

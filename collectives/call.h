@@ -20,8 +20,8 @@ struct Call {
   tensor::DType dtype = tensor::DType::kUint8;
   // The root of the operation, if the operation has a root.
   int root = 0;
-  // The elements of the caller's larger buffer, or of one of its blocks if the
-  // operation divides it into blocks.
+  // The number of elements: of the caller's larger buffer, or of one of its
+  // blocks if the operation divides the buffer into blocks.
   int64_t count = 0;
 };
 

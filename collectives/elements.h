@@ -26,8 +26,7 @@ inline size_t BytesOf(tensor::DType dtype, int64_t count) {
   return static_cast<size_t>(count) * tensor::ElementSize(dtype);
 }
 
-// Copies to memory that may be the source itself, but must not overlap the
-// source otherwise.
+// Copies memory. The ranges must be equal or must not overlap.
 inline void Copy(const void* from, void* to, size_t bytes) {
   if (from != to && bytes > 0) std::memcpy(to, from, bytes);
 }

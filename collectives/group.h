@@ -27,10 +27,10 @@ namespace penstock::collectives {
 // INVALID_ARGUMENT, with both calls. Afterwards the remaining ranks can form a
 // new group. After an error, the contents of `out` are undefined.
 //
-// An argument that is wrong by itself, such as a negative count, is refused
-// with INVALID_ARGUMENT before this rank meets the others, and does not end the
-// group. The others wait until this rank calls an operation, leaves, or their
-// timeout ends.
+// An argument that is invalid by itself, such as a negative count, is refused
+// with INVALID_ARGUMENT before this rank meets the others. The group continues.
+// The others wait until this rank calls an operation, leaves, or their timeout
+// ends.
 //
 // Thread-safe: collective calls of one group run one after another. Send() and
 // Receive() run concurrently with all other calls.
@@ -76,10 +76,10 @@ class Group {
                         int64_t count);
   absl::Status Barrier();
 
-  // Sends elements to rank `to`. Returns once `data` may change. Small messages
-  // are buffered, so the receiver may come later. A large message waits for its
-  // receiver. After megabytes of messages that nobody has received, a small one
-  // waits, too. Returns INVALID_ARGUMENT if `to` is this rank.
+  // Sends elements to rank `to`. Returns once `data` may change. A small
+  // message is buffered, so that its receiver may call later. A large message
+  // waits for its receiver. After megabytes of unreceived messages, a small
+  // message waits, too. Returns INVALID_ARGUMENT if `to` is this rank.
   absl::Status Send(tensor::DType dtype, const void* data, int64_t count,
                     int to, uint32_t tag);
   // Receives the next message with this tag from rank `from`. Messages of one

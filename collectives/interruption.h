@@ -8,7 +8,7 @@ namespace penstock::collectives {
 // Makes operations of this thread interruptible while the object lives. An
 // operation that waits for other ranks calls `asks` about every 20 ms. If
 // `asks` returns true, the operation ends its group, as Abort() does. If a
-// thread has several objects, only the last one counts.
+// thread has several objects, the newest one counts.
 class Interruptible {
  public:
   using Asks = bool (*)();

@@ -21,9 +21,9 @@ namespace penstock {
 //   grpc::ByteBuffer message(&slice, 1);
 //
 // Over shm, such a slice is not copied: the receiver gets a slice of the same
-// memory. The same holds for a part of such a slice, of 4 KiB or more. A
+// memory. The same is true for a part of such a slice, of 4 KiB or more. A
 // message may contain such slices and others. Other paths send such a slice
-// like any other.
+// like any slice.
 //
 // Allocating and freeing take a lock briefly. When the pool has to grow,
 // Allocate() takes about 50 ms per 256 MiB.
@@ -54,7 +54,7 @@ class Allocator {
     grpc::Slice ToSlice() const;
     // Returns true if anything else shares the memory: another buffer, a slice,
     // a message in flight, or a peer that still uses the memory. May stay true
-    // after the peer has given the memory back, until the next traffic of the
+    // after the peer has returned the memory, until the next traffic of the
     // connection.
     bool is_shared() const { return data_.use_count() > 1; }
 

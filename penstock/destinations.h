@@ -29,9 +29,9 @@ class Destinations;
 // ranges of one size, the first one is used first. All other data arrives as
 // without this object, and the program copies what it needs.
 //
-// Check the address of each slice. A range is used or not, depending on the
-// path, on the slices that the peer sends, and on the memory that can be
-// registered.
+// Check the address of each slice in the answer. Several conditions decide if a
+// range is used: the path, the slices that the peer sends, and the memory that
+// can be registered.
 //
 // Over shm, the answer stays in the sender's memory if the processes share
 // memory. Otherwise ranges are used for slices of 4 KiB or more. Over tcp and

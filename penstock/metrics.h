@@ -1,9 +1,10 @@
 // Metrics of this process, in Prometheus' format.
 //
-// Penstock always counts: what the connections carried and over which path, why
-// not over a better path, how long messages and RPCs took, and the state of
-// memory and devices. docs/operations.md has the table of metrics. Metrics name
-// no peer and contain no text of a peer. A program may add its own.
+// Penstock always counts the following: the messages that connections carried,
+// and over which path; the reasons for not using a better path; the duration of
+// messages and RPCs; the state of memory and devices. docs/operations.md has
+// the table of metrics. Metrics contain no name and no text of a peer. A
+// program may add its own metrics.
 //
 // PENSTOCK_METRICS=[HOST:]PORT serves the metrics without a line of code, from
 // the first channel or server over Penstock on. All functions in this file are
@@ -59,8 +60,8 @@ struct MetricFamily {
 
 // Adds the result of `collect` to each answer, after Penstock's own metrics,
 // until the last copy of the returned handle is destroyed. The handle's
-// destructor waits until a running call of `collect` returns. After the handle,
-// the objects that `collect` uses may be destroyed.
+// destructor waits until a running call of `collect` returns. Afterwards the
+// program may destroy the objects that `collect` uses.
 //
 // `collect` is called on the threads that answer, one call at a time. The
 // callback must not block for long, throw, call a function of this file or

@@ -34,18 +34,19 @@ enum class ShmSharing {
   kOff,   // use no shared memory
 };
 
-// The protection that a connection over RDMA needs if its security promises
-// privacy, as TLS does. RDMA neither encrypts nor authenticates its data.
+// The protection that a connection needs before it may use RDMA, if its
+// security promises privacy, as TLS does. RDMA neither encrypts nor
+// authenticates its data.
 enum class DataProtection {
   kRequired,  // do not use RDMA for such a connection: TLS carries everything
-  // Allow RDMA, for networks that nobody else reaches. Lowers the security
-  // level that gRPC reports to NONE, so that gRPC does not send credentials
-  // that need privacy.
+  // No protection: allow RDMA. For networks that no one else can read. Lowers
+  // the security level that gRPC reports to NONE, so that gRPC does not send
+  // credentials that need privacy.
   kNone,
 };
 
-// Settings of one channel or one server. An empty field is taken from the
-// environment, then from the default. See docs/settings.md for the defaults.
+// Settings of one channel or one server. For an empty field, the environment
+// applies, and then the default. See docs/settings.md for the defaults.
 struct Options {
   // PENSTOCK_POLICY: the action if none of `fabrics` can be used.
   absl::optional<Policy> policy;
@@ -75,8 +76,8 @@ struct Options {
   // read, 4096 to 1048576. 0: as measured.
   absl::optional<int> chunk_bytes;
   // PENSTOCK_VERBS_CACHE_MIB: the limit, in MiB, of memory that stays
-  // registered with an RDMA device between messages. Only memory that was
-  // declared with RegisterMemory() stays registered. 0: none.
+  // registered with an RDMA device between messages. Only memory declared with
+  // RegisterMemory() stays registered. 0: none.
   absl::optional<int> verbs_cache_mib;
   // PENSTOCK_DATA_PROTECTION: allows RDMA for connections that TLS protects.
   absl::optional<DataProtection> data_protection;

@@ -103,16 +103,16 @@ struct PathReport {
 
 std::ostream& operator<<(std::ostream& out, const PathReport& report);
 
-// Returns one report for each live connection of `channel`, which need not have
-// been made with Credentials(). Returns none before the first call has
-// connected the channel, and none if its channelz is disabled. If another gRPC
+// Returns one report for each live connection of `channel`, which need not be
+// made with Credentials(). Returns none before the first call has connected the
+// channel, and none if the channel has disabled channelz. If another gRPC
 // release is loaded, returns one report that says so and names no peer.
 std::vector<PathReport> DescribePaths(grpc::Channel& channel);
 
 // Returns one report for each live connection that `server` has accepted.
-// Clients without Penstock are included, with the path "http2". `server` need
-// not have been enabled, and may be shutting down. Returns none if its channelz
-// is disabled.
+// Clients without Penstock are included, with the path "http2". The server need
+// not be enabled for Penstock, and may be shutting down. Returns none if the
+// server has disabled channelz.
 std::vector<PathReport> DescribePaths(grpc::Server& server);
 
 }  // namespace penstock

@@ -30,7 +30,7 @@ namespace penstock {
 //
 // If a write fails, as on a full disk, one line is logged and the recording
 // ends; calls are not affected. If the process is killed, the recording lacks
-// its last second, and calls that were open. The child of a fork records
+// its last second, and the calls that were open. The child of a fork records
 // nothing.
 //
 // Fails if the file cannot be written or is not a regular file (a device, a

@@ -1,9 +1,9 @@
 """static_library: one archive of a cc_library and all its dependencies."""
 
 # All objects are merged into one, so that a program that links the archive also
-# gets the registrations, to which nothing refers. Symbols that the version
-# script does not name become local. --force-group-allocation dissolves the
-# groups of inline functions. Otherwise the linker could keep a group of ours,
+# gets registrations to which no code refers. Symbols that the version script
+# does not name become local. --force-group-allocation dissolves the groups of
+# inline functions. Otherwise the linker could keep a group of this archive,
 # which has no global names, and drop the program's own copy. The notes of the
 # probes are removed, because gold cannot link them into a program from which it
 # drops unused probes.

@@ -39,8 +39,8 @@ struct Caller {
 };
 
 // Returns the caller that contains a return address. Takes a few nanoseconds,
-// except for an object's first call. Takes no lock. Aborts if there is no
-// memory.
+// and longer only for an object's first call. Takes no lock. Aborts if there is
+// no memory.
 const struct Caller* CallerAt(const void* return_address);
 
 #endif  // PENSTOCK_PRELOAD_CALLERS_H_

@@ -9,9 +9,10 @@
 
 namespace penstock::preload {
 
-// Checks a program before it runs. Returns OK if the file shows no obstacle;
-// only the stub sees libraries that the program loads at run time. For a
-// script, checks its interpreter; `path` is PATH, for "#!/usr/bin/env NAME".
+// Checks a program before it runs. Returns OK if the file shows no obstacle.
+// Libraries that the program loads at run time are checked later, by the stub.
+// For a script, checks its interpreter; `path` is PATH, for "#!/usr/bin/env
+// NAME".
 //
 // Returns FAILED_PRECONDITION, with the reason, for the programs in the list
 // below, and another code if the file cannot be read:

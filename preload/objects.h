@@ -16,10 +16,10 @@ const struct link_map* ObjectOf(const void* address);
 // Returns DT_SONAME, or an empty string if `object` has none or is null.
 const char* SonameOf(const struct link_map* object);
 
-// Returns the function that `name` would be bound to in `object` without this
+// Returns the function to which `name` would be bound in `object` without this
 // library: first a global symbol, then a symbol of the object and its
-// libraries. If there is neither, returns a symbol of any object: after a tail
-// call, the return address may belong to a caller that does not use gRPC.
+// libraries. If there is neither, returns a symbol of any object, because after
+// a tail call the return address may belong to a caller that does not use gRPC.
 // Returns null if there is no such symbol. Keeps the searched objects loaded.
 // `object` may be null.
 void* FindFor(const struct link_map* object, const char* name);

@@ -3,8 +3,8 @@
 #ifndef PENSTOCK_PRELOAD_RELEASE_H_
 #define PENSTOCK_PRELOAD_RELEASE_H_
 
-// The sonames of the core and of C++, and a name for people. The library
-// determines the exact release. CMakeLists.txt defines others.
+// The sonames of gRPC's core and C++ libraries, and a name for people. The
+// library determines the exact release. CMakeLists.txt defines other sonames.
 #ifndef PENSTOCK_GRPC_CORE
 #define PENSTOCK_GRPC_CORE "libgrpc.so.29"
 #define PENSTOCK_GRPC_CPP "libgrpc++.so.1.51"

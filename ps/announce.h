@@ -9,7 +9,7 @@
 
 namespace penstock::ps {
 
-// Returns the address by which workers and other servers reach this one, which
+// Returns the address of this server for workers and other servers; the server
 // listens at `port`.
 std::string OwnAddress(const ServerFlags& flags, int port);
 

@@ -40,8 +40,8 @@ struct EtcdFlags {
 // the other servers.
 class ServerRegistration {
  public:
-  // The replicas of this process, and the place for the newest view. Both must
-  // outlive the registration. Null without replicas.
+  // The replicas of this process, and the storage for the newest view. Both
+  // must outlive the registration. Null without replicas.
   struct Replicas {
     replication::ViewFollower* follower = nullptr;
     views::Board* board = nullptr;

@@ -52,7 +52,7 @@ class ProcessReplicas {
 
   Shards* shards() { return &shards_; }
   ServerRegistration::Replicas registration() { return {&shards_, &board_}; }
-  // Returns the answer to GetView().
+  // Returns the reply to GetView().
   v1::GetViewReply View() const;
   // Returns the metrics of the replicas.
   std::vector<MetricFamily> Metrics() const;

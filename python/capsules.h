@@ -12,8 +12,8 @@
 namespace penstock::python {
 
 // Returns a capsule named "dltensor", see tensor_service/dlpack.h. A consumer
-// renames the capsule and calls the deleter. Without a consumer, the capsule's
-// destructor calls the deleter.
+// renames the capsule and calls the deleter. If there is no consumer, the
+// capsule's destructor calls the deleter.
 absl::StatusOr<pybind11::capsule> ToCapsule(const tensor::Tensor& tensor);
 
 // Returns a tensor that borrows the memory of `source`: a capsule, or an object

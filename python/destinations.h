@@ -17,10 +17,10 @@ namespace penstock::python {
 
 // The destinations that a program names. Use this class with the GIL.
 //
-// A Tensor as a destination behaves like numpy(writable=True): memory with
-// other holders does not change. Such a holder is another Tensor, a consumer of
-// DLPack, a call, or the peer. If anyone but the Tensor and its arrays uses the
-// memory, the data is received into new memory of the pool, which Finish()
+// A Tensor as a destination behaves like numpy(writable=True): memory that
+// others hold does not change. A holder is another Tensor, a consumer of
+// DLPack, a call, or the peer. If there are holders besides the Tensor and its
+// arrays, the data is received into new memory of the pool, which Finish()
 // gives to the Tensor. On a device, a Tensor is overwritten in place, like an
 // array: peers keep only copies of device memory.
 class Destinations {
@@ -40,7 +40,8 @@ class Destinations {
   void Finish();
 
  private:
-  // A Tensor that gets new memory, because others hold its current memory.
+  // A Tensor that gets new memory, because its current memory has other
+  // holders.
   struct Moved {
     size_t destination;
     pybind11::object tensor;

@@ -1,5 +1,5 @@
-// The lock of Python's interpreter (GIL): waiting without the GIL, and deferred
-// work that needs it.
+// The lock of Python's interpreter (GIL): how to wait without the GIL, and how
+// to defer work that needs the GIL.
 
 #ifndef PENSTOCK_PYTHON_GIL_H_
 #define PENSTOCK_PYTHON_GIL_H_
@@ -10,9 +10,9 @@
 
 namespace penstock::python {
 
-// A scope that releases the GIL, so that other Python threads run. Use one
-// around every wait, and around every call that may hold a lock of gRPC for
-// long. Construct the object on a thread that has the GIL.
+// A scope that releases the GIL, so that other Python threads run. Use this
+// scope around every wait, and around every call that may hold a lock of gRPC
+// for long. Construct the object on a thread that has the GIL.
 //
 // Once the interpreter begins to exit, only the exiting thread returns from the
 // destructor. All other threads stop there, because they would enter a dying
@@ -32,13 +32,14 @@ class Unlocked {
 
 // Runs `function` soon, with the GIL, but not within this call. Any thread may
 // call RunLater(), with or without the GIL and under any lock, because
-// RunLater() never waits for the GIL. gRPC's threads release Python objects in
-// this way. Once the interpreter is about to exit, leaks `function` instead of
-// running or destroying it.
+// RunLater() never waits for the GIL. gRPC's threads release Python objects by
+// RunLater(). Once the interpreter is about to exit, leaks `function` instead
+// of running or destroying it.
 void RunLater(std::function<void()> function);
 
-// Runs the functions that RunLater() has queued. Call it with the GIL, without
-// other locks. The main thread also runs them between two Python instructions.
+// Runs the functions that RunLater() has queued. Call with the GIL, without
+// other locks. The main thread also runs these functions between two Python
+// instructions.
 void RunPending();
 
 // Makes RunLater() and RunPending() work in forked children. Call it once, from
@@ -55,8 +56,8 @@ void ThrowIfRaised();
 
 // Makes `function` run at the interpreter's exit, with the GIL, while the
 // interpreter still works. Other threads stop before `function` runs, at the
-// end of their Unlocked. RunLater() stops working afterwards. Call it once,
-// from the module.
+// end of their Unlocked scope. RunLater() does nothing afterwards. Call
+// PrepareForExit() once, from the module.
 void PrepareForExit(const std::function<void()>& function);
 
 }  // namespace penstock::python

@@ -16,8 +16,8 @@ void WatchForks();
 // Call it with the GIL.
 //
 // A forked child has none of gRPC's threads, so its calls would hang. The child
-// and its parent share gRPC's epoll set. An event of the child's socket would
-// give the parent a pointer of the child, which would crash the parent.
+// and its parent share gRPC's epoll set: for an event of the child's socket,
+// the parent would get a pointer of the child, and crash.
 void CheckGrpc(const std::string& name);
 
 }  // namespace penstock::python

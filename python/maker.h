@@ -16,7 +16,7 @@ namespace penstock::python {
 
 // A member of objects that have threads, connections or locks. A forked child
 // has a copy of such an object, but not its threads. In the child, the object
-// must refuse to work, and must leak its members instead of destroying them.
+// must refuse all calls, and must leak its members instead of destroying them.
 class Maker {
  public:
   // Returns true in a forked child of the process that made this object.

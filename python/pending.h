@@ -43,8 +43,8 @@ auto RunInterruptibly(Function function) {
   return *std::move(run->result);
 }
 
-// The numbers of ended calls. One Python thread takes the numbers, and passes
-// the results on. Thread-safe.
+// The numbers of ended calls. One Python thread takes the numbers, and forwards
+// the results. Thread-safe.
 class Ended {
  public:
   void Add(uint64_t number) ABSL_LOCKS_EXCLUDED(mu_);

@@ -34,9 +34,9 @@ ps::StepGradients GradientsOf(pybind11::handle dense, pybind11::handle rows);
 // argument.
 tensor::Bundle BundleOf(pybind11::handle tensors, const std::string& name);
 
-// Return a call's completion callback, which ends `pending` with
-//   for a pull: (dict of Tensors by table, clock, seconds waited)
-//   for a push: a tuple of "counted", "duplicate" or "late", by server
+// Return a call's completion callback, which ends `pending`. The result of a
+//   pull is (dict of Tensors by table, clock, seconds waited). The result of a
+//   push is a tuple of "counted", "duplicate" or "late", by server.
 std::function<void(absl::StatusOr<ps::Pulled>)> EndPull(
     std::shared_ptr<Pending> pending, const ps::PullSpec& spec);
 std::function<void(absl::StatusOr<ps::Pushed>)> EndPush(

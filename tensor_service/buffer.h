@@ -77,7 +77,8 @@ class Buffer {
       std::shared_ptr<Buffer> buffer, std::shared_ptr<const DeviceEvent> ready);
 
   // Holds the memory of `buffer`, read-only, and keeps `companion` alive for
-  // the same time: for example a reservation that counts the memory.
+  // the same time. A companion is, for example, a reservation that counts the
+  // memory.
   static std::shared_ptr<Buffer> With(std::shared_ptr<Buffer> buffer,
                                       std::shared_ptr<const void> companion);
 
@@ -114,7 +115,7 @@ class Buffer {
   friend class BufferParts;
   Buffer();
 
-  // A place in a device's memory.
+  // A location in a device's memory.
   struct Place {
     Device device;
     uintptr_t address;

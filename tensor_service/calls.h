@@ -23,7 +23,7 @@
 
 namespace penstock::tensor {
 
-// The interval at which a waiting thread checks for an interruption. Short
+// The interval at which a waiting thread checks for an interruption: short
 // enough for a person not to notice, and long enough for the checks to cost
 // almost nothing.
 constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
@@ -82,9 +82,8 @@ class CallQueue {
   // in which the calls started. Leaves the queue empty.
   std::vector<Result> Wait();
 
-  // Blocks until nothing uses `posted` any more. The wait is limited to the
-  // time in which a dead connection is given up. Returns true if `posted` is
-  // free.
+  // Blocks until nothing uses `posted` any more, at most for the time after
+  // which a dead connection is given up. Returns true if `posted` is free.
   bool AwaitFree(const PostedRanges& posted);
 
  private:

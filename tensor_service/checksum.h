@@ -17,11 +17,11 @@ uint64_t ChecksumOf(absl::string_view bytes);
 // Returns true if Encode() adds checksums by default. Initially false.
 bool SendsChecksums();
 
-// Sets whether Encode() adds checksums by default. The sender decides for its
+// Sets if Encode() adds checksums by default. The sender decides for its
 // requests and its answers; a receiver always verifies a checksum that it gets.
-// Both sides read all bytes once more. Over shm that takes several times as
-// long as the transfer. Thread-safe, but call it once, from main(): libraries
-// should leave the choice to the program.
+// With checksums, both sides read all bytes once more, which over shm takes
+// several times as long as the transfer. Thread-safe, but call it once, from
+// main(): libraries should leave the choice to the program.
 void SendChecksums(bool send);
 
 }  // namespace penstock::tensor

@@ -24,9 +24,9 @@
 
 namespace penstock::tensor {
 
-// The default size above which bundles are sent in parts, in bytes. Half of the
-// default capacity of Penstock's pool of shared memory, because a message for
-// which the pool has no room goes over tcp, and takes twice the time.
+// The default size above which bundles are sent in parts, in bytes: half of the
+// default capacity of Penstock's pool of shared memory. A message that does not
+// fit into the pool goes over tcp, and takes twice the time.
 inline constexpr size_t kPartsAbove = size_t{512} << 20;
 
 // A client of one TensorExchange service. Sends tensors of kCopyBelowBytes and
@@ -61,7 +61,7 @@ class TensorClient {
 
   // Stores the tensors, and returns how many bytes the service then holds. The
   // tensors' memory must not change before Put() returns. Writing through a
-  // Tensor is always safe, because a Tensor copies first.
+  // Tensor is always safe, because a Tensor copies its memory first.
   //
   // Memory of penstock::Allocator that the program has wrapped itself must not
   // change while it is shared: over shm the service keeps using it.

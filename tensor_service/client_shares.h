@@ -11,10 +11,10 @@
 
 namespace penstock::tensor {
 
-// Counts each client's use of a limited resource: bytes, or places. A client
-// may have at most `share` of the part of the limit that the other clients
-// leave. Thus a client at its cap leaves room for a second client, a second
-// client leaves room for a third, and so on. Thread-safe.
+// Counts each client's use of a limited resource: bytes, or slots. A client may
+// have at most the fraction `share` of the amount that the other clients leave.
+// A client at its cap therefore leaves room for a second client, the second for
+// a third, and so on. Thread-safe.
 class ClientShares {
  private:
   struct Counts;
@@ -24,7 +24,7 @@ class ClientShares {
   // thread. May outlive the ClientShares. Not thread-safe.
   class Hold {
    public:
-    // Makes a hold of nothing.
+    // Makes a hold of the amount 0.
     Hold() = default;
     ~Hold();
     Hold(Hold&& other) noexcept;
@@ -45,9 +45,9 @@ class ClientShares {
   ClientShares(const ClientShares&) = delete;
   ClientShares& operator=(const ClientShares&) = delete;
 
-  // Counts `amount` for `client`. An empty name is the program itself, which is
-  // neither counted nor limited. Returns RESOURCE_EXHAUSTED, with the numbers,
-  // above the client's share.
+  // Counts `amount` for `client`. The empty name stands for the program itself,
+  // which is neither counted nor limited. Returns RESOURCE_EXHAUSTED, with the
+  // numbers, above the client's share.
   absl::StatusOr<Hold> Take(const std::string& client, size_t amount);
 
  private:

@@ -44,9 +44,9 @@ inline constexpr size_t kLendAtLeast = 64 << 10;
 // Therefore the elements of each tensor are aligned if the receiver has the
 // message in one piece that is aligned to 8 bytes. They are also aligned if the
 // receiver has some longer tensors as separate pieces, and the rest as pieces
-// that are aligned to 8 bytes: offsets in a piece and in the message are then
-// equal modulo 8. Penstock delivers one form or the other, with pieces aligned
-// to 64 bytes. A tensor that Penstock sends in place keeps the alignment of the
+// aligned to 8 bytes: offsets in a piece and in the message are then equal
+// modulo 8. Penstock delivers one of these two forms, with pieces aligned to 64
+// bytes. A tensor that Penstock sends in place keeps the alignment of the
 // sender. Stock HTTP/2 aligns nothing.
 inline constexpr size_t kPayloadAlignment = 64;
 

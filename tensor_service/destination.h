@@ -36,8 +36,8 @@ namespace penstock::tensor {
 // A transport may receive directly into the memory (direct_receive.h). A call
 // that fails waits up to ten seconds until the transport has released the
 // memory, and keeps the memory alive until then. A transport does not wait for
-// device events. Thus such a call starts only after the ready() events of all
-// its destinations; its timeout and interruption cover this wait.
+// device events. Therefore such a call starts only after the ready() events of
+// all its destinations; its timeout and interruption cover this wait.
 struct Destination {
   Destination(std::string name_of, Tensor memory)
       : name(std::move(name_of)), into(std::move(memory)) {}
@@ -56,9 +56,9 @@ struct Destination {
   // - UNAVAILABLE if an earlier attempt at the call may still write to `into`.
   absl::Status used = absl::NotFoundError("no tensor was received yet");
   // True if the transport received the tensor in `into` without a copy. If
-  // false and `used` is OK, the tensor was copied to `into` once. In rare
-  // cases, where tensors of one size arrive in another order than their
-  // destinations, the tensor was copied twice.
+  // false and `used` is OK, the tensor was copied to `into` once. In rare cases
+  // the tensor was copied twice: if tensors of one size arrive in another order
+  // than their destinations.
   bool landed = false;
 };
 
@@ -79,8 +79,8 @@ class DestinationSet {
                     absl::Span<const int64_t> shape);
 
   // Returns a destination on the host that overlaps [data, data + size), or
-  // null. Considers all destinations into which a transport may receive,
-  // because a transport ignores the names of tensors.
+  // null. Considers every destination into which a transport may receive,
+  // because a transport does not know the names of tensors.
   const Destination* Overlapping(const char* data, size_t size) const;
 
   // Returns true if some of the tensor's memory, on the host or on a device,
@@ -90,7 +90,7 @@ class DestinationSet {
   }
 
  private:
-  // The beginning of a range: an address on the host or on a device.
+  // The beginning of a memory range: an address on the host or on a device.
   using Place = std::pair<Device, uintptr_t>;
 
   absl::Status Add(Destination* destination);
@@ -98,8 +98,8 @@ class DestinationSet {
   static Place PlaceOf(const Tensor& tensor);
 
   absl::flat_hash_map<absl::string_view, Destination*> by_name_;
-  // The destinations that are not empty, by their beginnings. They do not
-  // overlap.
+  // The destinations that are not empty, by the beginning of their memory. They
+  // do not overlap.
   std::map<Place, const Destination*> by_place_;
 };
 

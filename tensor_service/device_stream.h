@@ -1,8 +1,9 @@
 // The order of copies relative to the other work of a device.
 //
-// A device runs the work of each stream in order, and tells nobody when work
-// ends. Thus code that passes memory on must say when the memory may be used.
-// The rules are those of DLPack and of __cuda_array_interface__, version 3:
+// A device runs the work of each stream in order, and does not report when work
+// ends. Code that passes memory on must therefore say when the memory may be
+// used. The rules are those of DLPack and of __cuda_array_interface__, version
+// 3:
 //
 // - A producer's work on a tensor is in some stream. Record() on that stream
 //   returns an event, which completes once all work that is in the stream at
@@ -31,9 +32,9 @@
 namespace penstock::tensor {
 
 // A stream of a device, by its number in DLPack and __cuda_array_interface__: a
-// CUstream, or one of the two below. 0 is no stream, as in those interfaces:
-// CUDA interprets 0 as either default stream, depending on how a program was
-// compiled.
+// CUstream, or one of the two default streams below. 0 is no stream, as in
+// those interfaces: CUDA interprets 0 as either default stream, depending on
+// how a program was compiled.
 struct Stream {
   uintptr_t handle = 0;
 

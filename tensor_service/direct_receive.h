@@ -45,8 +45,8 @@ class DirectReceiver {
   virtual ~DirectReceiver() = default;
   // Registers memory ranges. `owner` keeps the ranges valid, and is held as
   // long as anything may write to the ranges. `often` says that many
-  // consecutive calls will use the ranges. `anywhere` allows the answer's
-  // slices to lie on a device. Any range on a device also allows this.
+  // consecutive calls will use the ranges. If `anywhere` is true, or if a range
+  // is on a device, the answer's slices may lie on a device.
   virtual std::shared_ptr<PostedRanges> Post(
       const std::vector<ReceiveRange>& ranges,
       std::shared_ptr<const void> owner, bool often, bool anywhere) = 0;

@@ -17,8 +17,8 @@
 
 namespace penstock::tensor {
 
-// DLPack's code of an 8-bit bool. Debian 12's header has DLPack 0.6, which
-// lacks this code.
+// DLPack's code for an 8-bit bool, which the header of DLPack 0.6 in Debian 12
+// lacks.
 inline constexpr uint8_t kDLBoolCode = 6;
 
 // Lends the memory of `tensor` to a consumer. The consumer owns the result and
@@ -27,8 +27,8 @@ inline constexpr uint8_t kDLBoolCode = 6;
 // before writing.
 //
 // The consumer must not write to the memory, but DLPack 0.6 cannot express
-// that. The memory may belong to a call in progress, or may be a peer's
-// read-only pages. For a consumer that writes, lend tensor.Copy() and drop the
+// this. The memory may belong to a call in progress, or to a peer that shares
+// it read-only. For a consumer that writes, lend tensor.Copy() and drop the
 // original.
 //
 // Copies only unaligned elements, like Tensor::Aligned() and with the same

@@ -12,10 +12,10 @@
 
 namespace penstock::tensor {
 
-// Remembers the last `capacity` steps that have ended. Forgets the step that
-// ended first, not the step with the lowest number. Numbers of steps may be
-// random, so a peer that ends a step with a high number must not end all lower
-// ones. Not thread-safe.
+// Remembers the last `capacity` steps that have ended. When full, forgets the
+// step that ended first, not the step with the lowest number: numbers of steps
+// may be random, so a peer that ends a step with a high number must not end all
+// lower ones. Not thread-safe.
 class EndedSteps {
  public:
   // Caps the stored length of a reason's message, in bytes.

@@ -108,7 +108,8 @@ struct BF16 {
     const auto bits = hn::BitCast(du, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
     const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
-    // Keeps a NaN a NaN.
+    // Keeps a NaN a NaN, because the shift below could drop all bits of its
+    // fraction.
     const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
     const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
     StoreBits(d, hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)),

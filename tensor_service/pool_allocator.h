@@ -36,8 +36,8 @@ class PoolAllocatorOf final : public Allocator {
     }
     char* const data = reinterpret_cast<char*>(memory.data());
     // Gives the only reference to the Buffer. A call that sends the tensor
-    // shares the Buffer, see SliceOf(). Thus Tensor writes to the memory only
-    // while nobody, in this process or at the peer, uses it.
+    // shares the Buffer, see SliceOf(). A Tensor therefore writes to the memory
+    // only while neither this process nor the peer uses it otherwise.
     return Buffer::Wrap(data, bytes, /*writable=*/true,
                         [held = std::move(memory)] {});
   }

@@ -18,7 +18,7 @@ namespace penstock::tensor {
 
 // Destinations that are posted to the transport once. If the transport can
 // receive into them, their memory stays registered while this object lives, so
-// calls need not register it. Only one call at a time may use this object.
+// that calls need not register it. One call at a time may use this object.
 // Holds the tensors.
 class PreparedDestinations {
  public:

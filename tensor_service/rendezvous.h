@@ -26,16 +26,16 @@
 
 namespace penstock::tensor {
 
-// Hands tensors from senders to receivers of the same key, within one process.
-// Keeps tensors that nobody has fetched, up to a budget and for a limited time.
-// Tensors for peers count against the budget until the transport has released
-// them; tensors for the program's own receivers do not count. Shares the
-// tensors' memory, like TensorStore. Copies a tensor only if it must be kept
-// and is less than half of its message.
+// Transfers tensors from senders to receivers of the same key, within one
+// process. Keeps tensors that no receiver has fetched, up to a budget and for a
+// limited time. Tensors for peers count against the budget until the transport
+// has released them; tensors for the program's own receivers do not count.
+// Shares the tensors' memory, like TensorStore. Copies a tensor only if it must
+// be kept and is less than half of its message.
 //
-// Receivers of one key are served in the order of arrival. A tensor is handed
-// over at most once per receiver. If a receiver dies after that, the tensor is
-// lost; if it dies while waiting, the tensor is kept.
+// Receivers of one key are served in the order of arrival. Each receiver gets a
+// tensor at most once. If a receiver dies after that, the tensor is lost; if it
+// dies while waiting, the tensor is kept.
 //
 // Thread-safe. No call blocks, except the receive with a timeout. A callback
 // runs exactly once, without locks held, within the call that ends its wait, on
@@ -189,7 +189,7 @@ class Rendezvous {
     absl::Time expires;
     Slots::iterator slot;
   };
-  // Work to be done after the lock is released.
+  // The work to do after the lock is released.
   struct Due {
     std::vector<std::pair<Callback, absl::StatusOr<Received>>> calls;
     std::vector<Tensor> dropped;
@@ -200,13 +200,13 @@ class Rendezvous {
                          const SendOptions& options) const;
   bool IsAwaited(const RendezvousKey& key, uint32_t receivers) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The memory and the places that a send reserves before it hands over a
+  // The memory and the waiter slots that a send reserves before it transfers a
   // tensor.
   struct Room {
     // The memory; null if nothing needs to be kept or sent to peers.
     std::shared_ptr<Budget::Hold> bytes;
     ClientShares::Hold of_sender;
-    // The places of receivers; null for the program's own.
+    // The reservations of receivers; null for the program's own receivers.
     std::vector<std::shared_ptr<const void>> of_receivers;
   };
   absl::Status SendLocked(const RendezvousKey& key, const Received& sent,

@@ -180,11 +180,11 @@ class TensorStore::AnswerRoom {
 // empty name is the program itself. The destructor releases unused room. The
 // store must outlive this object. Not thread-safe.
 //
-// With a function `evict`, a reservation may exceed its client's share. Once
-// the reservation stalls and others need the room, the store calls `evict`, on
-// any thread and possibly several times. `evict` should drop the reservation
+// With a function `evict`, a reservation may exceed its client's share. If the
+// reservation stalls and other clients need the room, the store calls `evict`,
+// on any thread and possibly several times. `evict` should drop the reservation
 // soon and must not block. The store may call `evict` even after the
-// reservation is gone.
+// reservation is destroyed.
 class StoreReservation {
  public:
   explicit StoreReservation(TensorStore* store, std::string client = "",

@@ -14,9 +14,9 @@ namespace penstock::tensor {
 // splitting a UTF-8 character.
 absl::string_view Prefix(absl::string_view text, size_t most);
 
-// Returns a name for an error message: the whole name up to 200 bytes, and
-// otherwise its beginning and "...". A longer name would displace the reason
-// that follows; see ToGrpc().
+// Returns a name for an error message: the whole name if it has at most 200
+// bytes, and otherwise its beginning and "...". A longer name would displace
+// the reason that follows; see ToGrpc().
 std::string Quoted(absl::string_view name);
 
 }  // namespace penstock::tensor

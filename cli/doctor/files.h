@@ -16,8 +16,8 @@
 namespace penstock::cli {
 
 // Reads files below a root, which tests replace by their own tree. Does not
-// trust the files: whatever they contain, returns in bounded time and memory,
-// and never blocks on a pipe or a device.
+// trust the files: for any content, returns in bounded time and memory, and
+// never blocks on a pipe or a device.
 class Files {
  public:
   // Caps the size of a file. Longer files are truncated. More than the size of

@@ -67,8 +67,8 @@ struct Host {
   bool HasRdmaDevice() const;
 };
 
-// Examines this machine. Blocks for a second or two if there are devices, and
-// for three seconds if shm does not answer.
+// Examines this machine. Blocks for one or two seconds if there are devices,
+// and for three seconds if shm does not answer.
 Host ThisHost(Environment environment);
 
 // Returns the environment of this process.

@@ -1,8 +1,8 @@
 // The probes of `penstock doctor`. Each probe is a pure function of a Host, and
 // returns its findings in display order.
 //
-// A working facility has Level::kOk. Missing RDMA or GPUs are also fine: a
-// missing device is at most a note. kProblem is reserved for a facility that
+// A working facility has Level::kOk. A missing RDMA device or GPU is no
+// problem: it causes at most a note. kProblem is reserved for a facility that
 // exists or was requested, and does not work.
 
 #ifndef PENSTOCK_CLI_DOCTOR_PROBES_H_

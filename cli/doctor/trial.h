@@ -17,9 +17,9 @@ using Trials = std::map<std::string, absl::Status>;
 
 // Tries the fabrics by the code of real connections, with a peer that has the
 // same settings. Over shm, connects this process to itself. Over verbs, only
-// makes the offer, because this machine may be unable to reach its own address.
-// Requires a policy other than off. Blocks for at most three seconds, plus the
-// trial of RDMA devices.
+// prepares the offer to a peer, because this machine may be unable to reach its
+// own address. Requires a policy other than off. Blocks for at most three
+// seconds, plus the trial of RDMA devices.
 Trials TryFabrics(const Settings& settings);
 
 }  // namespace penstock::cli

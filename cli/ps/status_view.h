@@ -28,13 +28,12 @@ std::vector<std::string> ReplicaProblems(
     const std::vector<ServerStatus>& servers);
 
 // Returns a line for each problem that needs attention: a server that does not
-// answer, has ended its training, or belongs to another training. Slow, late or
-// still missing workers are no problems.
+// answer, has ended its training, or belongs to another training. Workers that
+// are slow, late or not yet there are no problems.
 std::vector<std::string> Problems(const std::vector<ServerStatus>& servers);
 
 // Returns a line for each server whose last checkpoint failed, with the age of
-// the last good one. The next checkpoint can be taken in spite of such a
-// failure.
+// the last good one. Such a failure does not prevent the next checkpoint.
 std::vector<std::string> CheckpointProblems(
     const std::vector<ServerStatus>& servers);
 

@@ -15,7 +15,7 @@ namespace penstock::cli {
 // The styles of text. Colour only repeats information of the text.
 enum class Style { kPlain, kBold, kDim, kGood, kWarning, kBad };
 
-// The capabilities of a descriptor's other end.
+// The capabilities of the terminal or file behind a descriptor.
 struct Display {
   bool has_colours = false;
   size_t columns = 80;                                // for text

@@ -28,11 +28,12 @@ namespace penstock::collectives {
 // and barrier have three phases: within hosts, between leaders, within hosts.
 // Other operations, and messages between hosts, use a NetGroup of all ranks.
 //
-// A reduction combines the operands of a host in the order of their ranks, then
-// the results of the hosts in the order of the leaders' schedule. The order
-// depends on the operation, its size, the hosts of the ranks, and the options.
+// A reduction combines the operands of each host in the order of their ranks,
+// then the results of the hosts in the order of the leaders' schedule. This
+// order depends on the operation, its size, the hosts of the ranks, and the
+// options.
 //
-// Errors name ranks of the whole group.
+// Errors name ranks of the whole group, not of the inner groups.
 class HierarchicalGroup final : public Group {
  public:
   // Forms the group like NetGroup::Form(). Ranks whose listeners have the same
@@ -55,11 +56,13 @@ class HierarchicalGroup final : public Group {
   void Abort() override { all_->Abort(); }
 
   // Returns this rank's memory that the other ranks of its host read in place,
-  // as HostGroup::pool(). Returns null if there is no pool, or no such rank.
+  // like HostGroup::pool(). Returns null if there is no pool, or if this rank
+  // is alone on its host.
   std::shared_ptr<Pool> pool() const;
 
  private:
-  // Aborts the groups within this one. Outlives this group in a callback.
+  // Aborts the inner groups. A callback may keep this object longer than the
+  // group lives.
   class Ending;
 
   HierarchicalGroup(std::unique_ptr<NetGroup> all, Layout layout);
@@ -74,7 +77,7 @@ class HierarchicalGroup final : public Group {
   absl::Status SendLetter(const Letter& letter, const void* data) override;
   absl::Status ReceiveLetter(const Letter& letter, void* data) override;
 
-  // Return the error of a phase, which names ranks of this group.
+  // Return the error of a phase, with ranks of this group.
   absl::Status RunPhases(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AllReducePhases(const Call& call, const void* in, void* out)

@@ -20,9 +20,9 @@ struct Layout {
   int hosts() const { return static_cast<int>(ranks_of.size()); }
   // Returns the ranks of the largest host.
   int largest() const;
-  // Returns true if equal shares for all hosts waste memory: if the shares take
-  // more than twice the memory of all ranks' blocks. Each share has room for
-  // the largest host.
+  // Returns true if equal shares for all hosts would waste memory: they would
+  // take more than twice the memory of all ranks' blocks. Each share has room
+  // for the largest host.
   bool IsSkewed() const { return hosts() * largest() > 2 * ranks(); }
   // Returns the lowest rank of each host.
   std::vector<int> Leaders() const;
@@ -33,8 +33,8 @@ struct Layout {
 };
 
 // Replaces the number N of each "rank N" by ranks[N], if there is such an
-// element, because an inner group numbers its members from 0. Does not change
-// "from rank N", which names the root of a call.
+// element, because an inner group numbers its members from 0. Leaves "from rank
+// N" unchanged, because that text names the root of a call.
 std::string RenameRanks(absl::string_view text, const std::vector<int>& ranks);
 
 }  // namespace penstock::collectives

@@ -15,7 +15,8 @@ struct Control {
   static constexpr size_t kLine = 64;
   static constexpr int kWords = 2;  // of a call, see call.h
 
-  // The number of posts, modulo 2^32. Peers wait for it, also by futex().
+  // The number of posts, modulo 2^32. Peers wait for changes of this number,
+  // also by futex().
   alignas(kLine) std::atomic<uint32_t> posted;
   // Not 0 while the owner may be asleep in futex().
   alignas(kLine) std::atomic<uint32_t> sleeping;
@@ -33,8 +34,8 @@ struct Control {
   // The calls of the last two posts. A post with an even number writes
   // calls[0], a post with an odd number calls[1].
   alignas(kLine) std::atomic<uint64_t> calls[2][kWords];
-  // The place of the owner's operand in each of these calls: 0 means the slot.
-  // Other values are 1 more than the offset in the owner's pool.
+  // The locations of the owner's operands in these two calls. 0 means the slot.
+  // Any other value is 1 more than the offset in the owner's pool.
   std::atomic<uint64_t> places[2];
 };
 
@@ -47,12 +48,13 @@ struct MailWords {
   // The number of bytes that the owner has taken from the peer's ring, modulo
   // 2^32.
   alignas(Control::kLine) std::atomic<uint32_t> read;
-  // Not 0 while a thread of the owner may sleep for the peer's words.
+  // Not 0 while a thread of the owner may sleep until the peer changes its
+  // words.
   alignas(Control::kLine) std::atomic<uint32_t> sleeping;
 };
 
-// The offset of the slots. The pool follows them, then for each rank the
-// MailWords and the ring.
+// The offset of the slots. After the slots come the pool, and then, for each
+// rank, the MailWords and the ring.
 inline constexpr size_t kControlBytes = 4096;
 inline constexpr size_t kMailWordsBytes = 256;
 

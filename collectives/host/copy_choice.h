@@ -13,24 +13,25 @@ namespace penstock::collectives {
 
 // Chooses between plain and streaming copies by the times of earlier
 // operations. Cores that share a cache pass dirty lines to each other faster
-// than through memory. Other cores do so several times slower, and a virtual
-// machine moves between such cores.
+// than through memory. Other cores are several times slower at this than
+// memory. A virtual machine moves between such cores.
 //
-// Uses the kind with the shorter time. Tries the other kind now and then, and
-// less often after each try that was slower. A try has several operations,
-// because the first one finds the caches in the state that the other kind has
-// left. Operations of different sizes count separately.
+// Uses the kind with the shorter known time. Tries the other kind now and then,
+// and less often after each try that was slower. A try has several operations,
+// because the first operation finds the caches in the state that the other kind
+// has left. Operations of different sizes count separately.
 //
 // Thread-compatible.
 class CopyChoice {
  public:
-  // The number of operations of a try, and of those between two tries.
+  // The number of operations of a try, and the first number of operations
+  // between two tries.
   static constexpr int kTry = 4;
   static constexpr int kFirstInterval = 32;
   static constexpr int kLastInterval = 512;
-  // With each operation of a kind, the known time of that kind grows by this
-  // factor, unless the operation is faster. A single slow operation may have
-  // other reasons.
+  // The factor by which the known time of a kind grows with each slower
+  // operation. The growth is limited because a single slow operation may have
+  // other causes.
   static constexpr double kGrowth = 1.05;
 
   // Returns true if the next operation of `bytes` is to use streaming copies.
@@ -54,7 +55,7 @@ class CopyChoice {
 
   Times& TimesOf(size_t bytes);
 
-  // By the number of bits of the size.
+  // The times, by the number of bits of the operation's size.
   std::array<Times, std::numeric_limits<size_t>::digits + 1> times_;
 };
 

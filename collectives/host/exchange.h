@@ -18,7 +18,7 @@
 
 namespace penstock::collectives {
 
-// Waits until all ranks have posted their call, and finds out why a rank does
+// Waits until all ranks have posted their call, and determines why a rank does
 // not come.
 //
 // Post k uses slot k % 2 of each rank. A rank posts k + 1 only after all ranks

@@ -38,7 +38,7 @@ struct HostGroupOptions {
   // The size of each rank's memory for Allocate(), which the system provides
   // immediately. Must be equal on all ranks.
   uint64_t pool_bytes = 0;
-  // Limits the forming of the group.
+  // Limits the time in which the group is formed.
   absl::Duration meeting_timeout = absl::Minutes(1);
   // Limits each wait of an operation for other ranks.
   absl::Duration timeout = absl::Minutes(30);
@@ -71,8 +71,8 @@ class HostGroup final : public Group {
 
   void Abort() override { exchange_.Abort(); }
 
-  // Waits until all ranks have called Agree() with the same call. For groups
-  // that consist of several groups.
+  // Waits until all ranks have called Agree() with the same call. Used by
+  // groups that contain this group.
   absl::Status Agree(const Call& call);
   // Runs a valid call as a part of another operation.
   absl::Status RunPhase(const Call& phase, const void* in, void* out) {

@@ -22,7 +22,7 @@ inline constexpr size_t kMaxRefusalBytes = 512;
 
 // The format of a message on a packet socket, little-endian: u32 "PSCG", u16
 // version, u16 kind, u32 rank, u32 ranks, u64 bytes of a slot, u64 bytes of the
-// pool, the token, and the text of a refusal.
+// pool, the token, and, in a refusal, its text.
 struct Introduction {
   static constexpr uint16_t kVersion = 2;
   enum class Kind : uint16_t {

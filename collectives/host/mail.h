@@ -22,9 +22,9 @@
 namespace penstock::collectives {
 
 // The letters of one rank. The sender's segment has a ring for each other rank.
-// A receiver that finds a letter with another tag keeps that letter on its heap
-// until somebody asks for the tag. While the ring is full, a sender waits until
-// its receiver receives any letter from this sender.
+// A receiver that finds a letter with another tag stores it on the heap until a
+// call asks for that tag. While the ring is full, a sender waits until its
+// receiver receives any letter from this sender.
 //
 //  Thread-safe.
 class Mail {
@@ -61,8 +61,8 @@ class Mail {
   // Waits until `ready` is true, and watches the peer.
   absl::Status Await(int peer, const std::atomic<uint32_t>& word,
                      const std::function<bool()>& ready);
-  // Takes a kept letter and returns it. If there is none, makes this thread the
-  // reader of the ring and returns null.
+  // Takes a stored letter and returns it. If there is none, makes this thread
+  // the reader of the ring and returns null.
   std::unique_ptr<Kept> TakeOrBecomeReader(const Letter& letter);
   // Reads letters until the wanted letter arrives.
   absl::Status ReadUntil(const Letter& letter, void* data);

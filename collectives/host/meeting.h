@@ -20,7 +20,7 @@ namespace penstock::collectives {
 // Limits the ranks of a host: each has two descriptors and a mapping for each
 // other rank.
 inline constexpr int kMaxHostRanks = 64;
-// Limits the bytes of a slot, of which each rank has two.
+// The minimum size of a slot, in bytes. Each rank has two slots.
 inline constexpr uint64_t kMinSlotBytes = 4096;
 inline constexpr uint64_t kMaxSlotBytes = uint64_t{64} << 20;
 // Limits the bytes of a rank's pool.

@@ -19,8 +19,8 @@
 namespace penstock::collectives {
 
 // This rank's segment: a Control, two slots, a pool and rings. Only this
-// process can write to the segment. Peers hold one end of a pipe, by which they
-// notice the end of this process.
+// process can write to the segment. Each peer holds one end of a pipe, by which
+// the peer notices the end of this process.
 class OwnMember {
  public:
   // The period of the heartbeat.

@@ -11,10 +11,10 @@ namespace penstock::collectives {
 // because a peer reads a few dirty lines sooner than memory.
 inline constexpr size_t kMinStreamedBytes = 32 * 1024;
 
-// Copies to memory that another core reads next, or that no core reads soon. If
-// the bytes stay in this core's cache, each line costs the reader a transfer
-// between two cores. Between cores without a common cache, such transfers take
-// ten times as long as reads from memory.
+// Copies to memory that another core reads next, or that no core reads soon.
+// Bypasses the caches: if the bytes stayed in this core's cache, each line
+// would cost the reader a transfer between two cores. Between cores without a
+// common cache, such transfers take ten times as long as reads from memory.
 //
 // `from` and `to` may be equal, but must not overlap otherwise. To publish the
 // copy, store with memory_order_release.

@@ -1,4 +1,4 @@
-// Finds the reason why a rank does not come, and ends the group.
+// Determines why a rank does not come, and ends the group.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_WATCH_H_
 #define PENSTOCK_COLLECTIVES_HOST_WATCH_H_
@@ -25,8 +25,8 @@ class Watch {
   // process without a heartbeat for this long counts as stopped, unless its
   // thread only waits for a core. Less than the promised two seconds.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
-  // The same limit for a process whose thread waits for a disk. An overloaded
-  // machine swaps, and a frozen container looks the same.
+  // The same limit for a process whose thread waits for a disk. Longer, because
+  // an overloaded machine that swaps looks the same as a frozen container.
   static constexpr absl::Duration kDiskSilence = absl::Seconds(15);
 
   // The last heartbeat of a rank, and the time at which this rank first saw it.
@@ -36,7 +36,7 @@ class Watch {
   };
   // One wait of one thread.
   struct Wait {
-    // Returns true if this wait does not need `rank`, or needs it no longer.
+    // Returns true if this wait does not need `rank`, or no longer needs it.
     std::function<bool(int rank)> came;
     absl::Time begun;
     int late = 0;               // all ranks below have come
@@ -51,9 +51,9 @@ class Watch {
   // Returns the error that ended the group, or OK.
   absl::Status Ready();
   // Returns the error that ended the group at this rank or at a peer, or OK.
-  // Ignores mismatches that a peer has found.
+  // Ignores mismatches of calls that a peer has found.
   absl::Status Ended();
-  // Returns the error of a rank that will never come, or OK.
+  // Checks all ranks. Returns the error of a rank that will never come, or OK.
   absl::Status Look(Wait* wait);
   // Ends the group, and tells the peers. Returns the error that ended the
   // group.

@@ -21,9 +21,9 @@ struct AssemblyOptions {
   absl::Duration timeout = absl::Minutes(1);
 };
 
-// Returns the addresses of all ranks, in their order. `own` is this rank's, see
-// Listener::address(). Blocks. The ranks may come in any order, also before
-// rank 0. A rank that dies may come again. Returns
+// Returns the addresses of all ranks, in their order. `own` is the
+// Listener::address() of this rank. Blocks. The ranks may come in any order,
+// even before rank 0. A rank that dies may come again. Returns these errors:
 // - DEADLINE_EXCEEDED, with the missing ranks or the last error, after the
 //   timeout;
 // - FAILED_PRECONDITION if rank 0 refuses this rank: it expects another number

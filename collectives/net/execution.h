@@ -32,8 +32,8 @@ struct Operands {
   const void* input = nullptr;
 };
 
-// One operation. Sends each transfer in parts. Several parts are under way at
-// the same time, and a part is reduced while the next ones arrive.
+// One operation. Sends each transfer in parts. Several parts are in flight at
+// the same time, and a part is reduced while later parts arrive.
 //
 //  Thread-compatible.
 class Execution {
@@ -43,14 +43,15 @@ class Execution {
   // Limits the parts that a peer has not acknowledged, in bytes.
   static constexpr int64_t kWindow = 4 * 1024 * 1024;
 
-  // `windows` has the unacknowledged parts to each rank. `loans` is empty.
+  // `windows` holds the unacknowledged parts to each rank. `loans` must be
+  // empty.
   Execution(Ledger* ledger, Links* links, Loans* loans,
             const std::vector<std::shared_ptr<Window>>& windows,
             uint64_t number, const CallWords& words, const Operands& operands,
             absl::Duration timeout);
 
-  // Returns the error that ended the group. Then parts under way may still
-  // refer to the operands. After success, nothing refers to them.
+  // Returns the error that ended the group. After an error, parts in flight may
+  // still refer to the operands; after success, none does.
   absl::Status Run(const Schedule& schedule);
 
  private:
@@ -69,14 +70,15 @@ class Execution {
   int64_t LentBy(const Action& send, bool is_last) const;
   // Waits until peers have received all lent parts.
   absl::Status AwaitLoans();
-  // Return true if they have sent or received something.
+  // Return true if they have sent or received any part.
   absl::StatusOr<bool> SendNext();
   absl::StatusOr<bool> ReceiveNext();
   absl::Status SendPart(Transfer* transfer);
-  // Sends all parts that overlap elements which are about to be overwritten.
+  // Sends all parts that overlap [begin, end), because these elements are about
+  // to be overwritten.
   absl::Status SendBefore(int64_t begin, int64_t end);
-  // Sends the next part to the peer of send `last`. The part belongs to send
-  // `last`, or to an earlier send to the same peer.
+  // Sends the next part to the peer of send `last`. The part belongs to that
+  // send, or to an earlier send to the same peer.
   absl::Status SendInOrder(size_t last);
   absl::Status CopyToSelf(Transfer* receive);
   absl::Status Apply(const Action& action, int64_t begin, int64_t count,

@@ -36,7 +36,7 @@ inline constexpr int kMaxNetRanks = 256;
 
 struct NetGroupOptions {
   int rank = 0;
-  // Limits the forming of the group.
+  // Limits the time in which the group is formed.
   absl::Duration forming_timeout = absl::Minutes(1);
   // Limits each wait of an operation for other ranks.
   absl::Duration timeout = absl::Minutes(30);
@@ -80,8 +80,8 @@ class NetGroup final : public Group {
   //
   //  Returns an error in the child of a fork. Takes no lock.
   absl::Status CheckOwner() const;
-  // Counts an operation that runs outside this group. A message of a rank that
-  // runs another operation over this group is then a mismatch.
+  // Counts an operation that runs outside this group. If another rank runs an
+  // operation over this group instead, its message is then a mismatch.
   absl::Status Begin(const Call& call);
   // Runs `phase`, a part of the operation `whole`. The ranks compare whether
   // they call the same `whole`.
@@ -121,8 +121,8 @@ class NetGroup final : public Group {
   absl::Status Execute(const CallWords& words, const Call& call,
                        const Planned& planned, void* data, const void* input)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes all lent memory back after an error. Disconnects from peers that do
-  // not receive what is lent to them.
+  // Takes back all lent memory after an error. Disconnects from peers that do
+  // not receive memory that is lent to them.
   void EndLoans();
   // Ends the group because of an error of this rank alone.
   absl::Status Fail(const absl::Status& status);

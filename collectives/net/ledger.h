@@ -68,7 +68,7 @@ class Ledger {
   // Returns a part and removes it. Returns nothing if the part has not arrived.
   absl::optional<Part> Take(int from, const Key& key);
   // Returns true if `peer` has left before it began operation `number`. For
-  // kAnyOperation, returns true if `peer` has left at all.
+  // kAnyOperation, returns true if `peer` has left at any time.
   static constexpr uint64_t kAnyOperation =
       std::numeric_limits<uint64_t>::max();
   bool HasLeft(int peer, uint64_t number) const;
@@ -80,9 +80,9 @@ class Ledger {
   absl::Status status() const;
   // Ends the group, unless it has ended. Returns the error that ended it.
   absl::Status End(Fault fault, int culprit, const std::string& detail);
-  // Calls `ended` once, when End() or an event of another rank ends the group,
-  // on the thread that causes the end. Calls `ended` immediately if the group
-  // has already ended.
+  // Calls `ended` once, when End() or an event of another rank ends the group.
+  // Runs `ended` on the thread that causes the end. Calls `ended` immediately
+  // if the group has already ended.
   void OnEnd(std::function<void()> ended);
   // Returns the fault to report to the other ranks. Returns the fault only
   // once, and only if the group has ended.

@@ -48,7 +48,7 @@ class Letters {
 
   // Returns the key of the next letter. Returns nothing if the letter is small
   // and there is no room. Such a letter gets no number, because the receiver
-  // would wait for that number before it takes later letters.
+  // would wait for that number before it accepts later letters.
   absl::optional<Key> NextKey(const Letter& letter, bool is_small,
                               std::shared_ptr<Window>* window);
   absl::Status SendSmall(const Letter& letter, const void* data);
@@ -61,7 +61,7 @@ class Letters {
   const absl::Duration timeout_;
   base::Mutex mu_;
   std::map<Stream, Sent> sent_ ABSL_GUARDED_BY(mu_);
-  // By rank, for the small letters with any tag.
+  // The windows of small letters with any tag, by rank.
   std::map<int, std::shared_ptr<Window>> small_ ABSL_GUARDED_BY(mu_);
   // The number of letters received in each stream.
   std::map<Stream, uint64_t> received_ ABSL_GUARDED_BY(mu_);

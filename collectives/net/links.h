@@ -34,9 +34,9 @@ class Links {
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
 
   // Connects to all ranks and introduces this rank. Returns once all ranks have
-  // accepted this rank and have introduced themselves: a rank may then leave
-  // immediately, and no other rank waits for its answer. After `timeout`,
-  // returns an error that names the missing ranks.
+  // accepted this rank and have introduced themselves. A rank may therefore
+  // leave immediately afterwards, because no other rank still waits for its
+  // answer. After `timeout`, returns an error that names the missing ranks.
   static absl::StatusOr<std::unique_ptr<Links>> Connect(
       const std::vector<Address>& addresses, const std::string& digest,
       const ListenerOptions& options, std::shared_ptr<Ledger> ledger,
@@ -46,13 +46,13 @@ class Links {
   // Ends the connections.
   ~Links() = default;
 
-  // Sends a copy of the `bytes` bytes at `data`. Adds the part to `window`, and
-  // removes it once the peer has acknowledged it. Returns RESOURCE_EXHAUSTED if
-  // there is no memory. A lost message ends the group.
+  // Sends a copy of the `bytes` bytes at `data`. The part counts in `window`
+  // until the peer has acknowledged it. Returns RESOURCE_EXHAUSTED if there is
+  // no memory. A lost message ends the group.
   absl::Status SendPart(int to, const Key& key, const CallWords& words,
                         const void* data, size_t bytes,
                         const std::shared_ptr<Window>& window);
-  // As SendPart(), but sends the bytes themselves, which keep their memory
+  // Like SendPart(), but sends the bytes themselves, whose owner keeps them
   // alive and unchanged.
   void SendOwnedPart(int to, const Key& key, const CallWords& words,
                      memory::Bytes bytes,

@@ -1,4 +1,4 @@
-// Memory of the program that parts under way refer to.
+// Memory of the program to which parts in flight refer.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_LOANS_H_
 #define PENSTOCK_COLLECTIVES_NET_LOANS_H_

@@ -13,7 +13,7 @@
 
 namespace penstock::collectives {
 
-// Copies parts into blocks, and reuses each block: fresh pages would cost
+// Copies parts into blocks, and reuses each block, because new pages would cost
 // nearly as much as the copy. Thread-safe.
 class PartBlocks : public std::enable_shared_from_this<PartBlocks> {
  public:

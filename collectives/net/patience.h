@@ -14,13 +14,13 @@
 namespace penstock::collectives {
 
 // Waits for events, and gives up after the timeout. Tells a late peer which
-// operation this rank has called. Two ranks that wait for each other in
-// different operations therefore notice the mismatch.
+// operation this rank has called. If two ranks wait for each other in different
+// operations, they therefore notice the mismatch.
 //
 //  Thread-compatible.
 class Patience {
  public:
-  // `number` and `words` are those of a collective operation, or 0.
+  // `number` and `words` identify a collective operation, or are 0.
   Patience(Ledger* ledger, Links* links, uint64_t number,
            const CallWords& words, absl::Duration timeout)
       : ledger_(ledger),
@@ -38,7 +38,7 @@ class Patience {
   absl::Status Await(int peer, uint32_t seen);
   // Like Await(), but waits for the acknowledgement of parts. If the peer has
   // left, waits until the connection to it ends, because the peer may have
-  // taken the parts.
+  // received the parts.
   absl::Status AwaitAnswers(int peer, uint32_t seen);
 
  private:

@@ -18,7 +18,7 @@ inline int64_t CostOfPart(size_t bytes) {
   return static_cast<int64_t>(bytes) + 512;
 }
 
-// The costs of the unacknowledged parts of one sender. Records if somebody
+// The costs of the unacknowledged parts of one sender. Records if a thread
 // waits for room, because most acknowledgements need not wake a thread.
 // Thread-safe.
 class Window {
@@ -28,8 +28,8 @@ class Window {
   explicit Window(std::shared_ptr<Window> outer = nullptr)
       : outer_(std::move(outer)) {}
 
-  // Returns true if less than `limit` is open. After false, the next Remove()
-  // returns true.
+  // Returns true if the costs are below `limit`. If they are not, the next
+  // Remove() returns true.
   bool IsBelow(int64_t limit) {
     if (open_.load(std::memory_order_acquire) < limit) return true;
     // Stores `awaited_` before it reads `open_`. Remove() changes `open_`
@@ -42,7 +42,7 @@ class Window {
     open_.fetch_add(cost, std::memory_order_acq_rel);
     if (outer_ != nullptr) outer_->Add(cost);
   }
-  // Removes a part. Returns true if somebody may wait for room here or in the
+  // Removes a part. Returns true if a thread may wait for room here or in the
   // outer window.
   bool Remove(int64_t cost) {
     open_.fetch_sub(cost, std::memory_order_seq_cst);

@@ -52,8 +52,8 @@ absl::Status CheckReduction(ReduceOp op, tensor::DType dtype);
 void Reduce(ReduceOp op, tensor::DType dtype,
             absl::Span<const void* const> from, void* into, size_t count);
 
-// Divides floating-point elements in place. This is the last step of an average
-// if several calls of Reduce() have made the sum.
+// Divides floating-point elements in place: the last step of an average whose
+// sum several calls of Reduce() have computed.
 void Divide(tensor::DType dtype, void* data, int by, size_t count);
 
 }  // namespace penstock::collectives

@@ -20,9 +20,8 @@ struct LinkCosts {
   double byte_us;
 };
 
-// These costs are assumptions instead of measurements. All ranks must use the
-// same numbers, and measurements would change the order of sums from run to
-// run.
+// These costs are assumptions and not measurements: all ranks must use the same
+// numbers, and measurements would change the order of sums from run to run.
 //  - Shared memory: one store that a waiting core sees, and a copy.
 inline constexpr LinkCosts kSharedMemory = {0.5, 1 / 8e3};
 // - RDMA: a small READ, and 100 Gb/s.

@@ -41,8 +41,8 @@ struct Action {
 //
 // All messages of a step proceed concurrently. A step ends when all its
 // messages have arrived. Sends carry the bytes that the buffer had at the
-// beginning of the step: received bytes reach the buffer only after every send
-// of the step has been read, in the order of the actions.
+// beginning of the step: received bytes are written to the buffer, in the order
+// of the actions, only after every send of the step has been read.
 //
 // A barrier's messages have no elements. Other operations skip empty messages.
 using Schedule = std::vector<Action>;

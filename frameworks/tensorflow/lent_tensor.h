@@ -16,9 +16,9 @@ namespace penstock {
 namespace tensorflow {
 
 // Returns a tensor that uses `bytes` in place and shares their owner. Returns
-// nothing if the bytes must be copied: they are not aligned for TensorFlow, or
-// this process already holds the maximum of lent bytes. `bytes` must have the
-// size of the tensor.
+// nothing if the bytes must be copied, because they are not aligned for
+// TensorFlow, or because this process already holds the maximum of lent bytes.
+// `bytes` must have the size of the tensor.
 //
 // TensorFlow does not write to such a tensor, which does not own its memory.
 // But TensorFlow may keep the tensor forever: a tensor that is assigned to a

@@ -1,4 +1,4 @@
-// The teams of a task, by which TensorFlow's reductions go.
+// The teams of a task. TensorFlow's reductions run in teams.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_REDUCERS_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_REDUCERS_H_
@@ -23,9 +23,9 @@ namespace tensorflow {
 // The name by which TensorFlow looks up our implementation of all_reduce.
 constexpr char kReducer[] = "PenstockReduce";
 
-// Returns true if a team can run this reduction: on CPUs, one device for each
-// task, with a type and an operation that Penstock's reductions have. All tasks
-// come to the same conclusion.
+// Returns true if a team can run this reduction: on CPUs, with one device for
+// each task, and with a type and an operation that Penstock's reductions have.
+// All tasks come to the same conclusion.
 bool CanReduce(const ::tensorflow::CollectiveParams& params);
 
 // The teams of one task. Thread-safe. Lives as long as the process.
@@ -53,9 +53,9 @@ class Reducers {
   std::map<std::string, std::shared_ptr<Team>> teams_ ABSL_GUARDED_BY(mu_);
 };
 
-// Makes the manager of a server's collectives. As TensorFlow's own manager, but
-// runs reductions by `reducers` where the tasks can form a team. `workers` and
-// `reducers` must outlive the manager.
+// Makes the manager of a server's collectives. Works like TensorFlow's own
+// manager, but runs reductions by `reducers` if the tasks can form a team.
+// `workers` and `reducers` must outlive the manager.
 ::tensorflow::CollectiveExecutorMgrInterface* NewCollectiveManager(
     const ::tensorflow::ConfigProto& config,
     const ::tensorflow::DeviceMgr* devices,

@@ -52,7 +52,7 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                          ::tensorflow::CleanupGraphResponse* response,
                          ::tensorflow::StatusCallback done) override;
 
-  // Calls that go to the stock worker.
+  // The calls below go to the stock worker.
   void GetStatusAsync(::tensorflow::CallOptions* options,
                       const ::tensorflow::GetStatusRequest* request,
                       ::tensorflow::GetStatusResponse* response, bool fail_fast,

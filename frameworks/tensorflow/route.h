@@ -40,8 +40,8 @@ namespace tensorflow {
 //   kConnected   connection lost             -                    kUnknown
 //   kStock       some time later             -                    kUnknown
 //
-//   * With PENSTOCK_POLICY=require the calls fail instead: with UNAVAILABLE
-//     where the peer cannot be reached now, else with FAILED_PRECONDITION.
+//   * With PENSTOCK_POLICY=require the calls fail instead: with UNAVAILABLE if
+//     the peer cannot be reached now, and otherwise with FAILED_PRECONDITION.
 //
 // In kUnknown, waiting calls ask again. A peer that was restarted under the
 // same address is asked again, because the old connection is lost. Thread-safe.
@@ -75,7 +75,8 @@ class Route : public std::enable_shared_from_this<Route> {
   explicit Route(const Options& options) : options_(options) {}
 
   void Start(Call call);
-  // Makes the peer check the connection, and so notice released memory.
+  // Makes the peer check the connection, so that the peer notices released
+  // memory.
   void Nudge();
 
   // Returns true if the connection was lost and has not been replaced.

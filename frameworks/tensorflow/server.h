@@ -36,7 +36,7 @@ class Server final : public ::tensorflow::GrpcServer {
       std::unique_ptr<::tensorflow::ServerInterface>* server);
   ~Server() override;
 
-  // These functions describe the server for people.
+  // Describe the server for people.
   std::string task() const { return task_; }
   std::vector<Route::Description> DescribeRoutes() const;
   std::vector<rpc::Server::Description> DescribePeers() const;

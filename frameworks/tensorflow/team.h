@@ -34,8 +34,8 @@ struct Reduction {
   const void* in = nullptr;  // equal to `out`, or not overlapping
   void* out = nullptr;
   int64_t count = 0;
-  // If not null, true after a cancellation. Set it before Team::Cancel(), so
-  // that a Cancel() before Add() is not lost.
+  // If not null, true after a cancellation. Set the flag before calling
+  // Team::Cancel(), so that a Cancel() before Add() is not lost.
   std::shared_ptr<const std::atomic<bool>> cancelled;
   // Receives the result. Runs on the team's thread, or within Add(), Cancel()
   // or Abort().
@@ -60,7 +60,7 @@ struct Reduction {
 //   kRefused   Add()                     its `otherwise`            kRefused
 //   kEnded     Add()                     the error                  kEnded
 //
-// A thread of the team makes all transitions but that of Abort() in kForming.
+// The team's thread makes all transitions, except Abort() in kForming.
 // Functions of reductions run without a lock. Thread-safe.
 class Team : public std::enable_shared_from_this<Team> {
  public:
@@ -86,9 +86,9 @@ class Team : public std::enable_shared_from_this<Team> {
   // Ends a reduction with CANCELLED, if it has not ended. If it runs, this ends
   // the team on all ranks. Does not wait.
   void Cancel(const std::string& key);
-  // Ends all reductions of all ranks, except those that have ended. The ones
-  // that wait on this rank end before this returns. Does not wait. `why` is
-  // this rank's error.
+  // Ends all reductions of all ranks, except those that have ended. Reductions
+  // that wait on this rank end before this function returns. Does not wait.
+  // `why` is this rank's error.
   void Abort(const absl::Status& why);
 
   struct Description {

@@ -20,8 +20,8 @@
 namespace penstock {
 namespace tensorflow {
 
-// Limits the time from the first rank's call to the last one's. TensorFlow has
-// waited for all tasks before.
+// Limits the time from the first rank's call to the last rank's call. By then,
+// TensorFlow has already waited for all tasks.
 constexpr absl::Duration kMeetingTime = absl::Seconds(10);
 
 // A rank that asks rank 0 of its team for an invitation.
@@ -51,10 +51,10 @@ class TeamMeetings {
   void Add(const Joiner& joiner, const Answer& answer);
 
   // Collects the `ranks` - 1 other ranks of a team, and forms their group. Call
-  // it once for each team. Returns an error if they do not come within
-  // kMeetingTime, or cannot share memory, or Refuse() is called. The other
-  // ranks get the same error. Also returns an error if another rank fails in
-  // AcceptInvitation().
+  // once for each team. Returns an error if they do not come within
+  // kMeetingTime, if they cannot share memory, or if Refuse() is called. The
+  // other ranks get the same error. Also returns an error if another rank fails
+  // in AcceptInvitation().
   absl::StatusOr<std::unique_ptr<collectives::Group>> Lead(
       const std::string& team, int ranks);
 
@@ -71,7 +71,7 @@ class TeamMeetings {
     std::map<int, Guest> guests;
   };
 
-  // Returns the guests, and takes no later ones.
+  // Returns the guests, and accepts no later ones.
   absl::StatusOr<std::map<int, Guest>> Collect(const std::string& team,
                                                int ranks);
   absl::Status Check(const Meeting& meeting, int ranks, absl::Time until)

@@ -1,4 +1,4 @@
-// TensorFlow's names of operations and types, as those of Penstock's
+// Converts TensorFlow's names of operations and types to those of Penstock's
 // reductions.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_TEAM_VALUES_H_

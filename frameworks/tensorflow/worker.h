@@ -26,7 +26,7 @@ class Worker final : public ::tensorflow::GrpcWorker {
   // TensorFlow's services start.
   void SetHello(const Hello& hello) { hello_ = hello; }
 
-  // Sets the teams of this task. Call it once, as SetHello().
+  // Sets the teams of this task. Call once, like SetHello().
   void SetReducers(Reducers* reducers) { reducers_ = reducers; }
 
   // Answers one call of the data plane.

@@ -49,7 +49,7 @@ class Backend final : public c10d::Backend {
   const std::string getBackendName() const override { return "penstock"; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
-  // PyTorch 2.6 has none of these functions.
+  // PyTorch 2.6 does not have the functions below.
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
   void abort() override;
@@ -153,7 +153,7 @@ class Backend final : public c10d::Backend {
   std::shared_ptr<Engine> CheckEngine(const char* title) const;
   std::shared_ptr<Engine> engine() const;
 
-  // Ends the current group, and forms the group of reconfigure().
+  // Ends the current group, and forms the group for reconfigure().
   absl::Status FormAnew(const std::vector<std::string>& handles,
                         absl::Duration timeout);
 
@@ -162,8 +162,8 @@ class Backend final : public c10d::Backend {
   std::atomic<uint64_t> sequence_{0};
   mutable base::Mutex mu_;
   // The engine of the current group. Null before reconfigure(), and after a
-  // failed one. The engine's tasks use it without owning it, because its
-  // destructor waits for them.
+  // failed one. The engine's tasks use the engine without owning it, because
+  // its destructor waits for them.
   std::shared_ptr<Engine> engine_ ABSL_GUARDED_BY(mu_);
   // The listener for the next reconfigure().
   mutable std::unique_ptr<collectives::Listener> listener_ ABSL_GUARDED_BY(mu_);

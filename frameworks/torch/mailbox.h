@@ -38,8 +38,9 @@ class Mailbox {
   // Runs once, on any thread, without locks. Must not block. `source` is the
   // rank of the sender.
   using Done = std::function<void(const absl::Status& status, int source)>;
-  // Consumes a message of rank `source`. Both sides get the result. Runs once
-  // at most, before Done and as it does, but on a thread that may copy.
+  // Consumes a message of rank `source`. The result is reported to both sides.
+  // Runs at most once, before Done, under the same conditions, but on a thread
+  // that may spend time on copying.
   using Take =
       std::function<absl::Status(int source, const memory::Payload& message)>;
 
@@ -70,9 +71,9 @@ class Mailbox {
 
  private:
   struct Address;
-  // Limits the numbered channels. Calls can overtake each other. Therefore
-  // messages of one rank whose tags are equal modulo kChannels are numbered in
-  // the order of the sends.
+  // The number of channels. Calls can overtake each other, so messages of one
+  // rank are numbered in the order of the sends: one sequence for all tags that
+  // are equal modulo kChannels.
   static constexpr uint32_t kChannels = 256;
   struct Channel {
     int peer;
@@ -81,12 +82,12 @@ class Mailbox {
       return std::tie(peer, number) < std::tie(other.peer, other.number);
     }
   };
-  // A message that nobody has asked for yet.
+  // A message that no receive has requested yet.
   struct Letter {
     int from;
     uint32_t tag;
-    // True for a send that has failed without reaching the receiver. Such a
-    // letter takes the place of the message, so that later messages need not
+    // True for a send that failed before it reached the receiver. Such a letter
+    // takes the number of the lost message, so that later messages need not
     // wait for it.
     bool is_void;
     std::shared_ptr<rpc::IncomingCall> call;

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace pytorch {
 
-// The place of a rank. Addresses are numeric, with brackets around IPv6.
+// The location of a rank. Addresses are numeric, with brackets around IPv6.
 struct Place {
   // Equal on processes that can share memory. Empty if unknown. An unknown host
   // counts as different from every other host.
@@ -41,11 +41,11 @@ absl::StatusOr<Place> ParsePlace(absl::string_view text);
 // Returns true if all ranks can share memory.
 bool AreOnOneHost(const std::vector<Place>& places);
 
-// Returns for each rank the address at which the other ranks reach it. This is
-// the address from which its packets to the store come. Ranks on the store's
-// own host may know only a loopback address. Such ranks get the address by
-// which other hosts know the store, or the loopback address if nobody knows
-// another one. Returns FAILED_PRECONDITION, with the rank, if a rank has no
+// Returns for each rank the address at which the other ranks reach it: the
+// address from which its packets to the store come. Ranks on the store's own
+// host may know only a loopback address. Such ranks get the address by which
+// other hosts know the store, or the loopback address if no rank knows another
+// address. Returns FAILED_PRECONDITION, with the rank, if a rank has no
 // address.
 absl::StatusOr<std::vector<std::string>> AddressesOf(
     const std::vector<Place>& places);

@@ -16,8 +16,9 @@ namespace penstock {
 namespace pytorch {
 
 // PyTorch's allocator of CPU memory, for the rest of the process. Allocates
-// large tensors from a pool once there is one, and others as before. The child
-// of a fork allocates all tensors as before. Thread-safe.
+// large tensors from a pool once there is one, and all other tensors by the
+// allocator that it replaces. In the child of a fork, the replaced allocator
+// allocates all tensors. Thread-safe.
 class PoolAllocator final : public c10::Allocator {
  public:
   // The minimum size of tensors in the pool, in bytes. Smaller tensors would

@@ -22,9 +22,9 @@ namespace pytorch {
 
 // A rank's end of a window. The mailbox writes the bytes that other ranks put,
 // without a call of this rank's program. Operations of one rank take effect in
-// the order of their calls. Therefore a thread that has received a signal sees
-// all earlier puts of the same rank. Each operation is one message, so a lost
-// one does not affect others.
+// the order of their calls. A thread that has received a signal therefore sees
+// all earlier puts of the same rank. Each operation is one message, so that a
+// lost operation does not affect others.
 //
 //  Thread-safe. Owned by shared_ptr, because receives outlive the window. The
 // mailbox must outlive all calls.
@@ -58,8 +58,8 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   // Takes a signal of rank `from`. Calls `done` once there is one, or with the
   // reason why none comes.
   Ticket AwaitSignal(int from, Done done);
-  // Ends a wait without a call of its `done`. Returns false if that call has
-  // been made, or is about to be made.
+  // Ends a wait without calling its `done`. Returns false if `done` was called,
+  // or is about to be called.
   bool Withdraw(int from, Ticket ticket);
 
  private:

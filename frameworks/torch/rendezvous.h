@@ -40,13 +40,13 @@ struct FormedGroup {
   std::shared_ptr<collectives::Pool> pool;
 };
 
-// Forms a group of options.ranks ranks, which all call this with their places:
-// a HostGroup if they are on one host, and a HierarchicalGroup otherwise. The
-// options.pool_bytes of rank 0 count for all. If
-// the ranks cannot form a group, returns an error with the reason on all ranks.
-// Returns the board's error if the board fails. Blocks for at most
-// options.timeout for each rank. The ranks may form several groups by one
-// board, one after another, if all of them try equally often.
+// Forms a group of options.ranks ranks: a HostGroup if they are on one host,
+// and otherwise a HierarchicalGroup. All ranks call this function with their
+// places. The options.pool_bytes of rank 0 apply to all. If the ranks cannot
+// form a group, returns an error with the reason on all ranks. Returns the
+// board's error if the board fails. Blocks for at most options.timeout for each
+// rank. The ranks may form several groups by one board, one after another, if
+// all ranks make the same number of attempts.
 absl::StatusOr<FormedGroup> FormGroup(
     Board* board, const Place& place, int rank,
     const collectives::HostGroupOptions& options);

@@ -17,7 +17,7 @@
 namespace penstock {
 namespace pytorch {
 
-// Runs tasks in the order of Add() and RunHere(). A thread that waits runs the
+// Runs tasks in the order of Add() and RunHere(). A waiting thread runs the
 // tasks whose turn has come. A caller that adds a task and waits for it
 // therefore needs no other thread. A task must not wait for a later task.
 //
@@ -63,7 +63,7 @@ class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
   Workers* const workers_;
   base::Mutex mu_;
   std::condition_variable_any changed_;
-  // The ticket of the next call, and of the call whose turn it is.
+  // The ticket of the next call, and the ticket whose turn it is.
   uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t turn_ ABSL_GUARDED_BY(mu_) = 0;
   // The waiting tasks, without the running one.

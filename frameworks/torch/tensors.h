@@ -52,7 +52,7 @@ void CheckTimes(const char* operation, const at::Tensor& large,
 bool Overlap(const at::Tensor& a, const at::Tensor& b);
 
 // The elements of a tensor in the order of its indices, without gaps. Uses the
-// tensor's memory if it has that layout, and a copy otherwise.
+// tensor's memory if its layout is the same, and otherwise a copy.
 class Packed {
  public:
   explicit Packed(const at::Tensor& tensor);

@@ -27,9 +27,9 @@ namespace pytorch {
 //
 // The Work of put() ends when the other rank has the elements. A rank that has
 // received a signal sees all earlier puts of the same rank. An error of a
-// single operation does not end the group. A wait_signal() that throws takes no
-// signal. If wait() of an asynchronous one times out, its Work is not over, and
-// still takes the next signal.
+// single operation does not end the group. A wait_signal() that throws consumes
+// no signal. If wait() of an asynchronous wait_signal() times out, its Work is
+// not over, and still consumes the next signal.
 //
 // Thread-compatible, except that put(), signal() and wait_signal() are
 // thread-safe.
@@ -45,7 +45,7 @@ class Window final : public c10d::Window {
 
   // Gives the other ranks write access to a contiguous tensor of the CPU. Ranks
   // may have different sizes, but must have the same type. The window keeps the
-  // tensor alive, whatever `owning` says, because a put may be late.
+  // tensor alive for any value of `owning`, because a put may be late.
   void tensor_register(const at::Tensor& tensor, bool owning) override;
   // Waits for all ranks. Later puts are refused. A put that another rank has
   // begun may still arrive, so wait for the Works of puts first. Releases the

@@ -51,8 +51,8 @@ class Operation final : public c10d::Work {
   // Sets the sender. Call before Finish().
   void set_source(int source) { description_.source = source; }
 
-  // Waits for the operation. Without a timeout, also runs operations whose turn
-  // comes meanwhile.
+  // Waits for the operation. Without a timeout, meanwhile also runs operations
+  // whose turn comes.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   int sourceRank() const override { return description_.source; }
   std::vector<at::Tensor> result() override { return outputs_; }

@@ -10,7 +10,7 @@ namespace penstock {
 namespace pytorch {
 
 // Starts a thread for a task if all threads are busy, and keeps the thread for
-// later tasks. A task that waits therefore never delays another one.
+// later tasks. A waiting task therefore never delays another task.
 //
 // Thread-safe.
 class Workers {

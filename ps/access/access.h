@@ -29,8 +29,8 @@ namespace penstock::ps {
 // ServerSecurity()), because gRPC does not tell whether a certificate was
 // verified.
 //
-// Calls are checked when they begin, so a stream continues after Replace().
-// gRPC has already read the message of a unary call by then.
+// Calls are checked when they begin, so a stream continues after Replace(). By
+// the time of the check, gRPC has already read the message of a unary call.
 //
 // Thread-safe.
 class Access {
@@ -38,8 +38,8 @@ class Access {
   using Policy = AccessPolicy;
 
   // Makes the access control, and logs the policy's requirements. Logs a
-  // warning if secrets cross the network unencrypted, or if nobody has one of
-  // the permissions. `encrypted` is true if the server uses TLS.
+  // warning if secrets cross the network unencrypted, or if the policy gives a
+  // permission to no caller. `encrypted` is true if the server uses TLS.
   Access(Policy policy, bool encrypted);
 
   // Returns the result of Decide() for the caller. Logs refusals, within

@@ -34,11 +34,11 @@ constexpr size_t kMaxNameBytes = 2048;
 // Returns the names of a certificate that may identify its bearer. DNS names
 // are returned in lower case. These names do not count:
 //
-// - A name that is empty, too long, or not printable ASCII. Therefore no NUL
-//   can end a name early, and no two names look alike. Only common names may
-//   have spaces.
-// - A name with a '*'. A wildcard certificate does not tell which host bears
-//   it, and no name may pass for a pattern.
+// - A name that is empty, too long, or not printable ASCII. Therefore no name
+//   can be cut short by a NUL, and no two names look alike. Only common names
+//   may have spaces.
+// - A name with a '*': a wildcard certificate does not identify the host that
+//   presents it, and a name must not be mistaken for a pattern.
 // - A SPIFFE ID next to another URI: SPIFFE forbids such certificates
 //   (X509-SVID, section 2).
 // - The common name, if there is any URI or DNS name (RFC 6125, 6.4.4).

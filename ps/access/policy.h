@@ -86,8 +86,9 @@ constexpr size_t kMaxNames = 64;
 // Returns OK if `policy` gives the caller the permission `wanted`. If the
 // policy has both a secret and rules, both must be met. Otherwise returns
 //
-// - UNAUTHENTICATED if there are rules and no certificate, or if the call has
-//   no secret or a wrong one; the message reveals nothing about the rules,
+// - UNAUTHENTICATED if there are rules and the caller has no certificate, or if
+//   the call has no secret or a wrong one; the message reveals nothing about
+//   the rules,
 // - PERMISSION_DENIED if no rule gives the permission to one of the caller's
 //   names. The message has the names, their permissions and rules, and the
 //   missing rule.

@@ -29,10 +29,10 @@ enum class Secrecy {
 absl::StatusOr<std::string> ReadTrustedFile(const std::string& path,
                                             size_t max_bytes, Secrecy secrecy);
 
-// Returns OK if `owner` is root or `self`, and `mode` lets no other user write
-// the file, nor read a secret file. Otherwise returns FAILED_PRECONDITION with
-// the remedy. A group may read secrets that root owns, as with PostgreSQL's
-// private keys: a container whose user is not root needs this.
+// Returns OK if `owner` is root or `self`, and `mode` does not allow other
+// users to write the file, or to read a secret file. Otherwise returns
+// FAILED_PRECONDITION with the remedy. A group may read secrets that root owns,
+// as with PostgreSQL's private keys, for containers whose user is not root.
 absl::Status CheckOwner(const std::string& path, uid_t owner, mode_t mode,
                         uid_t self, Secrecy secrecy);
 

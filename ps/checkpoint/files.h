@@ -58,10 +58,10 @@ struct FolderEntry {
 // files and folders, and follows no symbolic link below the root: otherwise
 // returns FAILED_PRECONDITION. Errors name the operation, the path and the
 // cause: NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED for a
-// full disk, a quota or a limit on the size of files, and others. Where such a
-// limit is set, the process has to ignore SIGXFSZ. Each call looks up the root
-// by its name, so a root that was removed and made again is used. Without a
-// root, all calls return FAILED_PRECONDITION.
+// full disk, a quota or a limit on the size of files, and others. If such a
+// limit on sizes is set, the process must ignore SIGXFSZ. Each call looks up
+// the root by its name, so a root that was removed and made again is used. If
+// the root is missing, all calls return FAILED_PRECONDITION.
 //
 // Thread-safe. One thread at a time may use an opened file. Opened files may
 // outlive this object.

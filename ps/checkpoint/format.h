@@ -11,8 +11,8 @@
 //   trailer   footer's offset u64 | its length u64 | its checksum u64
 //             | magic "PSTKFOOT"
 //
-// Checksums are XXH3-64. Each attempt draws a new id. A reader thus recognizes
-// an old block that another attempt has left on the disk.
+// Checksums are XXH3-64. Each attempt draws a new id, so that a reader
+// recognizes an old block that another attempt has left on the disk.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_FORMAT_H_
 #define PENSTOCK_PS_CHECKPOINT_FORMAT_H_
@@ -34,9 +34,9 @@ namespace penstock::ps::checkpoint {
 // reads only this version.
 constexpr uint32_t kFormatVersion = 1;
 
-// The sizes of blocks, in bytes. A payload is written at kBlockBytes.
-// kMaxBlockBytes limits the payloads that a reader accepts. A reader holds one
-// payload at a time.
+// The sizes of blocks, in bytes. A writer begins a new block when the payload
+// reaches kBlockBytes. A reader accepts payloads up to kMaxBlockBytes, and
+// holds one payload at a time.
 constexpr size_t kBlockBytes = 1 << 20;
 constexpr uint64_t kMaxBlockBytes = 16 << 20;
 
@@ -108,7 +108,7 @@ std::string Encode(const Footer& footer);
 std::string Encode(const Trailer& trailer);
 
 // Decode exactly the bytes that Encode() returns. Return DATA_LOSS if the bytes
-// are damaged, or FAILED_PRECONDITION if their version is newer.
+// are damaged, and FAILED_PRECONDITION if they are of a newer version.
 absl::StatusOr<FileHeader> DecodeFileHeader(absl::string_view bytes);
 absl::StatusOr<BlockHeader> DecodeBlockHeader(absl::string_view bytes,
                                               uint64_t id);

@@ -37,7 +37,7 @@ absl::Status WriteIndex(Files* files, const std::vector<uint64_t>& steps);
 absl::Status RemoveIndex(Files* files);
 
 // Returns the steps in the index that have no manifest, the newest first. These
-// checkpoints were committed, and somebody has removed their manifests. Returns
+// checkpoints were committed, and their manifests were removed later. Returns
 // no steps if there is no index, as in folders of earlier releases, and
 // DATA_LOSS if the index is damaged.
 absl::StatusOr<std::vector<uint64_t>> ListLost(Files* files);

@@ -53,8 +53,8 @@ struct Manifest {
   int64_t created_unix_seconds = 0;
   Model model;
   // By table: a digest of the placement of a sparse table's ids, 0 for a dense
-  // table. Shard i has the rows of server i of that placement. Empty: by an
-  // earlier release.
+  // table. Shard i has the rows of server i of that placement. Empty if an
+  // earlier release wrote the checkpoint.
   std::vector<uint64_t> placements;
   CutRecord cut;
   std::vector<ShardInfo> shards;  // by index

@@ -60,8 +60,8 @@ uint64_t RowBytes(const TableDefinition& table);
 absl::Status CheckModel(const Model& model);
 constexpr uint64_t kMaxSparseRowBytes = 8 << 20;
 
-// Compares the tables of two models, in any order. Returns a text for the first
-// table that differs or that only one model has, or "" if all are equal.
+// Compares the tables of two models, in any order. Returns a text about the
+// first table that differs or that only one model has, or "" if all are equal.
 std::string Difference(const Model& in_checkpoint, const Model& ours);
 // Like Difference(), but only for the tables that both models have.
 std::string DifferenceOfCommon(const Model& in_checkpoint, const Model& ours);

@@ -80,9 +80,9 @@ class Repository {
   absl::StatusOr<Attempt> Begin(NewCheckpoint checkpoint);
 
   // Makes the attempt a durable checkpoint. `shards` are the results of the
-  // servers' Finish(), in any order. `cut` is for restores, because each shard
-  // has only its server's clocks. Returns DATA_LOSS, which names the missing
-  // shard or row. After an error the attempt is over, as by Abort().
+  // servers' Finish(), in any order. `cut` is needed for restores, because each
+  // shard has only its own server's clocks. Returns DATA_LOSS, which names the
+  // missing shard or row. After an error the attempt is over, as after Abort().
   absl::Status Commit(std::vector<ShardInfo> shards, CutRecord cut);
 
   // Removes the files of the attempt. The next Begin() or Open() removes files
@@ -96,10 +96,10 @@ class Repository {
   absl::StatusOr<std::vector<uint64_t>> Prune(size_t keep);
 
   // Renames the folders of checkpoints newer than `step`, good or bad, by
-  // AsideFolder(), and returns the new names. Call before a run that continues
-  // from the checkpoint of `step`, because that run reaches their steps again.
-  // Also renames the folders of lost checkpoints of any step; see ListLost().
-  // Returns FAILED_PRECONDITION during an attempt.
+  // AsideFolder(), and returns the new names. Call before a run continues from
+  // the checkpoint of `step`, because the run will reach the steps of the newer
+  // checkpoints again. Also renames the folders of lost checkpoints of any
+  // step; see ListLost(). Returns FAILED_PRECONDITION during an attempt.
   absl::StatusOr<std::vector<std::string>> SetAsideNewer(uint64_t step);
 
  private:
@@ -123,8 +123,8 @@ class Repository {
   Files* const files_;
   std::unique_ptr<FileLock> lock_;
   std::set<uint64_t> own_steps_;
-  // The steps of attempts that have ended, and of old checkpoints, whose
-  // folders may still be there.
+  // The steps whose folders may still exist: those of attempts that have ended,
+  // and of old checkpoints.
   std::set<uint64_t> leftovers_;
   // The manifest of the attempt. nullopt if there is no attempt.
   absl::optional<Manifest> current_;

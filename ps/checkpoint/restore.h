@@ -32,8 +32,8 @@ struct Wanted {
   // Null if the server holds no sparse row.
   std::function<bool(size_t table, uint64_t id)> holds;
   // By table: the digest of its placement, as in Manifest::placements. Empty if
-  // unknown. Where a checkpoint has the same digest, only its shard `shard` has
-  // rows that this server holds, so the others are not read.
+  // unknown. If a checkpoint has the same digest, only its shard `shard` has
+  // rows that this server holds, so the other shards are not read.
   std::vector<uint64_t> placements;
   size_t shard = 0;
   // If true, ignores tables of the checkpoint that the model lacks.

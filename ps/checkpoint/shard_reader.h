@@ -26,8 +26,8 @@ namespace penstock::ps::checkpoint {
 // thread-safe.
 class ShardReader {
  public:
-  // Opens the shard that `info` of the manifest describes. `model` is the
-  // checkpoint's model, and must outlive the reader.
+  // Opens the shard that `info`, an entry of the manifest, describes. `model`
+  // is the checkpoint's model, and must outlive the reader.
   static absl::StatusOr<std::unique_ptr<ShardReader>> Open(
       Files* files, const Model* model, const Attempt& attempt,
       const ShardInfo& info);

@@ -73,7 +73,7 @@ class ShardWriter {
   absl::Status CheckPart(const DensePart& part) const;
   absl::Status CheckSparse(absl::string_view call) const;
   absl::Status WriteStream(const DensePart& part, size_t stream);
-  // Writes the sparse rows or ids that were collected, as one block.
+  // Writes the collected sparse rows or ids as one block.
   absl::Status WriteGathered();
   absl::Status Gather(BlockKind kind);
   void BeginPart(TableKind kind, size_t table, uint64_t step);

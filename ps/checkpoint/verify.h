@@ -16,14 +16,14 @@
 
 namespace penstock::ps::checkpoint {
 
-// A function that receives the processed bytes and their total, on the
-// operation's thread. Returns false to end the operation, which then returns
+// A function that receives the number of processed bytes and the total, on the
+// operation's thread. If it returns false, the operation ends and returns
 // CANCELLED.
 using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
-// Returns true for an error about the contents of a checkpoint: bytes that do
-// not fit, or a file that is missing. Returns false for any other error, of the
-// disk, the network or the permissions: that checkpoint may be good.
+// Returns true for an error about the contents of a checkpoint: wrong bytes, or
+// a missing file. Returns false for other errors, of the disk, the network or
+// the permissions: the checkpoint may then be good.
 bool IsDamage(const absl::Status& status);
 
 struct Damage {
@@ -44,9 +44,9 @@ struct Verification {
 constexpr size_t kMaxDamages = 100;
 
 // Reads every byte of a checkpoint and of its bases. Reports damage in the
-// result, and continues after damage. Returns NOT_FOUND if the checkpoint is
+// result, and continues after it. Returns NOT_FOUND if the checkpoint is
 // missing, FAILED_PRECONDITION if the format is newer or the folder is a link,
-// CANCELLED, and the errors of reads that are no damage.
+// CANCELLED, and read errors that do not mean damage.
 absl::StatusOr<Verification> Verify(Files* files, uint64_t step,
                                     const Progress& progress = nullptr);
 
@@ -58,15 +58,15 @@ enum class Thoroughness {
 
 struct LastGood {
   Chain chain;
-  // The damage of newer checkpoints, which were skipped for it.
+  // The damage of newer checkpoints, which were therefore skipped.
   std::vector<absl::Status> skipped;
 };
 
 // Returns the newest good checkpoint. Returns NOT_FOUND if there is no
-// checkpoint, and DATA_LOSS if all are damaged. Fails if a checkpoint is
-// unreadable and may be good: because of its format, a missing permission or an
-// error of the disk. A user must not silently lose progress by restoring an
-// older checkpoint.
+// checkpoint, and DATA_LOSS if all are damaged. Fails if a checkpoint cannot be
+// read but may be good, because of its format, a missing permission or an error
+// of the disk: restoring an older checkpoint instead would silently lose
+// progress.
 absl::StatusOr<LastGood> FindLastGood(Files* files, Thoroughness thoroughness,
                                       const Progress& progress = nullptr);
 

@@ -29,7 +29,7 @@ namespace penstock::ps {
 // its call. One callback runs at a time.
 //
 // Callbacks run on the loop's thread, or on a thread that waits in a Turn. An
-// answer for a blocked thread thus wakes one thread instead of two.
+// answer for a blocked thread therefore wakes one thread instead of two.
 //
 // Stop() and the destructor end all calls with CANCELLED, including calls that
 // are started afterwards. The destructor never returns if a callback restarts
@@ -118,8 +118,9 @@ class CallLoop {
   //   thread   turn begins       leaving
   //   leaving  no event is left  parked
   //
-  // A thread that only makes blocking calls thus runs the loop from its second
-  // call on. For a thread that never blocks, the loop's thread waits in gRPC.
+  // A thread that makes only blocking calls therefore runs the loop itself,
+  // from its second call on. For a thread that never blocks, the loop's thread
+  // waits in gRPC.
   enum class Runner { kParked, kTurn, kThread, kLeaving };
 
   // Adds a started event. Returns true if the loop has stopped. The caller must

@@ -26,11 +26,11 @@ struct CheckpointOptions {
   std::function<void(absl::string_view)> progress;
   // Receives the bytes that all servers have written, and the expected total,
   // repeatedly while the servers write, on another thread. The total may
-  // shrink, as ps.proto says. May be empty: then no server is asked.
+  // shrink; see ps.proto. If empty, no server is asked.
   std::function<void(uint64_t done, uint64_t total)> written;
-  // Called about every 100 ms, on any thread. Once it returns true, it always
-  // must. TakeCheckpoint() then gives its turn back, and returns CANCELLED. A
-  // commit that has begun still ends. May be empty.
+  // Called about every 100 ms, on any thread. Once it has returned true, it
+  // must keep returning true. TakeCheckpoint() then gives up its turn, and
+  // returns CANCELLED. A commit that has begun still completes. May be empty.
   std::function<bool()> interrupted;
 };
 
@@ -49,9 +49,9 @@ struct CheckpointResult {
 // Writes a checkpoint at all servers concurrently. Each push is wholly in the
 // checkpoint or wholly outside, at all tables and servers. All servers hold
 // their steps while the cut is chosen, and then continue to the cut. Blocks;
-// training continues meanwhile. If a server ends its hold before learning the
-// cut, retries, up to five attempts in all. If a server cannot continue from
-// the base, retries with a full checkpoint.
+// training continues meanwhile. If a server ends its hold before it learns the
+// cut, retries, with up to five attempts in total. If a server cannot use the
+// base, retries with a full checkpoint.
 //
 // Any process and thread may call this function at any time. If another caller
 // is writing a checkpoint, waits for the end of it. Returns that checkpoint if

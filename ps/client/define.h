@@ -44,7 +44,7 @@ struct Defined {
   uint64_t restored_step = 0;
 };
 
-// Defines the model at all servers. If the servers have the model already,
+// Defines the model at all servers. If the servers already have the model,
 // continues their run. An earlier chief that died or timed out may have left
 // some servers without a model. Until a push has counted, each further call
 // completes that definition. Servers continue to restore between the calls.
@@ -59,7 +59,8 @@ struct Defined {
 // has no such checkpoint, all values are kept.
 //
 // Returns the errors of TrainingConnection::Open(), and:
-// - DATA_LOSS if values are lost and cannot be restored so; names the remedy;
+// - DATA_LOSS if values are lost and cannot be restored from the checkpoint;
+//   names the remedy;
 // - ABORTED if other clients define at the same time, or a server was restarted
 //   meanwhile: call again;
 // - FAILED_PRECONDITION, with the difference, if the servers have another

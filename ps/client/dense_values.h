@@ -59,8 +59,8 @@ class TableAssembly {
   // Returns destinations for the parts of a server that are rows of a split
   // table. The destinations point into that table's memory.
   std::vector<tensor::Destination> DestinationsOf(uint32_t server) const;
-  // Gives up the destinations of a server's parts, because an earlier call may
-  // still write to them.
+  // Stops using the destinations of a server's parts, because an earlier call
+  // may still write to them.
   void AbandonDestinations(uint32_t server);
 
   // Stores a received part, which may be in its destination. Returns INTERNAL

@@ -35,7 +35,8 @@ class GradientCoder {
  public:
   virtual ~GradientCoder() = default;
 
-  // Returns the tensors to send; ps.proto says which forms a server accepts.
+  // Returns the tensors to send. ps.proto defines the forms that a server
+  // accepts.
   virtual absl::StatusOr<std::vector<tensor::Tensor>> Encode(
       const tensor::Tensor& gradient, uint64_t step) = 0;
 

@@ -19,21 +19,21 @@
 
 namespace penstock::ps {
 
-// A sender of heartbeats. Holds an Attend stream to each server, and sends a
-// heartbeat on each stream every third of the lease. Two lost heartbeats thus
-// cost nothing.
+// A sender of heartbeats. Keeps an Attend stream to each server, and sends a
+// heartbeat on each stream every third of the lease, so that two lost
+// heartbeats do no harm.
 //
-// The sender thread sends the heartbeats and waits by the steady clock. gRPC
-// waits by the system's clock. If the system's clock is set back by an hour,
-// gRPC's timers are an hour late, and the worker would be lost. Therefore a
-// second thread, the receiver, takes gRPC's events, and never waits for a time.
-// The receiver waits in gRPC only while a stream has an operation under way.
-// Otherwise the receiver would also take the events of the worker's calls, and
-// wake their threads.
+// The sender thread sends the heartbeats and waits by the steady clock. gRPC's
+// timers use the system's clock: if that clock is set back by an hour, they are
+// an hour late, and the worker would be lost. Therefore a second thread, the
+// receiver, takes gRPC's events, and never waits with a timeout. The receiver
+// waits in gRPC only while a stream has an operation in progress. Otherwise the
+// receiver would also take the events of the worker's calls, and wake their
+// threads.
 //
-// No server delays the heartbeats to other servers. A stream that does not take
-// its heartbeat within a lease is cancelled. An ended stream is opened again at
-// the next heartbeat, unless the server ended it with:
+// No server delays the heartbeats to other servers. A stream that does not
+// accept its heartbeat within a lease is cancelled. An ended stream is opened
+// again at the next heartbeat, unless the server ended it with:
 // - ABORTED: another process has the worker's rank, or the server has another
 //   training;
 // - DATA_LOSS: the server was restarted.

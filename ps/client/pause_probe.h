@@ -23,7 +23,7 @@ class PauseProbe {
   struct Pauses {
     absl::Duration longest;
     uint64_t pulls = 0;
-    // the error that has ended the pulls; OK while they continue
+    // The error that has ended the pulls; OK while they continue.
     absl::Status failure;
   };
 
@@ -35,7 +35,7 @@ class PauseProbe {
   PauseProbe(const PauseProbe&) = delete;
   PauseProbe& operator=(const PauseProbe&) = delete;
 
-  // Returns the pauses so far, including the one of the pull in progress.
+  // Returns the pauses so far, including the pause of the pull in progress.
   Pauses pauses() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -49,7 +49,7 @@ class PauseProbe {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time begun_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   Pauses pauses_ ABSL_GUARDED_BY(mu_);
-  // declared last, because the thread uses all other members
+  // Declared last, because the thread uses all other members.
   std::thread thread_;
 };
 

@@ -16,10 +16,11 @@
 
 namespace penstock::ps {
 
-// A thread that takes a checkpoint each interval; server 0 has one. Skips an
-// interval without a new step. Logs an error, and retries at the next interval.
-// The destructor blocks until a checkpoint under way has ended: drain the
-// servers first. If another server is gone, it blocks for Options::reach.
+// A thread that takes a checkpoint each interval; server 0 has such a thread.
+// Skips an interval without a new step. Logs an error, and retries at the next
+// interval. The destructor blocks until a running checkpoint has ended, so
+// drain the servers first. If another server is gone, the destructor blocks for
+// Options::reach.
 //
 // Thread-safe.
 class PeriodicCheckpoints {
@@ -35,8 +36,8 @@ class PeriodicCheckpoints {
     // Makes a channel to a server that takes the place of another one during a
     // checkpoint; see Router. May be empty.
     Router::Connect connect;
-    // A function that receives the error of a checkpoint of which server 0 does
-    // not learn, because a server cannot be reached. May be empty.
+    // A function that receives the error of a checkpoint if server 0 does not
+    // learn the error, because a server cannot be reached. May be empty.
     std::function<void(const absl::Status&)> failed;
     // A function that receives a line for people, on the object's thread.
     std::function<void(const std::string&)> log;

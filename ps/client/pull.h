@@ -86,7 +86,7 @@ struct Puller {
 struct PullAnswer {
   uint64_t clock;  // for a push
   // True if the server has waited for the tables with the lowest staleness of
-  // the model. No wait of a step can be longer.
+  // the model. No other wait of the step can be longer.
   bool waited_for_all;
 };
 // The answers, by server. nullopt for a server that was not asked, or has not

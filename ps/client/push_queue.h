@@ -49,13 +49,13 @@ struct Pushed {
 //                         s, and so counts once
 //
 // The worker gives each push the highest clock that a server's queue wants, so
-// that a push has one clock at all servers: otherwise a cut could contain a
-// part of the push. A server may still expect lower clocks of the worker. The
-// queue first pushes nothing for those clocks. If the server is beyond the
-// push's clock, the push is late there.
+// that a push has the same clock at all servers; otherwise a cut could contain
+// a part of the push. If a server still expects lower clocks of the worker, the
+// queue first sends empty pushes for those clocks. If the server's clock is
+// already higher than the push's, the push is late there.
 //
 // A push that was refused with INVALID_ARGUMENT has not ended its step. The
-// queue forgets a refused push unless a later push has been handed over.
+// queue forgets a refused push unless a later push has already been queued.
 //
 // A server refuses a push that is ahead of every answered pull. Unless a pull
 // for the clock has waited for all (see PullAnswer), the queue first makes a
@@ -81,8 +81,8 @@ class PushQueue {
   // Sends the push after all earlier pushes. Calls back once.
   void Push(uint64_t step, uint64_t clock, const tensor::Bundle& gradients,
             absl::Time deadline, Done done);
-  // Pushes nothing for each clock below `clock` that the server still expects.
-  // If an error is permanent, the next push reports it.
+  // Sends an empty push for each clock below `clock` that the server still
+  // expects. If an error is permanent, the next push reports it.
   void CatchUp(uint64_t clock, absl::Time deadline);
 
  private:
@@ -101,11 +101,11 @@ class PushQueue {
   };
 
   uint64_t ClockForLocked(uint64_t step) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Adds a push to the queue. Begins with the push if no other is queued.
+  // Adds a push to the queue. Starts the push if no other is queued.
   void Queue(Pending push) ABSL_LOCKS_EXCLUDED(mu_);
   // Handle the first push of the queue, which stays queued until it has ended.
   void Begin(Pending* push);
-  // Sends the push, or nothing for an earlier clock.
+  // Sends the push, or an empty push for an earlier clock.
   void Proceed(Pending* push);
   void Wait(Pending* push, uint64_t clock);
   void OnWaited(Pending* push, uint64_t clock, uint64_t answered);
@@ -116,8 +116,8 @@ class PushQueue {
   void End(absl::StatusOr<PushVerdict> verdict);
   void ForgetLocked(const Pending& push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Returns the clock to push for next: the push's own, or an earlier one that
-  // the server still expects.
+  // Returns the clock to push next: the push's own clock, or an earlier clock
+  // that the server still expects.
   uint64_t NextClock(const Pending& push) const;
   // Encodes the push; without gradients if `clock` is not the clock of the
   // push.
@@ -135,7 +135,7 @@ class PushQueue {
   const uint64_t most_skipped_;  // clocks that a push may leave out
   mutable absl::Mutex mu_;
   uint64_t next_ ABSL_GUARDED_BY(mu_);
-  // A clock above the clocks of all pushes that were handed over.
+  // A clock above the clocks of all pushes that were queued.
   uint64_t handed_over_ ABSL_GUARDED_BY(mu_) = 0;
   // The clock from which on the server expects pushes of the worker.
   uint64_t ended_ ABSL_GUARDED_BY(mu_);

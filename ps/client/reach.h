@@ -13,9 +13,9 @@
 
 namespace penstock::ps {
 
-// Limits how long a server may close every connection before the server counts
-// as refusing them. Within the limit, the server may be restarting, or a proxy
-// may be waiting for the server.
+// Limits how long a server may close every connection before this client
+// concludes that the server refuses them. Within the limit, the server may be
+// restarting, or a proxy may be waiting for the server.
 constexpr absl::Duration kClosedLimit = absl::Seconds(5);
 
 // Blocks until each server has answered. Asks the servers one after another,

@@ -36,7 +36,8 @@ namespace penstock::ps {
 //
 // All workers of a training may call Reattach() at the same time, in any order,
 // and any worker may be missing. The old worker may be destroyed before or
-// after. Error feedback of compressed gradients begins anew.
+// after the call. Error feedback of compressed gradients starts again from
+// zero.
 //
 // Blocks until all servers are up and have restored, for before.pull_timeout at
 // most. Fails with:

@@ -13,9 +13,9 @@
 
 namespace penstock::ps {
 
-// A repeated call. Calls `call` on its own thread, `interval` after the
-// constructor and after each end of a call, by the steady clock. The destructor
-// waits for a call in progress.
+// A repeated call. Calls `call` on its own thread: first `interval` after the
+// constructor, then `interval` after each end of a call, by the steady clock.
+// The destructor waits for a call in progress.
 class RepeatedCall {
  public:
   RepeatedCall(absl::Duration interval, std::function<void()> call);

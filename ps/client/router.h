@@ -21,9 +21,9 @@
 
 namespace penstock::ps {
 
-// The routes to all shards. Asks one server after another for the newest view,
-// every kAskEvery, and passes over servers that do not answer. Thus a client
-// needs no etcd.
+// The routes to all shards. Every kAskEvery, asks one server for the newest
+// view, in turn, and skips servers that do not answer. A client therefore needs
+// no etcd.
 //
 // Ignores views that are older than the newest one, of another run than
 // Pin()'s, or that name unknown servers. Thread-safe.
@@ -41,17 +41,18 @@ class Router {
   static constexpr absl::Duration kPatience = absl::Seconds(1);
 
   // Begins with `first`, an answer of any server. servers[i] is the first
-  // server of shard i. `connect` makes the channels to servers that later take
-  // the place of others. Without `connect`, views with such servers are
+  // server of shard i. `connect` makes the channels to servers that later
+  // replace others. Without `connect`, views that name such servers are
   // ignored.
   Router(Channels servers, const v1::GetViewReply& first,
          Connect connect = nullptr);
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
-  // Returns true if a view was taken. Before, shards are at their own servers.
+  // Returns true if a view was accepted. Before that, the shards are at their
+  // own servers.
   bool has_view() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes only views of `run` from now on.
+  // Accepts only views of `run` from now on.
   void Pin(uint64_t run) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns a route, which lives as long as the router.
   Route* route(size_t shard) const { return routes_[shard].get(); }
@@ -76,7 +77,7 @@ class Router {
   uint64_t view_ ABSL_GUARDED_BY(mu_) = 0;  // the number of the newest view
   absl::optional<uint64_t> run_ ABSL_GUARDED_BY(mu_);
   size_t last_ ABSL_GUARDED_BY(mu_);  // the server that was asked last
-  // By server: true if the last question got no answer.
+  // By server: true if the last request got no answer.
   std::vector<bool> is_silent_ ABSL_GUARDED_BY(mu_);
   CallLoop loop_;  // declared last, because its callbacks use all other members
 };

@@ -41,7 +41,7 @@ class TrainingConnection {
     // True to wait for a chief that defines the model and its values. If false,
     // returns immediately with the present model.
     bool wait_for_values = true;
-    // Makes a channel to a server that takes the place of another one while the
+    // Makes a channel to a server that replaces another server while the
     // connection exists; see Router. May be empty.
     Router::Connect connect = nullptr;
   };

@@ -35,8 +35,8 @@ namespace penstock::ps {
 //   }
 //   worker->Leave();
 //
-// To overlap transfers with computation, start the push and immediately the
-// pull of the next step. Servers answer the pull once its values are fresh
+// To overlap transfers with computation, start the push and then immediately
+// the pull of the next step. Servers answer the pull once its values are fresh
 // enough.
 //
 //     worker->StartPush(step, gradients, on_pushed);
@@ -44,19 +44,19 @@ namespace penstock::ps {
 //
 // Steps are the worker's own numbers, from clock() on. The worker pushes every
 // step, even one without gradients. A server may be at another step if this
-// worker was away, or if others have not waited for this worker. A push has one
-// clock at all servers: the highest that a server has answered with. Servers
-// with a lower clock first get pushes of nothing. Each push that counts at all
-// servers is therefore wholly in a checkpoint, or wholly outside.
+// worker was away, or if others have not waited for this worker. A push has the
+// same clock at all servers: the highest clock with which a server has
+// answered. Servers with a lower clock first get empty pushes. Each push that
+// counts at all servers is therefore wholly in a checkpoint, or wholly outside.
 //
 // PatientCall decides which calls are repeated. A push counts at most once,
-// however often the push is sent. A push with the verdict kCounted has counted
+// however often it is sent. A push with the verdict kCounted has counted
 // exactly once, even if the connection broke and the worker had to join again.
-// After an error, nobody knows whether a server has counted the push. Repeating
-// a push before the push of another step is safe. If a server refuses a push
-// with INVALID_ARGUMENT (for example, a gradient is not finite), the step has
-// not ended there and other workers wait. Push the step again, with other
-// gradients or none.
+// After an error, it is unknown whether a server has counted the push.
+// Repeating the push is safe until the push of another step is sent. If a
+// server refuses a push with INVALID_ARGUMENT (for example, a gradient is not
+// finite), the step has not ended there and other workers wait. Push the step
+// again, with other gradients or none.
 //
 // Errors name the call, the server and the remedy. Returns the errors of
 // ps.proto, DEADLINE_EXCEEDED after a call's time limit, and CANCELLED if the
@@ -132,9 +132,9 @@ class Worker {
                  PushCallback done);
   absl::StatusOr<Pushed> Push(uint64_t step, const StepGradients& gradients);
 
-  // Tells the servers that this worker leaves, so that nobody waits for this
-  // worker. Ends unfinished calls with CANCELLED. Blocks as
-  // HeartbeatSender::SayGoodBye() does.
+  // Tells the servers that this worker leaves, so that no worker waits for this
+  // one. Ends unfinished calls with CANCELLED. Blocks like
+  // HeartbeatSender::SayGoodBye().
   void Leave();
 
  private:

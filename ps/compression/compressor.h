@@ -37,9 +37,9 @@ namespace penstock::ps::compression {
 // gradient (A. Aji, K. Heafield, "Sparse Communication for Distributed Gradient
 // Descent", EMNLP 2017). SGD then converges as it does without compression (S.
 // Stich et al., "Sparsified SGD with Memory", NeurIPS 2018). kRandomK sends its
-// elements unscaled. Scaling by n / k would give an unbiased estimate without
-// memory, with n / k times the variance. Here the omitted part comes later, and
-// scaling would apply it n / k times.
+// elements unscaled. Scaling by n / k would give an unbiased estimate if
+// nothing were kept, with n / k times the variance. Here the omitted part is
+// sent later, and scaling would apply that part n / k times.
 struct CompressionSpec {
   enum class Kind { kNone, kHalf, kTopK, kRandomK, kInt8 };
 
@@ -99,11 +99,11 @@ class Compressor {
   absl::StatusOr<std::vector<tensor::Tensor>> Compress(
       const tensor::Tensor& gradient, uint64_t step);
 
-  // Adds a list of Compress() to the residual again, if no server has applied
-  // it or will apply it. The elements then come with later gradients. Call once
-  // per list. Kinds without error feedback drop the list, as training without
-  // compression drops a late gradient. Returns INVALID_ARGUMENT for a list of
-  // another kind.
+  // Adds a list of Compress() to the residual again. Call once per list, if no
+  // server has applied the list or will apply it. The elements then come with
+  // later gradients. Kinds without error feedback drop the list, as training
+  // without compression drops a late gradient. Returns INVALID_ARGUMENT for a
+  // list of another kind.
   absl::Status GiveBack(absl::Span<const tensor::Tensor> list);
 
   // Returns the residual of error feedback; empty without error feedback.

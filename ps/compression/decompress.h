@@ -21,8 +21,8 @@ namespace penstock::ps::compression {
 // `shape`, which the server chose. Returns RESOURCE_EXHAUSTED if memory cannot
 // be allocated.
 //
-// Elements may still be NaN or too large: check the result with
-// optim::CheckGradient(), as any gradient.
+// Elements may still be NaN or too large. Check the result with
+// optim::CheckGradient(), like any gradient.
 absl::StatusOr<tensor::Tensor> Decompress(absl::Span<const int64_t> shape,
                                           absl::Span<const tensor::Tensor> list,
                                           const optim::Workers& workers);

@@ -16,8 +16,9 @@
 namespace penstock::ps::compression {
 
 // The residual of error feedback: an f32 per element, on the heap. For each
-// element, everything taken plus the rest equals the sum of everything added,
-// except for f32's rounding of the additions. For one thread at a time.
+// element, the sum of all values taken plus the residual equals the sum of all
+// values added, except for f32's rounding of the additions. Use from one thread
+// at a time.
 class ErrorFeedback {
  public:
   // Creates a residual of zeros. Returns RESOURCE_EXHAUSTED if memory cannot be

@@ -30,9 +30,10 @@ namespace penstock::ps::compression {
 // optim::kMostInF32.
 enum class Form { kFloating, kKOfN, kInt8 };
 
-// The number of elements that share a scale. Small, because a block's error is
-// proportional to its largest element. With 256, scales add only a 64th to the
-// bytes. A block of int8 is four cache lines, enough for any vectors.
+// The number of elements that share a scale. Small, because the error of a
+// block is proportional to its largest element. With 256, scales add only a
+// 64th to the bytes. A block of int8 is four cache lines, which any vector size
+// divides.
 inline constexpr size_t kBlock = 256;
 
 inline size_t BlocksOf(size_t count) { return (count + kBlock - 1) / kBlock; }

@@ -1,4 +1,4 @@
-// Decides which pushes and pulls a parameter server takes, for all tables.
+// Decides which pushes and pulls a parameter server accepts, for all tables.
 
 #ifndef PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_
 #define PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_
@@ -41,20 +41,20 @@ namespace penstock::ps {
 // clang-format on
 //
 // The first matching line decides. A push that is repeated after a lost answer
-// thus counts once. A step that was left out (e < c) is never accepted
+// therefore counts once. A step that was skipped (e < c) is never accepted
 // afterwards.
 //
 // A push for clock c is never refused as ahead if the worker pulled the tables
 // of all policies for c. A pull of some policies says nothing about the others.
 //
-// The step that a member may be at is the largest of e, the floor and the
-// synchronous policies' versions. A member's pull for more than kMaxLead above
-// that step is ahead, too. Without this limit, a single push could use up all
-// clocks of a rank.
+// The member's step is at most the largest of e, the floor and the synchronous
+// policies' versions. A member's pull for more than kMaxLead above that step is
+// ahead, too. Without this limit, a single push could use up all clocks of a
+// rank.
 //
-// A call that cannot be answered yet is held, for max_wait at most. The outcome
-// of a later call has the answer of a held call. Other calls are answered in
-// their own outcome. Limits for held calls:
+// A call that cannot be answered yet is held, for max_wait at most. A held call
+// is answered in the outcome of a later call, and any other call in its own
+// outcome. Limits for held calls:
 // - one push of each worker (a later push replaces the held push);
 // - max_held_pulls pulls of each worker, and of all readers together.
 //
@@ -64,8 +64,8 @@ namespace penstock::ps {
 // - keeps the gradients, by PushId and policy, until they are applied.
 class Coordinator {
  public:
-  // Limits the steps that a worker may skip. No worker skips nearly as many.
-  // With this limit, the clocks of a rank last for 2^32 pushes.
+  // Limits the steps that a worker may skip. No real worker skips nearly as
+  // many. With this limit, the clocks of a rank suffice for 2^32 pushes.
   static constexpr uint64_t kMaxLead = 65536;
 
   struct Options {
@@ -96,7 +96,8 @@ class Coordinator {
     // push.
     std::vector<bool> counted = {};
     // For an accepted pull: the clock for a push computed on these values. The
-    // clock may exceed the pull's clock, whose step may be over.
+    // clock may exceed the pull's clock, because the pull's step may already be
+    // over.
     uint64_t clock = 0;
     // For a pull that timed out: the awaited workers, as text for people.
     std::string reason = {};
@@ -119,9 +120,9 @@ class Coordinator {
     std::vector<std::string> notes;  // lines for the log
   };
 
-  // Returns INVALID_ARGUMENT, which names the invalid option. Lowers clocks
-  // from a checkpoint to the oldest version of a synchronous policy: later
-  // pushes were taken but not applied.
+  // Returns INVALID_ARGUMENT, which names the invalid option. Clocks from a
+  // checkpoint are lowered to the oldest version of a synchronous policy,
+  // because later pushes were accepted but not applied.
   static absl::StatusOr<Coordinator> Create(Options options);
 
   Outcome Join(const WorkerId& worker, absl::Time now);
@@ -183,7 +184,7 @@ class Coordinator {
   // members have pushed up to the cut.
   HeldSteps Hold();
   // Returns INVALID_ARGUMENT for a cut that FirstCutOf() cannot return: a cut
-  // of the other kind of models, or one that is further ahead than any push
+  // for a model of the other kind, or a cut that is further ahead than any push
   // that counts. `is_synchronous`: the model has a synchronous table, which may
   // be at another server.
   absl::Status CheckCut(const CutPoint& cut, bool is_synchronous) const;
@@ -191,10 +192,10 @@ class Coordinator {
   // by Release().
   bool GoOnTo(CutPoint cut, Outcome* outcome);
   const CutGate& gate() const { return gate_; }
-  // At the cut: ends the steps before the cut for all ranks, even for those
-  // that join later. A worker that this server has not waited for cannot push
-  // them here afterwards, so no push is in the cut at another server and after
-  // the cut here.
+  // At the cut: ends the steps before the cut for all ranks, even for ranks
+  // that join later. A worker for which this server has not waited cannot push
+  // these steps here afterwards. Therefore no push is inside the cut at another
+  // server and outside the cut here.
   Outcome CloseCut();
   // Works like CloseCut(), for any cut. The gate may be open.
   Outcome Forgo(const CutPoint& cut);

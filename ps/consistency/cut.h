@@ -44,7 +44,7 @@ class CutGate {
   // `restored` has the clocks of the restored checkpoint.
   explicit CutGate(const std::vector<RankClock>& restored = {});
 
-  // Stops all pushes that have not been let through.
+  // Stops all pushes, except those that have already been let through.
   void Close() { state_ = State::kClosed; }
   // Lets through only pushes in the cut.
   void OpenUpTo(CutPoint cut);

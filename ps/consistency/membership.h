@@ -30,7 +30,7 @@ struct WorkerId {
   uint64_t incarnation = 0;
 };
 
-// A worker's clock: the number of its steps that are done or forgone.
+// A worker's clock: the number of its steps that are done or skipped.
 struct RankClock {
   WorkerId worker;
   uint64_t clock = 0;
@@ -74,7 +74,7 @@ struct MembershipImage {
 // floor. The floor never falls. While the run assembles, only ForgoAll() raises
 // the floor.
 //
-// The beginning of a worker that joins:
+// The clocks of a worker that joins:
 //
 // clang-format off
 //   while                    its clock                     required from
@@ -89,8 +89,8 @@ struct MembershipImage {
 // clang-format on
 //
 // The clock of a joining worker is never less than the earlier clock of its
-// rank. The worker's progress is thus never less either. A dead worker's step
-// is never taken twice, and its replacement is never asked for such a step.
+// rank, and neither is its progress. A dead worker's step is therefore never
+// accepted twice, and its replacement is never asked for such a step.
 //
 // Pure: no clock, no thread, no I/O. The caller passes the time, by a monotonic
 // clock. An event takes O(log members). Remembers at most kMaxRanks ranks.
@@ -111,8 +111,8 @@ class Membership {
     // in a new training.
     uint64_t floor = 0;
     std::vector<RankClock> clocks;
-    // The members of another server, to continue with. Of two clocks of
-    // a rank, here and above, the larger one counts.
+    // The members of another server, to start from. If a rank has a clock here
+    // and above, the larger clock counts.
     absl::optional<MembershipImage> image;
   };
 

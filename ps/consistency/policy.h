@@ -32,7 +32,7 @@ struct PushId {
 // et al., "More Effective Distributed ML via a Stale Synchronous Parallel
 // Parameter Server", NIPS 2013), kUnlimited is asynchronous.
 //
-// All policies have the same states. The policies differ in the batch, the
+// All policies have the same states. They differ in the batch, that is, in the
 // pushes that are applied together:
 //
 // clang-format off
@@ -72,8 +72,9 @@ struct PushId {
 // Each rank thus has at most one unapplied push.
 //
 // A pull for clock c is due if c <= Horizon(). The values of a due pull include
-// every taken push of steps < c - staleness. All members that such steps wait
-// for have done those steps. A pull waits for no other push to be applied.
+// every accepted push of steps < c - staleness: all members that such a step
+// waits for have ended the step. A pull does not wait until other pushes are
+// applied.
 //
 // Pure: no clock, no thread, no I/O.
 class ConsistencyPolicy {
@@ -97,10 +98,10 @@ class ConsistencyPolicy {
   // Makes a policy. Returns INVALID_ARGUMENT, which names the invalid option.
   static absl::StatusOr<ConsistencyPolicy> Create(const Options& options);
 
-  // Decides about a push, without taking the push. push.clock must be at least
-  // the worker's clock.
+  // Judges a push, without accepting the push. push.clock must be at least the
+  // worker's clock.
   Judgement Judge(const PushId& push, const Membership& members) const;
-  // Takes a push that was judged kTake.
+  // Accepts a push that was judged kTake.
   void Take(const PushId& push);
   // Returns the next batch to apply, if any. Hands out each batch once. Call
   // Applied() after each batch: until then, Next() returns nothing. Skips
@@ -130,8 +131,8 @@ class ConsistencyPolicy {
   bool synchronous() const { return options_.staleness == 0; }
   State state() const { return state_; }
   uint64_t version() const { return version_; }
-  // Returns the pushes that were taken and are not applied, sorted by (clock,
-  // rank).
+  // Returns the pushes that were accepted and are not applied, sorted by
+  // (clock, rank).
   const std::set<std::pair<uint64_t, uint32_t>>& unapplied() const {
     return unapplied_;
   }

@@ -19,13 +19,13 @@ HeldSteps BegunBy(const Coordinator& server);
 // synchronous steps. Two servers that got the same events have then begun the
 // same pushes.
 bool IsQuiet(const Coordinator& server);
-// Returns true if all pushes in the cut are applied, and the server expects no
-// more of them.
+// Returns true if all pushes inside the cut are applied, and the server expects
+// no more of them.
 bool IsAt(const CutPoint& cut, const Coordinator& server);
-// Returns true if the gate stops the pushes behind a cut, and the server is at
+// Returns true if the gate stops the pushes outside a cut, and the server is at
 // that cut.
 bool IsAtCut(const Coordinator& server);
-// Returns true if the server has begun to apply a push behind the cut.
+// Returns true if the server has begun to apply a push outside the cut.
 bool IsPast(const CutPoint& cut, const Coordinator& server);
 
 }  // namespace penstock::ps

@@ -76,7 +76,7 @@ class DensePart {
   size_t held_bytes() const { return version_bytes() + slot_bytes_; }
   // Returns the bytes of the versions, without the slots.
   size_t version_bytes() const { return value_.held_bytes(); }
-  // Frees old versions that nobody reads; see VersionedTensor::Trim().
+  // Frees old versions without readers; see VersionedTensor::Trim().
   void TrimVersions() { value_.Trim(); }
 
   uint64_t steps() const { return steps_; }
@@ -96,7 +96,7 @@ class DensePart {
   // `steps` contains no part twice.
   //
   // If `readers` is not null, holds it while the new values become current. A
-  // reader that holds `readers` thus sees either all steps or none.
+  // reader that holds `readers` therefore sees either all steps or none.
   static absl::Status Apply(absl::Span<const Step> steps,
                             const optim::Workers& workers,
                             absl::Mutex* readers = nullptr)

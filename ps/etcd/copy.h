@@ -37,7 +37,7 @@ class Copy {
   // changed.
   bool Read(const etcdserverpb::RangeResponse& reply);
   // Takes a message of a watch, other than the first one. Returns true if a
-  // value changed. Ignores events that the copy has already.
+  // value changed. Ignores events that the copy already contains.
   bool Apply(const etcdserverpb::WatchResponse& response);
   // Requests a read before the next watch.
   void WantRead() { wants_read_ = true; }

@@ -24,9 +24,9 @@ class History {
   int64_t floor() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Checks the header of an answer, and remembers its revision if the check
-  // succeeds. Returns DATA_LOSS, with the remedy, if the cluster is another
-  // one, or if the revision is below `floor`. Pass 0 as `floor` if a member
-  // answers without asking the others, because such a member may be behind.
+  // succeeds. Returns DATA_LOSS, with the remedy, if the cluster is a different
+  // one, or if the revision is below `floor`. If a member answers without
+  // asking the others, pass 0 as `floor`, because that member may be behind.
   absl::Status Check(const etcdserverpb::ResponseHeader& header, int64_t floor)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -23,8 +23,8 @@ namespace penstock::ps::etcd {
 // endpoint if there is one. If etcd has compacted that revision, all keys are
 // read again.
 //
-// While etcd is away, or answers as another etcd, the copy stays as it is, and
-// status() says why. Thread-safe.
+// While etcd is away, or answers as another etcd, the copy stays unchanged, and
+// status() returns the reason. Thread-safe.
 class Mirror {
  public:
   // Watches until the destructor. `client` must outlive the mirror. Calls
@@ -38,8 +38,8 @@ class Mirror {
 
   // Returns the values of the last read or event.
   Values values() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns OK if the copy follows etcd; NOT_FOUND before the first read; else
-  // why the copy may be old.
+  // Returns OK if the copy follows etcd, and NOT_FOUND before the first read.
+  // Otherwise returns the reason why the copy may be old.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Blocks until `is_wanted` returns true for the values, or until `deadline`,
@@ -52,7 +52,7 @@ class Mirror {
   void ThreadLoop();
   // Reads all keys.
   absl::Status ReadAll();
-  // Watches until the stream ends. Returns why it has ended.
+  // Watches until the stream ends. Returns the reason for the end.
   absl::Status Watch();
   // Returns the request of a watch from the copy's revision on.
   etcdserverpb::WatchRequest FirstRequest() const ABSL_LOCKS_EXCLUDED(mu_);

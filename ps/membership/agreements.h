@@ -42,9 +42,9 @@ absl::Status RecordCut(Registry* registry, const v1::Cut& cut);
 // The newest view that this process has seen. Not thread-safe.
 class NewestView {
  public:
-  // Takes a view that was read from etcd. Returns DATA_LOSS, and keeps the
-  // former view, if the number goes back, or if two views of one number differ.
-  // etcd was then restored from a backup, or lies.
+  // Takes a view that was read from etcd. If the number goes back, or if two
+  // views of one number differ, returns DATA_LOSS and keeps the former view:
+  // etcd was restored from a backup, or its answers are wrong.
   absl::Status Take(const v1::View& view);
   // Returns the newest view. Before the first one, returns a view with the
   // number 0.

@@ -1,4 +1,4 @@
-// The operators' wishes about the servers, which etcd stores.
+// The operators' requests about the servers, which etcd stores.
 
 #ifndef PENSTOCK_PS_MEMBERSHIP_MOVES_H_
 #define PENSTOCK_PS_MEMBERSHIP_MOVES_H_
@@ -16,13 +16,13 @@
 
 namespace penstock::ps::membership {
 
-// The operators' present wishes.
+// The operators' present requests.
 struct Wanted {
   std::vector<v1::Server> leaving;  // servers that should hold nothing
   bool to_own_servers = false;      // shards should return to their own servers
 };
 
-// Returns the operators' wishes. Returns FAILED_PRECONDITION, which names the
+// Returns the operators' requests. Returns FAILED_PRECONDITION, which names the
 // key, if a key belongs to another release.
 absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
                                   const std::string& prefix);
@@ -32,16 +32,16 @@ absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
 absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(Registry* registry,
                                                         v1::Move::Kind kind);
 
-// How long the mark of a leaving server lasts.
+// The time for which the mark of a leaving server lasts.
 enum class MarkLasts {
   kWithCommand,  // ends with the right to move shards
   kForRun,       // holds for the server's incarnation
 };
 
 // Mark a server as one that should hold nothing, or remove the mark. A mark
-// says nothing about another incarnation of the server. `claim` is the guard of
-// ClaimMove()'s result. Return ABORTED if that right has ended, or another
-// process has just written the mark: try again.
+// applies to one incarnation of the server only. `claim` is the guard of
+// ClaimMove()'s result. Return ABORTED if the claimed right has ended, or if
+// another process has just written the mark: try again.
 absl::Status MarkLeaving(Registry* registry, const v1::Server& server,
                          MarkLasts lasts, const Registry::Guard& claim);
 absl::Status UnmarkLeaving(Registry* registry, const v1::Server& server,

@@ -42,8 +42,8 @@ class Registration {
     // process to process.
     std::string value;
     std::string name;  // for messages: "server ps0"
-    // Returns a text for messages about the owner that a value describes, such
-    // as "the one at ps0:7000".
+    // Returns a description, for messages, of the owner that a value describes,
+    // such as "the one at ps0:7000".
     std::function<std::string(const std::string& value)> describe;
     absl::Duration time_to_live = absl::Seconds(10);
     // Limits the wait for etcd, and for a former owner of the key, which

@@ -45,7 +45,7 @@ class Registry {
                                              etcd::Cancel* cancel = nullptr,
                                              absl::Duration timeout = kTimeout);
 
-  // A condition of a write: the key, and the lease that the key has.
+  // A condition of a write: a key, and the lease that the key must have.
   struct Guard {
     std::string key;
     int64_t lease = 0;
@@ -59,8 +59,8 @@ class Registry {
   // the key must be absent. With `guard`, the guard's key must also still have
   // the guard's lease; otherwise returns ABORTED.
   //
-  // The write may be sent twice if its answer was lost. Then `found` is this
-  // very write: compare it with `bytes`.
+  // The write may be sent twice if its answer was lost. Then `found` is the
+  // result of the first sending: compare it with `bytes`.
   absl::StatusOr<Written> Write(
       const std::string& key, const std::string& bytes, int64_t revision,
       int64_t lease = 0, const absl::optional<Guard>& guard = absl::nullopt,
@@ -72,7 +72,8 @@ class Registry {
 
  private:
   Registry(etcd::Client* client, std::string prefix, std::string identity);
-  // Returns DATA_LOSS. Call it if a transaction has found another identity.
+  // Returns the error DATA_LOSS for a transaction that has found another
+  // identity.
   absl::Status IdentityLost() const;
 
   etcd::Client* const client_;

@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<std::string>> ParseEndpoints(absl::string_view text);
 // Returns true for HOST:PORT. An IPv6 address needs brackets.
 bool HasHostAndPort(absl::string_view address);
 
-// The environment variables for the way to etcd. They name files, and are
+// The environment variables for connecting to etcd. They name files, and are
 // ignored in a program that has more rights than its caller.
 //
 //   PENSTOCK_ETCD_CA             the signer of etcd's certificate, a PEM file;

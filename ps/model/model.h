@@ -50,7 +50,7 @@ struct TableSpec {
 };
 
 // Limits the pairs of staleness and backup workers in a model. A push asks each
-// policy of a server, so there are fewer policies than tables.
+// policy of a server, so policies must be fewer than tables.
 inline constexpr size_t kMaxPolicies = 64;
 
 struct Model {

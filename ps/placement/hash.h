@@ -8,10 +8,11 @@
 namespace penstock::ps {
 
 // Returns the hash by which an id is placed: fmix64, the 64-bit finaliser of
-// MurmurHash3 (A. Appleby, public domain). The hash is part of the wire format:
-// clients and servers of any version and language find an id at the same server
-// by this hash. The hash has no key, so a client can choose ids of a single
-// shard. Each server must bound a shard's memory by its own budget.
+// MurmurHash3 (A. Appleby, public domain). The hash is part of the wire format,
+// because clients and servers of any version and language must find an id at
+// the same server. The hash has no key, so a client can choose ids that are all
+// in one shard. Each server must therefore bound a shard's memory by its own
+// budget.
 inline uint64_t Fmix64(uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccd;
@@ -21,9 +22,8 @@ inline uint64_t Fmix64(uint64_t x) {
   return x;
 }
 
-// Returns the shard of an id, out of `shards` (1 to 65536): the scaled upper
-// half of its hash. A table that hashes again within a server should use other
-// bits.
+// Returns the shard of an id, out of `shards` (1 to 65536): the upper half of
+// the hash, scaled. A hash table within a server should use other bits.
 inline uint32_t ShardOf(uint64_t id, uint32_t shards) {
   return static_cast<uint32_t>(((Fmix64(id) >> 32) * shards) >> 32);
 }

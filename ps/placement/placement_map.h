@@ -70,11 +70,12 @@ class PlacementMap {
   };
 
   // Makes the map of epoch 1. Balances the bytes of dense tables. Takes tables
-  // by the size of their parts, largest first, and gives each part to a server
-  // with the fewest bytes so far, larger parts to emptier servers. With one
-  // part per table, this is "longest processing time first" (R. L. Graham,
-  // 1969). The fullest and the emptiest server differ by at most the largest
-  // part. Shards of sparse tables are dealt out round robin, across tables.
+  // by the size of their parts, largest first, and gives the parts to the
+  // servers with the fewest bytes so far, the larger parts to the emptier
+  // servers. With one part per table, this is "longest processing time first"
+  // (R. L. Graham, 1969). The fullest and the emptiest server differ by at most
+  // the largest part. Shards of sparse tables are dealt out round robin, across
+  // tables.
   //
   // The result does not depend on the order of tables: ties between tables are
   // broken by name, between servers by index. Returns INVALID_ARGUMENT as

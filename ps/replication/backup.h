@@ -1,4 +1,4 @@
-// A replica that holds what its primary has accepted.
+// A replica that holds the entries that its primary has accepted.
 
 #ifndef PENSTOCK_PS_REPLICATION_BACKUP_H_
 #define PENSTOCK_PS_REPLICATION_BACKUP_H_
@@ -34,7 +34,8 @@ namespace penstock::ps::replication {
 //
 // An entry that the primary does not have is dropped when the primary's entry
 // with the same sequence number arrives. The dropped entry belonged to no
-// acknowledged push: otherwise the primary would have it.
+// acknowledged push, because the primary has the entries of all acknowledged
+// pushes.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe.
 class Backup {
@@ -43,16 +44,16 @@ class Backup {
   Backup(const Options& options, const View& view, Holdings holdings);
 
   Answer OnAppend(const Append& message, absl::Time now);
-  // Takes the values of a snapshot. If the answer is OK and
-  // `message.seq` == applied(), the caller replaces its values by the
-  // snapshot's. A snapshot that brings nothing new changes nothing.
+  // Takes the values of a snapshot. If the answer is OK and `message.seq` ==
+  // applied(), the caller replaces its values by the snapshot's values. A
+  // snapshot that is not newer changes nothing.
   Answer OnSnapshot(const Snapshot& message, absl::Time now,
                     bool* replaces_values);
 
   void Applied();  // see Replica::Applied()
 
   const Holdings& holdings() const { return holdings_; }
-  // Ends the backup, whose replica changes its view.
+  // Ends the backup. Called when its replica changes its view.
   Holdings Release() { return std::move(holdings_); }
 
  private:

@@ -25,19 +25,19 @@ struct Options {
   size_t max_log_bytes = size_t{4} << 30;
   // Limits the bytes of entries in one message, if it has several.
   size_t max_message_bytes = size_t{1} << 20;
-  // Limits the bytes that a joiner lacks when commits begin to wait for it. At
-  // 1 GB/s pushes pause for 64 ms.
+  // Limits the bytes that a joiner may lack when commits begin to wait for it.
+  // At 1 GB/s this delays pushes by 64 ms.
   size_t max_lag_bytes = size_t{64} << 20;
-  // The time for which a backup may neither answer nor hold more entries before
-  // the primary complains about it. Longer than a lease, so that a lost message
-  // is repeated.
+  // The time without an answer, or without progress, after which the primary
+  // complains about a backup. Longer than a lease, so that a lost message is
+  // repeated before.
   absl::Duration patience = absl::Seconds(3);
 };
 
 // The values of a shard belong to the caller, who applies committed entries to
-// them, in order. No entry is applied before all replicas that count hold it.
-// Therefore applied entries are never taken back, and any replica that changes
-// its role keeps its values.
+// them, in order. No entry is applied before all counting replicas hold it.
+// Therefore applied entries are never taken back, and a replica keeps its
+// values when it changes its role.
 struct Holdings {
   bool has_values = false;
   // The replica has each entry that was ever acknowledged, and may become the

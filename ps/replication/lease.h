@@ -13,28 +13,28 @@
 namespace penstock::ps::replication {
 
 // Replicas grant leases to their primary, so that neither pulls nor pushes wait
-// for the owner of the views. A backup that answers a primary promises: it does
-// not begin as a primary within `duration`. A primary acknowledges only while
-// each replica that may follow it is bound by such a promise.
+// for the owner of the views. A backup that answers a primary promises not to
+// begin as a primary within `duration`. A primary acknowledges pushes only
+// while each replica that may succeed it is bound by such a promise.
 //
-// The primary counts a lease from before it asks, the backup from after it has
-// received the question. Therefore the lease ends before the promise, if the
-// clocks agree well enough: while the primary's clock shows `duration` -
+// The primary measures a lease from before its request, the backup from after
+// it has received the request. The lease therefore ends before the promise, if
+// the clocks agree well enough: while the primary's clock shows `duration` -
 // `max_skew`, the backup's clock shows at most `duration`. Skew includes drift
-// and jumps of both clocks. The clock must count the time that a host sleeps
-// (CLOCK_BOOTTIME).
+// and jumps of both clocks. The clock must count the time for which a host
+// sleeps (CLOCK_BOOTTIME).
 //
-// If clocks are worse than that, a deposed primary may answer pulls with old
-// values. No acknowledged push is lost even then: a backup refuses the entries
+// If the clocks differ more, a deposed primary may answer pulls with old
+// values. Even then, no acknowledged push is lost: a backup refuses the entries
 // of a view that it knows to be over.
 struct LeaseTimes {
   absl::Duration duration = absl::Seconds(2);
-  // Two clocks that differ by 1 % in speed, and jumps of 80 ms.
+  // Allows for two clocks that differ by 1 % in speed, and for jumps of 80 ms.
   absl::Duration max_skew = absl::Milliseconds(100);
 };
 
-// Limits the lease that a peer may ask for: how long a backup may be unable to
-// follow a dead primary.
+// Limits the lease that a peer may request. For this time, a backup may be
+// unable to replace a dead primary.
 inline constexpr absl::Duration kMaxLease = absl::Minutes(1);
 
 // The time at which a primary asked for a lease, by its own clock. Peers send
@@ -51,10 +51,10 @@ class Lease {
  public:
   explicit Lease(const LeaseTimes& times) : times_(times) {}
 
-  // Returns the stamp for a question.
+  // Returns the stamp for a request.
   LeaseStamp Ask(absl::Time now);
-  // Takes an answer to the question with the stamp `asked`. Ignores a stamp
-  // from before the clock went back, and one that is not yet over.
+  // Takes an answer to the request with the stamp `asked`. Ignores a stamp from
+  // before the clock went back, and a stamp of the future.
   void Grant(const ReplicaId& by, const LeaseStamp& asked, absl::Time now);
   // Returns true if each of `replicas` has granted a lease that has not ended.
   // Returns true for an empty list, because no replica can then become the
@@ -78,9 +78,8 @@ class Promises {
   void Give(const ReplicaId& to, absl::Duration duration, absl::Time now);
   // Ends the promise to a primary that has learned of its successor.
   void Release(const ReplicaId& to) { until_.erase(to); }
-  // Returns true if no promise binds this replica. After the clock has gone
-  // back, a promise seems to last longer than promised; such a promise starts
-  // again.
+  // Returns true if no promise binds this replica. If the clock has gone back,
+  // a promise seems to last longer than promised; such a promise is restarted.
   bool AreOver(absl::Time now);
   // Returns when AreOver() may become true.
   absl::Time until() const;

@@ -1,4 +1,4 @@
-// Decides which replica moves next when people ask for it.
+// Decides which replica moves next when operators request it.
 
 #ifndef PENSTOCK_PS_REPLICATION_MOVES_H_
 #define PENSTOCK_PS_REPLICATION_MOVES_H_
@@ -13,7 +13,7 @@
 
 namespace penstock::ps::replication {
 
-// Requests of people.
+// Requests of operators.
 struct MoveWishes {
   // Servers that should hold nothing.
   std::vector<ReplicaId> leaving;
@@ -29,20 +29,20 @@ struct Move {
   ShardReplicas after;
 };
 
-// Returns the next move, or nullopt if the view is as wished, or as near to it
-// as the live servers permit. Shards move one after another, and each in these
-// steps:
+// Returns the next move. Returns nullopt if the view is as requested, or as
+// near to the request as the live servers permit. Shards move one after
+// another, and each in these steps:
 //
 //   1. A server that should have a replica joins. Wait until it is a backup.
 //   2. The backup that should lead becomes the primary. The former primary
 //      becomes a backup, so nobody waits for a lease to end.
-//   3. A backup on a server that should have none leaves.
+//   3. A backup leaves a server that should hold no replica.
 //
-// A shard has `copies` replicas or more before step 3, and after it. A shard
-// keeps a leaving server if too few others live.
+// A shard has at least `copies` replicas before step 3 and after it. If too few
+// other servers live, a shard keeps its replica on a leaving server.
 //
-// Requires a view without joiners, whose replicas all live: `live` has them.
-// Every process that knows the same gets the same move.
+// Requires a view without joiners, whose replicas all live: `live` contains
+// them. Processes with equal arguments get the same move.
 absl::optional<Move> NextMove(const View& view,
                               const std::vector<ReplicaId>& live,
                               const MoveWishes& wishes, size_t copies);

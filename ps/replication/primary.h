@@ -37,16 +37,17 @@ namespace penstock::ps::replication {
 // then it accepts pushes and sends entries, and commits nothing.
 //
 // Synchronous tables: the caller may accept each push as an entry, as ps/shards
-// does, or keep the gradients of a step and accept their aggregate as one entry
-// with all pushes of the step. These are then acknowledged together. If the
-// primary dies before, the workers push to its successor, which recognises the
-// pushes if it holds the entry, and else makes the step anew.
+// does. Or it may keep the gradients of a step and accept their aggregate as
+// one entry with all pushes of the step; these are then acknowledged together.
+// If the primary dies before, the workers push again, to its successor. The
+// successor recognises the pushes if it holds the entry, and otherwise computes
+// the step again.
 //
-// Memory: the log has at most Options::max_log_bytes. Above that pushes are
-// refused and come again. Joiners that are behind lose their place first, and
-// begin anew with a snapshot. Overdue() names backups that hold up the others;
-// the owner of the views then drops them. A backup whose speed suffices for the
-// pushes is never named, however far behind it is.
+// Memory: the log has at most Options::max_log_bytes. Above this limit pushes
+// are refused and sent again later. Joiners that are behind then lose their
+// progress first, and begin again with a snapshot. Overdue() names backups that
+// delay the others, so that the owner of the views drops them. A backup that
+// keeps up with the pushes is never named, however far behind it is.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe. The caller passes the
 // time, and sends what Next() and MakeSnapshot() return.
@@ -70,36 +71,36 @@ class Primary {
   absl::optional<RankClock> ClockOf(uint32_t rank) const {
     return accepted_.ClockOf(rank);
   }
-  // Accept pushes, or a join, that were judged kNew. No two pushes are of one
-  // rank. Return the sequence number of the entry. Return INVALID_ARGUMENT for
-  // an entry that can never fit, and RESOURCE_EXHAUSTED, with the replica that
-  // is behind, if the log is full.
+  // Accept pushes, or a join, that were judged kNew. No two pushes may be of
+  // one rank. Return the sequence number of the entry. Return INVALID_ARGUMENT
+  // for an entry that can never fit, and RESOURCE_EXHAUSTED, with the replica
+  // that is behind, if the log is full.
   absl::StatusOr<uint64_t> Accept(std::vector<WorkerPush> pushes,
                                   std::shared_ptr<const Payload> payload,
                                   absl::Time now);
   absl::StatusOr<uint64_t> Join(const WorkerId& worker, absl::Time now);
 
-  // Returns true if this replica is surely the only primary at `now`. Call
-  // immediately before each answer to a worker, also before a refusal: a
-  // deposed primary has not heard of the latest joins and pushes.
+  // Returns true if this replica is certainly the only primary at `now`. Call
+  // immediately before each answer to a worker, also before a refusal, because
+  // a deposed primary does not know the latest joins and pushes.
   bool MayAnswer(absl::Time now);
   // Returns true once no promise to another primary binds this replica.
   bool has_begun() const { return has_begun_; }
   // Returns the last entry whose pushes may be acknowledged, if MayAnswer().
   uint64_t committed() const { return holdings_.committed; }
   // Returns true if the values include each push that any primary has
-  // acknowledged before this one began. A pull that is to see all acknowledged
-  // pushes waits for this, and for the applied entries to reach the committed()
-  // of its beginning; then its caller calls MayAnswer().
+  // acknowledged before this one began. A pull that must see all acknowledged
+  // pushes waits for this, and until the entries up to the pull's initial
+  // committed() are applied. The pull's caller then calls MayAnswer().
   bool HasAppliedInherited() const { return holdings_.applied >= inherited_; }
   void Applied();  // see Replica::Applied()
 
   // Returns the next message for a replica of the view, or nullopt if there is
-  // no news for it. Each entry is returned once, until Resend().
+  // nothing new to send. Each entry is returned once, until Resend().
   absl::optional<Append> Next(const ReplicaId& to, absl::Time now);
-  // Returns a message even if there is no news: renews the lease, and finds
-  // lost messages. Call a few times within a lease. Returns nullopt only for a
-  // replica that is not of the view.
+  // Returns a message even if there is nothing new to send: renews the lease,
+  // and detects lost messages. Call several times within a lease. Returns
+  // nullopt only for a replica that is not in the view.
   absl::optional<Append> Heartbeat(const ReplicaId& to, absl::Time now);
   // Makes Next() repeat the messages that the replica has not answered. Call
   // this function after the connection broke, or if no answer came.
@@ -107,8 +108,8 @@ class Primary {
   // Ends a snapshot that was lost. The replica gets another one if it needs it.
   void LoseSnapshot(const ReplicaId& to);
   // Returns the joiners that need a snapshot. The caller copies the values as
-  // of the last applied entry, and sends a message with them. Entries after
-  // them are kept for the joiner from then on. Returns nullopt for any other
+  // of the last applied entry, and sends a message with them. From then on,
+  // later entries are kept for the joiner. Returns nullopt for any other
   // replica.
   std::vector<ReplicaId> WantSnapshot() const;
   absl::optional<Snapshot> MakeSnapshot(const ReplicaId& to,
@@ -119,13 +120,14 @@ class Primary {
   absl::optional<Snapshot> RenewSnapshot(const ReplicaId& to, Snapshot message,
                                          absl::Time now);
   void OnAnswer(const Answer& answer, absl::Time now);
-  // Call this function when time has passed without another call.
+  // Call this function if time has passed without another call.
   void Tick(absl::Time now) { Commit(now); }
 
   // Returns the other replicas of the view.
   std::vector<ReplicaId> Peers() const;
-  // Returns the joiners that hold all and know it. WithBackup() may make them
-  // backups, but only in the view that follows directly on this primary's view.
+  // Returns the joiners that hold all entries and know it. WithBackup() may
+  // make them backups, but only in the view that directly follows this
+  // primary's view.
   std::vector<ReplicaId> Complete() const;
 
   struct Complaint {
@@ -164,7 +166,7 @@ class Primary {
 
   void SetPeers(const View& view, absl::Time now);
   void AddPeer(const ReplicaId& id, bool is_backup, absl::Time now);
-  // Gives a joiner the progress that it had in the view before.
+  // Gives a joiner the progress that it had in the previous view.
   void KeepPlace(const Peer& before, Peer* peer) const;
   absl::StatusOr<uint64_t> AcceptEntry(Entry entry, absl::Time now);
   absl::Status MakeRoom(size_t bytes, absl::Time now);
@@ -176,7 +178,7 @@ class Primary {
   void Forget();
   Append MakeAppend(Peer* peer, absl::Time now);
   Envelope MakeEnvelope() const;
-  // Returns the counting replica that holds least, or null.
+  // Returns the counting replica that holds the fewest entries, or null.
   const std::pair<const ReplicaId, Peer>* Slowest() const;
 
   const Options options_;
@@ -188,7 +190,8 @@ class Primary {
   Lease lease_;
   std::map<ReplicaId, Peer> peers_;
   std::vector<ReplicaId> counting_;  // subset of peers_: Peer::counts
-  // Since when pushes have been refused; InfiniteFuture: none was.
+  // The time since which pushes have been refused; InfiniteFuture if none was
+  // refused.
   absl::Time full_since_ = absl::InfiniteFuture();
 };
 

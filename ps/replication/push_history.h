@@ -27,9 +27,9 @@ namespace penstock::ps::replication {
 //   c = e - 1, pushed by this worker           repeated
 //   otherwise                                  passed
 //
-// The first matching line decides. A join is superseded likewise, repeated if
-// the worker has the rank, and new otherwise. Membership remembers one earlier
-// incarnation of each rank, too, and for the same reason.
+// The first matching line decides. A join is judged in the same way: superseded
+// as above, repeated if the worker has the rank, and new otherwise. Like
+// Membership, remembers one earlier incarnation of each rank.
 //
 // Remembers at most kMaxRanks ranks. Pure.
 class PushHistory {

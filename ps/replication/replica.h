@@ -28,9 +28,9 @@ namespace penstock::ps::replication {
 //   any      an older view, another run, or a   unchanged, with
 //            second view of one number          FAILED_PRECONDITION
 //
-// A primary that stays primary keeps what it has accepted. A backup or joiner
-// that is complete holds each acknowledged push. Therefore a backup that
-// becomes the primary continues with its own log.
+// A primary that stays primary keeps the entries that it has accepted. A backup
+// or joiner that is complete holds each acknowledged push. A backup that
+// becomes the primary therefore continues with its own log.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe.
 class Replica {

@@ -52,9 +52,9 @@ bool operator==(const ShardReplicas& a, const ShardReplicas& b);
 // server in a PlacementMap: shards[i] belongs to servers()[i]. A server that
 // fails over changes no PlacementMap.
 //
-// One owner makes the views, each from the view before, by compare-and-swap on
-// the number. The owner drops a replica that is dead, or that the primary
-// complains of (Primary::Overdue()). The functions below make the next view.
+// One owner makes each view from the previous view, by compare-and-swap on the
+// number. The owner drops a replica that is dead, or about which the primary
+// complains (Primary::Overdue()). The functions below make the next view.
 struct View {
   uint64_t run = 0;
   uint64_t number = 0;  // from 1 on
@@ -87,9 +87,8 @@ absl::Status CheckView(const View& view);
 // - each primary was primary or backup of its shard, and each backup was
 //   primary, backup or joiner of its shard.
 //
-// Only the primary knows whether a joiner has caught up. The owner makes a
-// joiner a backup only if Primary::Complete() names the joiner for the view
-// `before`.
+// Only the primary knows if a joiner has caught up. The owner makes a joiner a
+// backup only if Primary::Complete() names the joiner for the view `before`.
 absl::Status CheckSuccessor(const View& before, const View& after);
 
 // Makes view 1. `servers` are the primaries, in the order of the shards. Each
@@ -99,10 +98,10 @@ absl::StatusOr<View> FirstView(uint64_t run,
                                const std::vector<ReplicaId>& servers,
                                size_t backups);
 
-// Return the next view. `replica` may then hold a shard no more, catch up with
-// a shard, count as a backup, or be the primary. Return FAILED_PRECONDITION if
-// the replica's present role does not permit this, and INVALID_ARGUMENT for an
-// unknown shard.
+// Return the next view, in which `replica` holds no shard any more, catches up
+// with a shard, counts as a backup, or is the primary. Return
+// FAILED_PRECONDITION if the replica's present role does not permit this, and
+// INVALID_ARGUMENT for an unknown shard.
 //
 // WithoutReplica() makes the first backup the primary of each shard that the
 // replica led. Returns DATA_LOSS, which names the shard, if there is no backup:

@@ -19,7 +19,7 @@ class ViewFollower {
   // The wishes of the primary of one shard.
   struct Wish {
     uint32_t shard = 0;
-    // The view in which the primary wishes this.
+    // The view in which the primary has this wish.
     uint64_t view = 0;
     // The primary has begun. Until then, it may wait for the answer of its
     // predecessor, which must not be dropped.

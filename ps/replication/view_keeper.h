@@ -17,9 +17,10 @@
 
 namespace penstock::ps::replication {
 
-// The part of one process in the views of a training. Each process has a
-// keeper, and each keeper may propose the next view. A store takes one proposal
-// for each number, so that no two views of a number are ever in force.
+// The part of one process in choosing the views of a training. Each process has
+// a keeper, and each keeper may propose the next view. A store accepts one
+// proposal for each number, so that two different views of one number are never
+// in force.
 //
 //   situation                                 proposed by  the next view
 //   ----------------------------------------  -----------  ------------------
@@ -66,9 +67,9 @@ class ViewKeeper {
 
   explicit ViewKeeper(const Options& options) : options_(options) {}
 
-  // Returns the view that should follow on `known.view`, or nullopt if that
-  // view is as it should be. The view passes CheckSuccessor(), unless it is the
-  // first one of a run.
+  // Returns the view that should follow `known.view`, or nullopt if no change
+  // is needed. The view passes CheckSuccessor(), unless it is the first view of
+  // a run.
   absl::optional<View> Next(const Knowledge& known, absl::Time now);
 
  private:

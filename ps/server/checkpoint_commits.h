@@ -73,9 +73,9 @@ struct CheckpointRequest {
 // One caller at a time has its turn. An attempt without a renewal for
 // Options::lease is given up when another caller begins.
 //
-// If somebody removes the folder, or checkpoints in it, the next checkpoint is
-// a full one, and a warning says so. A folder with checkpoints of another
-// training is never written to.
+// If the folder, or checkpoints in it, were removed from outside, the next
+// checkpoint is a full one, and a warning says so. A folder with checkpoints of
+// another training is never written to.
 //
 // Thread-safe. Calls run one at a time; the others wait. A call blocks for as
 // long as the disk takes.
@@ -120,7 +120,8 @@ class CheckpointCommits {
   // unless another process has written them for the same run.
   //
   // The step of the checkpoint is the highest applied clock. If only workers
-  // with lower clocks have pushed, the step is the last checkpoint's plus one.
+  // with lower clocks have pushed, the step is one higher than that of the last
+  // checkpoint.
   //
   // Returns kCommitted instead of ALREADY_EXISTS to a caller that has waited.
   // Fails with:
@@ -158,7 +159,7 @@ class CheckpointCommits {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Gives the attempt up, and unlocks the folder, so that another process can
-  // lock it. Begin() returns UNAVAILABLE from then on, until Claim().
+  // lock it. From then on, Begin() returns UNAVAILABLE until Claim().
   void Release() ABSL_LOCKS_EXCLUDED(mu_);
 
   const CheckpointHealth& health() const { return health_; }

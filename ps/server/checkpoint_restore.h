@@ -41,12 +41,12 @@ struct RestoreOptions {
 // new and restored tables, the new ones continue from the pack's step.
 //
 // A part whose rows or tables had different steps continues from the highest of
-// these steps.
+// their steps.
 //
-// Drops the least recently used rows of a shard without room, if the options
-// allow that. Needs no permission for tables that evict by their own limits, if
-// the only reason is the division of a limit among shards. Logs the number of
-// dropped rows.
+// Drops the least recently used rows of a shard that has no room, if the
+// options allow that. No option is needed for tables that evict by their own
+// limits, if the only reason is the division of a limit among shards. Logs the
+// number of dropped rows.
 //
 // Fails with:
 //   FAILED_PRECONDITION  the folder lacks the cut; the format is newer; a table

@@ -28,9 +28,9 @@ inline void RunAll(const std::vector<std::function<void()>>& due) {
   for (const auto& callback : due) callback();
 }
 
-// A queue of snapshots. Takes the coordinator to the cut of the first snapshot,
-// and lets Steps take the snapshot there. Also holds the coordinator while a
-// client chooses a cut for all servers.
+// A queue of snapshots. Brings the coordinator to the cut of the first
+// snapshot, where Steps then takes the snapshot. Also holds the coordinator
+// while a client chooses a cut for all servers.
 //
 // Not thread-safe: the caller's lock guards the coordinator, too. The caller
 // carries out each returned outcome. `due` gets callbacks to run without the
@@ -70,7 +70,7 @@ class CutSnapshots {
   Outcome Add(Request request, Due* due);
   // Returns true if the first snapshot has reached its cut and was not begun.
   bool IsDue() const;
-  // Begins the first snapshot. Call if IsDue().
+  // Begins the first snapshot. Call only if IsDue().
   Outcome Begin();
   // Ends the snapshot that was taken. Returns its callback, or null if the
   // snapshot has ended already.

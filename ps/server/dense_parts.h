@@ -126,8 +126,8 @@ class DenseParts {
   // Returns RESOURCE_EXHAUSTED if VersionBytes() is above the limit.
   absl::Status CheckVersions();
   // Returns `status`, which says that one of `elements` is not finite or is
-  // above the limit of `dtype`. For a pack, returns an error with the name of
-  // the variable instead, because users do not know packs.
+  // above the limit of `dtype`. For a pack, the error names the variable
+  // instead, because users do not know packs.
   absl::Status NameTable(const absl::Status& status, size_t part,
                          const tensor::Tensor& elements, tensor::DType dtype,
                          absl::string_view remedy) const;

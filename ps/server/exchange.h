@@ -107,12 +107,13 @@ class Exchange final : public StepSource {
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
-  // A function that makes an event of a replica's log happen. No worker is
-  // waiting for the event.
+  // A function that applies an event of a replica's log. No worker waits for
+  // the event.
   using Event = std::function<Outcome(Coordinator*)>;
   void Carry(const Event& event);
-  // Blocks until `is_true`, at most for `timeout`. Returns false if it still is
-  // not. Also returns true if the training has failed or the server drains.
+  // Blocks until `is_true` returns true, at most for `timeout`. Returns false
+  // if `is_true` still returns false. Also returns true if the training has
+  // failed or the server drains.
   using Condition = std::function<bool(const Coordinator&)>;
   bool Await(const Condition& is_true, absl::Duration timeout) const;
   // Returns OK if `worker` is a member. Otherwise returns the error for a call
@@ -125,9 +126,10 @@ class Exchange final : public StepSource {
   // times:
   // - Check() checks the gradients.
   // - CheckTakes() returns the error of a push that would be refused now: its
-  //   worker is no member, its clock is ahead, or there is no room next to
-  //   `pending_bytes` of other checked pushes. If a step is being applied,
-  //   waits for its end before a clock counts as ahead.
+  //   worker is no member, its clock is ahead, or there is no room for it in
+  //   addition to the `pending_bytes` of other checked pushes. If a step is
+  //   being applied, waits for the step's end before it judges a clock as
+  //   ahead.
   // - Take() takes the push.
   absl::StatusOr<Checked> Check(const WorkerId& worker, uint64_t clock,
                                 const tensor::Bundle& gradients);
@@ -183,8 +185,9 @@ class Exchange final : public StepSource {
   absl::optional<PushVerdict> VerdictOnRepeatedLocked(const WorkerId& worker,
                                                       uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns an error if there is no room for a push next to `pending_bytes` of
-  // pushes that are not held yet. Ends the training if there can never be room.
+  // Returns an error if there is no room for a push in addition to the
+  // `pending_bytes` of pushes that are not held yet. Ends the training if there
+  // can never be room.
   absl::Status CheckRoomLocked(const CheckedPush& push, size_t pending_bytes,
                                Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& why, Due* due)

@@ -34,7 +34,7 @@ class HeldGradients {
   std::vector<Gradients> Drop(absl::Span<const PushId> pushes);
 
   size_t bytes() const { return bytes_; }
-  // Returns the bytes of the kept pushes that come after `cut`.
+  // Returns the bytes of the kept pushes that are outside `cut`.
   size_t BytesBehind(const CutPoint& cut) const;
   // Returns the bytes of one kept push.
   size_t BytesOf(const PushId& push) const {

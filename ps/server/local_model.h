@@ -35,8 +35,8 @@ struct LocalRows {
 
 // The ranges, rows and policies of one server. Immutable.
 //
-// Tables with the same staleness and backup workers share a policy. A thousand
-// variables thus cost as much as one.
+// Tables with the same staleness and backup workers share a policy, so that a
+// thousand variables cost as much as one.
 class LocalModel {
  public:
   // Makes the model of one server. Returns INVALID_ARGUMENT if `placement` is

@@ -13,9 +13,9 @@ namespace penstock::ps {
 // A limit on the processor time that writing a checkpoint takes from training
 // steps. The writer rests after each piece of work, in proportion to the
 // processor time of the work. The writer does not rest if no push has come
-// since the last rest, or if the caller calls Hurry().
+// since the last rest, or after a call of Hurry().
 //
-// For one thread: the pace measures the processor time of its caller.
+// Used by one thread, because it measures the processor time of its caller.
 class Pace {
  public:
   struct System {

@@ -15,13 +15,14 @@
 
 namespace penstock::ps {
 
-// The limit on gradients that are not applied yet. A push without room comes
-// again, because each applied push makes room.
+// The limit on gradients that are not applied yet. A push for which there is no
+// room is sent again later; each applied push makes room.
 //
 // A synchronous step is not applied before its workers have pushed. If their
-// gradients do not fit together, each of the last workers would come again for
-// ever. PushRoom remembers the workers that have no room next to their step,
-// and ends the training once the step cannot end without them.
+// gradients do not fit together, the last workers would push again forever.
+// PushRoom remembers the workers whose pushes do not fit in addition to their
+// step's other pushes, and ends the training once the step cannot end without
+// them.
 //
 // Pure: no clock, no thread, no I/O.
 class PushRoom {
@@ -49,8 +50,8 @@ class PushRoom {
                     bool is_synchronous) const;
 
  private:
-  // The workers of a step whose pushes found no room next to the step's other
-  // pushes.
+  // The workers of a step whose pushes did not fit in addition to the step's
+  // other pushes.
   struct Step {
     uint64_t version = 0;
     std::set<uint32_t> ranks;

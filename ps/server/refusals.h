@@ -17,8 +17,8 @@
 namespace penstock::ps {
 
 absl::Status Draining();
-// Returns the error for a call that would wait while `calls` others wait
-// already.
+// Returns the error for a call that would wait while `calls` other calls
+// already wait.
 absl::Status TooManyWait(size_t calls);
 // Return the error for a request of another run: the server has no model, or
 // has the run `ours`.

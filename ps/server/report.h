@@ -33,7 +33,7 @@ struct TableReport {
   uint64_t evicted_rows = 0;
   uint64_t not_admitted = 0;
   uint64_t refused_pushes = 0;
-  // Lost gradients of ids, after their push was acknowledged.
+  // The number of gradients that were lost after their push was acknowledged.
   uint64_t dropped_gradients = 0;
 };
 

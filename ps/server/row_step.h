@@ -23,7 +23,7 @@ namespace penstock::ps {
 class RowStep {
  public:
   // Returns the mean of the pushes: adds up the rows of each id in the order of
-  // the pushes, and divides the sums by the number of pushes. Needs at least
+  // the pushes, and divides the sums by the number of pushes. Requires at least
   // one push. Copies nothing if there is one push. Returns RESOURCE_EXHAUSTED
   // if there is no memory, and then leaves the pushes unchanged.
   static absl::StatusOr<RowStep> MeanOf(std::vector<RowGradients*> pushes,

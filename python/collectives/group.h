@@ -65,7 +65,7 @@ class GroupObject {
 
   // Returns the group. Throws FailedPrecondition after Close().
   std::shared_ptr<collectives::Group> Open() const;
-  // Runs an operation without the GIL.
+  // Runs an operation after releasing the GIL.
   void RunUnlocked(const Operation& operation);
 
   const int rank_;

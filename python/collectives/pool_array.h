@@ -13,8 +13,8 @@
 namespace penstock::python {
 
 // Writable bytes of a pool, by Python's buffer protocol. May outlive the group.
-// In the child of a fork, the bytes stay the parent's: the child shares them,
-// and does not free them.
+// In the child of a fork, the bytes remain the parent's: both processes use
+// them, and the child does not free them.
 class PoolArray {
  public:
   explicit PoolArray(std::unique_ptr<collectives::PoolMemory> memory);

@@ -1,4 +1,4 @@
-// The end of calls whose channel the program closes.
+// The status of calls whose channel the program closes.
 
 #ifndef PENSTOCK_PYTHON_RPC_CLOSED_H_
 #define PENSTOCK_PYTHON_RPC_CLOSED_H_
@@ -7,13 +7,13 @@
 
 namespace penstock::python {
 
-// Returns grpcio's end of such calls.
+// Returns the status that grpcio gives such calls.
 inline absl::Status ChannelClosed() {
   return absl::CancelledError("Channel closed!");
 }
 
-// Returns the status with which a call ends for the program. The status differs
-// if the program has closed its channel.
+// Returns the status that the program sees at the end of a call. Differs from
+// `status` if the program has closed the channel.
 inline absl::Status EndOf(absl::Status status, bool is_closed) {
   return is_closed && absl::IsUnavailable(status) ? ChannelClosed() : status;
 }

@@ -5,8 +5,8 @@
 
 namespace penstock::python {
 
-// The method of the first call, which the server itself answers. Methods of
-// gRPC begin with a slash, and so differ.
+// The method of the first call, which the server itself answers. Cannot be a
+// method of gRPC, because those begin with a slash.
 constexpr char kHello[] = "hello";
 
 }  // namespace penstock::python

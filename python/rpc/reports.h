@@ -19,7 +19,7 @@ namespace penstock::python {
 // own queue. Thread-safe. Needs no GIL.
 class Reports {
  public:
-  // The number of bits of a number that are below the number of its queue.
+  // The position of the queue's number within a number, in bits.
   static constexpr int kQueueShift = 32;
 
   // Makes a queue. Returns its number, which is not 0.

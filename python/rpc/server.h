@@ -64,9 +64,9 @@ class ReceivedCall {
 
 // The received calls that wait for a Python thread. Thread-safe. Needs no GIL.
 //
-// A thread that has handled a call lingers: if another call comes soon, the
-// same thread takes it. Other threads serve: they sleep, and take calls for
-// which no thread lingers.
+// A thread that has handled a call lingers, that is, waits a short time for the
+// next call. Other threads serve: they sleep, and take calls for which no
+// thread lingers.
 class CallQueue {
  public:
   // A call, a stream, or nothing.
@@ -80,8 +80,8 @@ class CallQueue {
   Incoming Serve();
   // Waits for a call for a short time. Returns nothing if no call comes.
   Incoming Linger();
-  // Returns up to `most` of the waiting calls, and reports again if there are
-  // more. Does not wait.
+  // Returns up to `most` of the waiting calls. If more are left, reports again.
+  // Does not wait.
   std::vector<Incoming> TakeSome(size_t most);
   // Adds `number` to Reports when a call comes to the empty queue. Neither
   // Serve() nor Linger() may be called afterwards.
@@ -116,7 +116,7 @@ class RpcServer {
   // Return the next call, as CallQueue does, or None.
   pybind11::object Serve();
   pybind11::object Linger();
-  // Functions for an event loop. Like those of CallQueue.
+  // Functions for an event loop. They work like those of CallQueue.
   pybind11::list TakeSome(size_t most);
   void Report(uint64_t number) { queue_->Report(number); }
   // Closes the port and all connections.

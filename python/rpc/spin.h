@@ -10,8 +10,8 @@
 
 namespace penstock::python {
 
-// Returns the polling mode of the thread penstock-poll. The thread polls only
-// if PENSTOCK_POLLING is busy. Otherwise the waiting threads poll, and would
+// Returns the polling mode of the thread penstock-poll, which polls only if
+// PENSTOCK_POLLING is busy. In other modes the waiting threads poll, and would
 // lose their core to another polling thread.
 progress::PollingMode LoopPolling();
 

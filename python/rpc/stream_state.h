@@ -24,8 +24,9 @@ class StreamState {
   // The largest message, in bytes, that counts as small.
   static constexpr size_t kSmallBytes = 128 * 1024;
   // The number of messages that are requested before the program reads them, so
-  // that the peer can send while the program works. Small messages have a
-  // higher number: a thread or a loop that wakes up then finds several.
+  // that the peer can send while the program works. The number is higher for
+  // small messages: a thread or a loop that wakes up then finds several
+  // messages.
   static constexpr int kReadAhead = 2;
   static constexpr int kSmallReadAhead = 8;
   // The number of writes that may wait for the peer before the writer itself
@@ -33,8 +34,8 @@ class StreamState {
   static constexpr int kWriteAhead = 4;
   static constexpr int kSmallWriteAhead = 16;
 
-  // `holds_end` hides an end in order until the program has read all messages,
-  // as gRPC does.
+  // If `holds_end` is true, a regular end is hidden until the program has read
+  // all messages, as in gRPC.
   explicit StreamState(bool holds_end) : holds_end_(holds_end) {}
 
   // The callbacks of the stream.
@@ -59,15 +60,15 @@ class StreamState {
   // ended.
   bool HasRoom();
 
-  // Each function waits until the deadline. Returns true if the awaited event
-  // comes before: a message or the last one; room for another write, or the
-  // end; metadata, or the end; the end.
+  // The functions below wait for an event until the deadline, and return true
+  // if the event comes in time: a message or the last one; room for another
+  // write, or the end; metadata, or the end; the end.
   bool AwaitMessage(absl::Time deadline);
   bool AwaitRoom(absl::Time deadline);
   bool AwaitMetadata(absl::Time deadline);
   bool AwaitEnd(absl::Time deadline);
 
-  // Returns true if writing is useful: the peer takes messages.
+  // Returns true if writing is useful, because the peer still accepts messages.
   bool is_open();
   // Returns true if the metadata has arrived, or the stream has ended without
   // metadata.

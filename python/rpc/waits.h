@@ -10,7 +10,7 @@
 
 namespace penstock::python {
 
-// Converts a timeout of Python's. Negative means none.
+// Converts a timeout of Python to a duration. Negative means no timeout.
 absl::Duration TimeoutOf(double seconds);
 
 enum class Waited { kSet, kDeadline, kInterrupted };

@@ -9,15 +9,15 @@
 
 namespace penstock::tensor {
 
-// Returns the name under which ClientShares counts the call. The name is the
-// identity that the security handshake verified. Without one, the name is the
+// Returns the name under which ClientShares counts the call: the identity that
+// the security handshake verified. If there is none, the name is the
 // connection's address and port, so an unauthenticated client has one share for
 // each connection. Never empty.
 std::string CallerOf(const grpc::ServerContextBase& context);
 
-// The metadata key that marks several calls as one client's, even over
-// different connections. The value is a secret of at most kMaxClientSecretBytes
-// that the client has drawn.
+// The metadata key by which a client marks its calls as its own, even over
+// different connections. The value is a random secret of at most
+// kMaxClientSecretBytes, which the client has drawn.
 inline constexpr char kClientSecretKey[] = "penstock-tensor-client";
 inline constexpr size_t kMaxClientSecretBytes = 64;
 

@@ -19,11 +19,12 @@ namespace penstock::tensor {
 
 // Makes the call by `queue`, which must be empty. First waits until the
 // destinations may be written to. Blocks until the call has ended and the
-// transport has released the destinations, unless the reply lies in one.
-// `timeout` and interruption include the first wait. `posted` is the posted
-// memory of the destinations, or null. If the transport does not release the
-// memory in time, sets `used` of each destination to the error and
-// `*destinations` to an empty span, so that the reply is not decoded into them.
+// transport has released the destinations, or until the reply lies in a
+// destination. `timeout` and interruption also apply to the first wait.
+// `posted` is the posted memory of the destinations, or null. If the transport
+// does not release the memory in time, sets `used` of each destination to the
+// error and `*destinations` to an empty span, so that the reply is not decoded
+// into them.
 absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     CallQueue* queue, const std::shared_ptr<grpc::Channel>& channel,
     const std::string& method, const grpc::ByteBuffer& request,

@@ -20,8 +20,8 @@
 namespace penstock::tensor {
 
 // The default length of a stream's messages, in bytes. Long enough to make the
-// cost of each message negligible. Short enough that the message in flight does
-// not fill a pool.
+// cost of each message negligible, and short enough that the message in flight
+// does not fill a pool.
 inline constexpr size_t kStreamMessageBytes = 256 << 20;
 
 // Limit the message length, in bytes. Other lengths are clamped to these

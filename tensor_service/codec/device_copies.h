@@ -14,8 +14,9 @@
 
 namespace penstock::tensor {
 
-// Collects copies from and to devices while a message is read, and makes all of
-// them at once, so that the caller waits for the devices once. Not thread-safe.
+// Collects copies from and to devices while a message is read, and then makes
+// all of them at once, so that the caller waits for the devices only once. Not
+// thread-safe.
 //
 // A transport finds a destination by size, so a tensor may lie in the
 // destination of another tensor. Such a tensor is copied through the host,

@@ -17,10 +17,10 @@ namespace penstock::tensor {
 
 // The shortest run that is sent in place, in bytes; shorter runs are packed. A
 // slice costs as much as copying a few KiB. Over shm, the receiver then copies
-// instead of the sender, into new memory. There, sending runs of 16 KiB in
-// place took more than twice as long as packing them, and runs of 64 KiB about
-// as long. Over tcp and HTTP/2, sending in place is faster from 8 KiB on, by a
-// quarter at 64 KiB.
+// instead of the sender, into new memory: sending runs of 16 KiB in place took
+// more than twice as long as packing them, and runs of 64 KiB about as long.
+// Over tcp and HTTP/2, sending in place is faster from 8 KiB on, by a quarter
+// at 64 KiB.
 inline constexpr size_t kMinRunBytes = 64 * 1024;
 
 // Caps the slices of a message with views that are sent in place. Equals the
@@ -32,9 +32,9 @@ inline constexpr size_t kMaxSlices = 512;
 // slices are left, and false if Encode() packs the view. The runs are sent in
 // place if
 // - there is exactly one run, of at least kCopyBelowBytes, or
-// - there are at most `slices_left` runs. The length of each run is at least
-//   kMinRunBytes and a multiple of kPartAlignment, which keeps the following
-//   bytes aligned.
+// - there are at most `slices_left` runs, and the length of each run is at
+//   least kMinRunBytes and a multiple of kPartAlignment, which keeps the
+//   following bytes aligned.
 bool IsSentInPlace(const StridedView& view, size_t slices_left);
 
 // Encodes like Encode(bundle, header), and appends each view as the tensor that

@@ -17,9 +17,9 @@ struct NamesSize {
 };
 
 // Counts the names in field 1 of GetRequest, GetStreamRequest or DeleteRequest.
-// Allocates no memory for the names: two bytes of a request can be a name, for
-// which protobuf needs some 60 bytes. Accepts any bytes. Returns
-// INVALID_ARGUMENT if the bytes are not such a message.
+// Allocates no memory for the names, because a request may have a name in every
+// two bytes, for which protobuf would need some 60 bytes. Accepts any bytes.
+// Returns INVALID_ARGUMENT if the bytes are not such a message.
 absl::StatusOr<NamesSize> CountNames(const grpc::ByteBuffer& request);
 
 }  // namespace penstock::tensor

@@ -100,7 +100,7 @@ class SliceReader {
   // TakeBuffer().
   std::shared_ptr<Buffer> ShareBuffer(absl::string_view bytes);
 
-  // Moves the cursor to `end`, the argument of the PeekTo() before.
+  // Moves the cursor to `end`, the argument of the preceding PeekTo().
   void SkipTo(size_t end) { Advance(end - position_); }
 
   // Return the number of slices, and the location and the bytes of a slice. The
@@ -157,9 +157,8 @@ class SliceReader {
   // One device per slice. Empty if all slices are on the host.
   std::vector<Device> devices_;
   size_t next_slice_ = 0;
-  // The current slice, which buffers share. Null if no buffer does. If all
-  // slices were shared, the transport could not free the slices that no buffer
-  // uses.
+  // The current slice, if buffers share it, and otherwise null. Other slices
+  // are not shared, so that the transport can free slices that no buffer uses.
   std::shared_ptr<const grpc::Slice> shared_;
   // Parts of shared_, set together with shared_.
   absl::optional<BufferParts> parts_;

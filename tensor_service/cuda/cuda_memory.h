@@ -58,9 +58,9 @@ class CudaMemory : public DeviceMemory {
   absl::Status Await(const DeviceEvent& event) override;
   absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
 
-  // Fails for buffers of less than memory::kMinDeviceBytes: copying them costs
-  // less. Logs the first other refusal, because a refused buffer is silently
-  // copied. This object must outlive the slice.
+  // Fails for buffers of less than memory::kMinDeviceBytes, because copying
+  // them costs less. Logs the first refusal for another reason, because a
+  // refused buffer is silently copied. This object must outlive the slice.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
   Device DeviceOfSlice(const void* address) const override;
 
