@@ -18,7 +18,8 @@ using Share = std::shared_ptr<uint8_t>;
 
 void GiveBack(void* share) { delete static_cast<Share*>(share); }
 
-// The process for which the pool serves slices, not its children; 0: none yet.
+// The process for which the pool serves slices; its children do not count. 0:
+// none yet.
 std::atomic<pid_t> served{0};
 
 // Forwards each call to gRPC's own CoreCodegenInterface, the interface through
@@ -209,7 +210,8 @@ class PooledCodegen final : public grpc::CoreCodegenInterface {
 
 void ServeStubsFromPool() {
   static PooledCodegen* const pooled = [] {
-    // Sets the pointer, unless a static object of the program did before.
+    // Calls summon(), which sets the pointer unless a static object of the
+    // program already did.
     grpc::internal::GrpcLibraryInitializer().summon();
     auto* replacement = new PooledCodegen(grpc::g_core_codegen_interface);
     __atomic_store_n(&grpc::g_core_codegen_interface,

@@ -35,7 +35,8 @@ void WarnOfStranger(absl::string_view text) {
   // Never destroyed, because threads that outlive main() may log.
   static auto* const mu = new Mutex;
   static auto* const log = new LimitedLog;
-  // In the child of a fork the lock may stay held for ever.
+  // Only tries to lock, because in the child of a fork the lock may stay held
+  // for ever.
   if (!mu->TryLock()) return CountLogLineLeftOut();
   log->Warning(text);
   mu->Unlock();

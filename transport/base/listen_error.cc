@@ -28,8 +28,8 @@ using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 int TryAddress(const addrinfo& address) {
   const UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return errno;
-  // Sets SO_REUSEADDR, as servers do, because connections of an earlier server
-  // may still linger.
+  // Sets SO_REUSEADDR, as servers do. Otherwise lingering connections of an
+  // earlier server would cause an error.
   const int yes = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0) return errno;

@@ -28,7 +28,7 @@ using Level = spdlog::level::level_enum;
 
 std::atomic<uint64_t> left_out{0};
 
-// The limit for the lines of some levels.
+// A limit on the log lines of some levels.
 struct Allowance {
   TokenBucket bucket{kLogBurst, absl::Seconds(1) / kLogLinesPerSecond};
   uint64_t left_out = 0;
@@ -64,9 +64,9 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
     return Write(line);
   }
 
-  // Writes a line. Does not use spdlog's formatter, which calls localtime_r().
-  // localtime_r() takes a lock of the C library, which stays locked in the
-  // child of a fork if another thread held it.
+  // Writes a line. Does not use spdlog's formatter, because it calls
+  // localtime_r(), which takes a lock of the C library. In the child of a fork,
+  // that lock stays locked if another thread held it.
   static bool Write(const spdlog::details::log_msg& line) {
     const auto level = spdlog::level::to_string_view(line.level);
     return WriteToStderr(absl::StrCat(
@@ -100,9 +100,9 @@ std::atomic<spdlog::logger*> current{nullptr};
 // have held the lock of the parent's logger.
 void ForgetLoggerInChild() { current.store(nullptr); }
 
-// Registers before main(). If the first log call registered the handler
-// instead, a child that is forked meanwhile would wait forever for the thread
-// that registers. Fails only if memory runs out.
+// Registers the fork handler before main(). If the first log call registered
+// it, a child forked at that moment would wait forever for the registering
+// thread. Fails only if memory runs out.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
 
 void Log(Level level, absl::string_view text);

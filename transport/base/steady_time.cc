@@ -27,7 +27,7 @@ absl::Time SteadyNow() {
 }
 
 void SteadyCondVar::WaitUntil(absl::Mutex* mu, absl::Time deadline) {
-  // The longest wait. A longer one, added to the present time, might overflow.
+  // The longest wait. Adding a longer wait to the present time might overflow.
   constexpr absl::Duration kLongest = absl::Hours(24);
   const absl::Duration wait = std::max(
       absl::ZeroDuration(), std::min(deadline - SteadyNow(), kLongest));

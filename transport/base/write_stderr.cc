@@ -28,8 +28,8 @@ bool WriteAnew(absl::string_view line) {
       open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (own.valid()) return Write(own.get(), line);
   if (errno == ENXIO) return false;  // a pipe whose reader is gone
-  // Writes to the existing descriptor, because opening again has failed: there
-  // is no /proc, no descriptor is left, or the file is another user's. A
+  // Writes to the existing descriptor. Opening it again has failed: there is no
+  // /proc, no descriptor is left, or the file belongs to another user. A
   // writable pipe has room for PIPE_BUF bytes, so the write blocks only if
   // another process writes first.
   pollfd room = {STDERR_FILENO, POLLOUT, 0};

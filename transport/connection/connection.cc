@@ -17,9 +17,9 @@ namespace {
 // session's end. After that time the rest of the output is dropped.
 constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
-// Limits how long frames are deferred. Until then, the peer keeps the messages
-// that these frames release. Usually another frame is sent earlier, and takes
-// deferred frames along.
+// Limits how long frames are deferred, because meanwhile the peer keeps the
+// messages that these frames release. Usually another frame is sent earlier,
+// and takes the deferred frames along.
 constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
 
 }  // namespace

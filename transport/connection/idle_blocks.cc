@@ -10,7 +10,7 @@ namespace connection {
 namespace {
 
 // The time until FreeIdle() runs. Longer than the pauses of a program that
-// sends one message after another.
+// sends messages continually.
 constexpr absl::Duration kIdleTime = absl::Seconds(5);
 
 // Calls FreeIdle() after kIdleTime. Returns false if the timer's thread cannot

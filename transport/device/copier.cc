@@ -10,8 +10,8 @@ namespace device {
 namespace {
 
 // The size in bytes from which host memory is looked up in PinnedRanges.
-// Shorter copies share a slot with others, because the lookup costs about as
-// much.
+// Shorter copies are sent through slots, because the lookup costs about as much
+// as such a copy.
 constexpr size_t kMinPinnedBytes = 64 * 1024;
 
 absl::Status QueueHostCopy(Device* device, abi::Stream stream, bool to_host,
@@ -119,7 +119,7 @@ absl::Status Copier::InLane(absl::Span<const abi::Event> after, Run run) {
                             "wait for another stream");
   }
   if (copied.ok()) copied = run(lane->get());
-  // Waits for an event during which the thread sleeps. cuStreamSynchronize()
+  // Waits for an event, because then the thread sleeps. cuStreamSynchronize()
   // would spin.
   if (copied.ok()) {
     copied = device_->Check(api->EventRecord((*lane)->mark(), stream),

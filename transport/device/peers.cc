@@ -11,7 +11,7 @@ void Peers::Reach(Device* other) {
   if (!entered.ok()) return;
   Api* const api = device_->api();
   int can = 0;
-  // Ignores an error here. Check() remembers an error that loses the device.
+  // Ignores an error. If the device is lost, Check() has recorded it.
   if (!device_
            ->Check(api->DeviceCanAccessPeer(&can, device_->id(), other->id()),
                    "ask which devices it reaches")

@@ -11,8 +11,8 @@ namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
 // The smallest range that is pinned, in bytes. A shorter range may share pages
-// with other memory. Copying it through a slot costs no more than looking up
-// the pin.
+// with other memory, and copying it through a slot costs no more than looking
+// up the pin.
 constexpr size_t kMinRangeBytes = 64 * 1024;
 
 uintptr_t RoundUp(uintptr_t address) {

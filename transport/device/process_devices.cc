@@ -17,7 +17,7 @@ abi::Address AddressOf(const uint8_t* data) {
   return reinterpret_cast<abi::Address>(data);
 }
 
-// Returns FAILED_PRECONDITION for memory that CUDA IPC does not share.
+// Returns FAILED_PRECONDITION for memory that CUDA IPC cannot share.
 absl::Status CheckIsShareable(Device* device, abi::Address address) {
   int is_capable = 0;
   const abi::Result asked = device->api()->PointerGetAttribute(

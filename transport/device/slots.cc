@@ -7,8 +7,8 @@ namespace device {
 
 namespace {
 
-// The smallest load, in bytes. Below this size, the fixed cost of a load
-// exceeds that of its bytes.
+// The smallest load, in bytes. For smaller loads, the fixed cost exceeds the
+// cost of copying the bytes.
 constexpr size_t kLeastBytes = 256 * 1024;
 
 }  // namespace

@@ -88,9 +88,8 @@ class SharedMemoryFactory final : public MemoryAllocatorFactory {
   const std::shared_ptr<MemoryAllocatorFactory> factory_;
 };
 
-// Opens a meeting place for each bound address. Leaves addresses other than
-// TCP's to gRPC's own engine. Without `sockets`, leaves all addresses to that
-// engine.
+// Opens a meeting place for each bound TCP address. gRPC's own engine listens
+// at other addresses, and at all addresses if there is no `sockets`.
 class Listener final : public EventEngine::Listener {
  public:
   Listener(std::unique_ptr<EventEngine::Listener> inner,
@@ -99,9 +98,9 @@ class Listener final : public EventEngine::Listener {
       : inner_(std::move(inner)),
         sockets_(std::move(sockets)),
         places_(std::move(places)) {}
-  // Frees the names before the ports, because another server may get the ports
+  // Frees the names before the ports, because another server may take the ports
   // immediately afterwards. gRPC's engine may keep a reference to the places
-  // for longer.
+  // longer than this object lives.
   ~Listener() override { places_->Close(); }
 
   absl::StatusOr<int> Bind(

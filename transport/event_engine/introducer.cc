@@ -239,8 +239,7 @@ void MeetingPlaces::Open(const EventEngine::ResolvedAddress& bound, int port) {
 }
 
 void MeetingPlaces::OpenMeetingPlace(const TcpAddress& address) {
-  // Returns if the name is already open, because 0.0.0.0 and [::] have the same
-  // name.
+  // Returns if the name is already open: 0.0.0.0 and [::] have the same name.
   if (Find(address) != nullptr) return;
   absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
       OpenSoon(settings_, address);

@@ -9,7 +9,8 @@ namespace event_engine {
 namespace {
 
 // Limits the time in which an ended connection sends its last bytes. Longer
-// than a hung RDMA network takes to fail, after which TCP sends them.
+// than the time after which a hung RDMA network fails and TCP sends the bytes
+// instead.
 constexpr absl::Duration kDepartureLimit = absl::Seconds(10);
 
 // Limits the polls of a path at an event of TCP, and at the end. An honest peer
@@ -195,7 +196,8 @@ absl::Status MovableConnection::UsePathLocked(
         std::shared_ptr<MovableConnection> self = weak.lock();
         return self != nullptr && self->PollPath();
       });
-  // Without a greeting the peer does not move.
+  // A path that cannot be watched is not used. Without this side's greeting,
+  // the peer stays on TCP.
   if (!watch.ok()) return watch.status();
   watch_ = *std::move(watch);
   nudges_ = 0;
@@ -211,7 +213,7 @@ void MovableConnection::Close() {
     mu_.AssertHeld();
     const bool has_failed = !failure_.ok();
     FailLocked(absl::CancelledError("the endpoint was destroyed"));
-    // Finds out whether the path was lost with bytes that it had accepted.
+    // Determines if the path was lost with bytes that it had accepted.
     if (!has_failed) PollUntilEmptyLocked();
     if (stream_.has_lost_path()) LeavePathLocked();
     absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
@@ -231,8 +233,8 @@ void MovableConnection::Close() {
 }
 
 // Relies on the path's watch: IsDrained() changes only while the path is
-// polled. Ignores control packets, so that a peer whom gRPC did not trust after
-// TLS's handshake costs no path for the time of a departure.
+// polled. Ignores control packets: otherwise a peer that gRPC did not trust
+// after TLS's handshake could keep a path for the time of a departure.
 bool MovableConnection::HasBytesToSendLocked() {
   if (writer_.has_accepted_bytes()) return true;
   const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
@@ -285,9 +287,9 @@ void MovableConnection::OnTcpRead(const absl::Status& status) {
   TakeTcpLocked(status);
 }
 
-// Polls the path before interpreting TCP's bytes, because these bytes mean
-// something else if the peer has moved. After TCP's end, the poll returns all
-// bytes that the peer has sent over the path.
+// Polls the path before interpreting TCP's bytes, because their meaning depends
+// on whether the peer has moved. After TCP's end, the poll returns all bytes
+// that the peer has sent over the path.
 void MovableConnection::TakeTcpLocked(const absl::Status& status) {
   if (!PollUntilEmptyLocked()) {
     return FailLocked(absl::ResourceExhaustedError(
@@ -312,8 +314,8 @@ void MovableConnection::TakeTcpLocked(const absl::Status& status) {
     stream_.OnTcp(piece);
   }
   CheckHandshakeLocked();
-  // Goes on without waiting for further bytes, because the peer's mark was
-  // among these.
+  // Continues without waiting for further bytes, because the peer's mark was
+  // among these bytes.
   if (!stream_.has_lost_path()) return;
   LeavePathLocked();
   if (requires_path_) stream_.Take();  // came over TCP, after the mark

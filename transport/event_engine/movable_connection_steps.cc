@@ -11,9 +11,9 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limits how often a peer whose doorbell has not arrived is rung again, and the
-// pause before each time. A doorbell usually arrives right after the path's
-// set-up.
+// The maximum number of repeated rings for a peer whose doorbell has not
+// arrived, and the pause before each ring. A doorbell usually arrives right
+// after the path's set-up.
 constexpr int kMaxNudges = 200;
 constexpr absl::Duration kNudgePause = absl::Milliseconds(1);
 
@@ -38,9 +38,9 @@ bool MovableConnection::HasUnhandledEndLocked() {
 void MovableConnection::SettleOnceLocked(Ended* ended) {
   if (!stream_.error().ok()) FailLocked(stream_.error());
   if (stream_.has_lost_path()) LeavePathLocked();
-  // Stops polling the path after a failure, unless the path still has to send.
-  // Otherwise the path's input, which an erroneous stream does not take, would
-  // keep a thread awake.
+  // Stops polling the path after a failure, unless the path still has bytes to
+  // send. Otherwise unread input of the path would keep a thread awake, because
+  // a failed stream accepts no input.
   if (!failure_.ok() && (!is_departing() || !stream_.error().ok())) {
     watch_.reset();
   }

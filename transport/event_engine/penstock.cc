@@ -58,8 +58,8 @@ class EngineCredentials final : public grpc::ChannelCredentials {
         target, wrapped_, WithOurs(arguments), std::move(interceptors));
   }
 
-  // Appends Penstock's arguments. The program's own frame size comes later in
-  // the list, and therefore wins.
+  // Appends Penstock's arguments. Arguments that come later in the list win, so
+  // the program's own frame size is kept.
   grpc::ChannelArguments WithOurs(
       const grpc::ChannelArguments& arguments) const {
     grpc::ChannelArguments all = arguments;
@@ -99,7 +99,7 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
     const Options& options) {
   absl::StatusOr<Settings> settings = event_engine::UsableSettings(options);
   if (!settings.ok() && Requires(options)) {
-    // Returns null: a channel without credentials fails each call.
+    // Returns null, because a channel without credentials fails each call.
     return nullptr;
   }
   if (!settings.ok() || settings->policy == Policy::kOff) return credentials;
@@ -131,7 +131,7 @@ std::vector<PathReport> Reports(bool of_clients) {
 std::vector<PathReport> DescribePaths(grpc::Channel&) { return Reports(true); }
 std::vector<PathReport> DescribePaths(grpc::Server&) { return Reports(false); }
 
-// Ignores the ranges, which cannot be used over HTTP/2's bytes.
+// Ignores the ranges, because bytes of HTTP/2 cannot be received into them.
 std::shared_ptr<Destinations> Destinations::Make(
     const std::vector<Range>& ranges, std::shared_ptr<const void> owner,
     Use use) {

@@ -32,8 +32,7 @@ std::unique_ptr<PendingConnect> FailLater(std::shared_ptr<Attempt> attempt,
   if (loop.ok()) {
     (*loop)->Post([attempt, error] { attempt->Finish(error); });
   } else {
-    // Calls back immediately, because there is no loop's thread that could call
-    // later.
+    // Calls back immediately, because there is no event loop to call later.
     attempt->Finish(error);
   }
   return absl::make_unique<AttemptHandle>(std::move(attempt), nullptr);

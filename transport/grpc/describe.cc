@@ -27,8 +27,8 @@ using grpc_core::channelz::SubchannelNode;
 
 // Gives access to private members of gRPC's classes. C++ lets an explicit
 // instantiation name a private member, and the template's friend function
-// returns the member. The JSON of channelz has the same ids, but rendering the
-// JSON sometimes crashes: gRPC adds to the traces meanwhile without a lock.
+// returns the member. The JSON of channelz contains the same ids, but rendering
+// it sometimes crashes: gRPC concurrently adds to the traces without a lock.
 template <typename Tag, typename Tag::Member kMember>
 struct Exposed {
   friend typename Tag::Member MemberOf(Tag) { return kMember; }

@@ -28,8 +28,8 @@ constexpr char kTooManyPings[] = "too_many_pings";
 constexpr absl::Duration kDrainLimit = absl::Seconds(20);
 
 // The time for which a busy client still carries calls after its channel has
-// chosen other connections. A thread that has chosen this connection may lose
-// its core before its call begins. This time covers a few time slices of a busy
+// chosen other connections. A thread may choose this connection, and lose its
+// core before its call begins. This time covers a few time slices of a busy
 // scheduler.
 constexpr absl::Duration kLateCalls = absl::Milliseconds(20);
 
@@ -231,8 +231,8 @@ void Goaway::EndForPings() {
 void Goaway::OnEnded(const absl::Status& cause) {
   drain_timer_.Cancel();
   // Tells the channel nothing in a forked child, because the channel would
-  // reconnect. The new descriptors would go into the parent's epoll set, and
-  // the parent would use the child's pointers.
+  // reconnect. The new descriptors would be added to the parent's epoll set,
+  // and the parent would then use pointers of the child.
   if (!transport_->IsForeign()) TellChannel(GRPC_CHANNEL_SHUTDOWN, cause);
 }
 

@@ -12,12 +12,12 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Ends the polling of a socket after so many looks without input. Longer than
-// the longest spin, although a look takes less than a microsecond.
+// The number of checks without input after which polling a socket ends. A check
+// takes less than a microsecond, so this takes longer than the longest spin.
 constexpr int kQuietLooks = 2048;
 
-// Limits the polled sockets of the process. A round of looks at all of them
-// then takes some 20 us. Other sockets have only epoll.
+// Caps the polled sockets of the process. One round of checks of that many
+// sockets takes some 20 us. Other sockets are watched only by epoll.
 constexpr int kMostSockets = 32;
 
 std::atomic<int> g_sockets{0};
@@ -30,8 +30,8 @@ class InputPoller::PolledSocket : public progress::Pollable {
       : fd_(fd), receive_(std::move(receive)) {}
 
   bool Poll() override { return receive_(); }
-  // Returns true also if the socket has become quiet, so that the next Poll()
-  // can remove it.
+  // Also returns true if the socket has become quiet, so that the next Poll()
+  // removes it.
   bool HasInput() const override {
     if (fork_count_ != progress::ForkCount()) return false;
     const int looks = looks_.load(std::memory_order_relaxed);
@@ -52,7 +52,7 @@ class InputPoller::PolledSocket : public progress::Pollable {
   const uint32_t fork_count_ = progress::ForkCount();
   const int fd_;
   const Receive receive_;
-  // The looks since the last input. Threads may count two looks as one.
+  // The checks since the last input. Concurrent checks may count as one.
   mutable std::atomic<int> looks_{0};
 };
 

@@ -26,8 +26,8 @@ void LifelineInput::Start() {
 
 absl::Status LifelineInput::OnRead() {
   wants_read_ = true;
-  // The next Read() tries the socket immediately, if this call does not empty
-  // it, because gRPC reports input only once.
+  // Makes the next Read() try the socket immediately, unless this call empties
+  // the socket, because gRPC reports input only once.
   stream_->EndRead();
   DeliverReadBuffer();
   TakeOver();

@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// The size, in bytes, from which blocks come from LargeBlocks. Fresh pages
-// would cost more than reused pages.
+// The size, in bytes, from which blocks come from LargeBlocks, because new
+// pages would cost more than reused pages.
 constexpr size_t kLargeBytes = 1024 * 1024;
 
 std::shared_ptr<uint8_t> AllocateSmall(size_t size) {

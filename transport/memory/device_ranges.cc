@@ -60,7 +60,7 @@ class DeviceRange::Registry {
                          });
     for (auto it = end; it != ranges_.begin();) {
       const absl::Span<const uint8_t> range = (*--it)->range_;
-      // Stops here, because no earlier range can reach `data`.
+      // Stops, because no earlier range reaches `data`.
       if (range.data() + longest_ <= data) return;
       if (range.data() + range.size() > data) visit(**it);
     }
@@ -82,7 +82,7 @@ class DeviceRange::Registry {
   std::atomic<size_t> count_{0};
 };
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const bool DeviceRange::Registry::is_made_ = Get() != nullptr;
 
 DeviceRange::DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access,

@@ -69,7 +69,7 @@ LargeBlocks* LargeBlocks::Get() {
   return process->get();
 }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const bool is_made = LargeBlocks::Get() != nullptr;
 
 LargeBlocks::~LargeBlocks() {

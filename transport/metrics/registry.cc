@@ -20,7 +20,7 @@ std::atomic<void (*)()> at_first_source{nullptr};
 // have held the lock of the parent's registry.
 void ForgetInChild() { current.store(nullptr); }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
 
 }  // namespace

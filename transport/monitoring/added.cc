@@ -48,8 +48,8 @@ prometheus::MetricFamily ToPrometheus(MetricFamily family) {
   return result;
 }
 
-// The functions that the program has added. Calls a function with the lock
-// held, so that removing the function waits for its call.
+// The functions that the program has added. Holds the lock while it calls a
+// function, so that removing a function waits for the end of its call.
 class Functions {
  public:
   uint64_t Insert(Collect collect) {
@@ -88,7 +88,7 @@ std::atomic<Functions*> current{nullptr};
 
 void ForgetInChild() { current.store(nullptr); }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
 
 Functions* Current() {

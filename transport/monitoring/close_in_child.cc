@@ -11,9 +11,9 @@ namespace penstock {
 namespace monitoring {
 namespace {
 
-// Limits the descriptors. They are in an array without a lock, because another
-// thread might hold a lock during a fork. A place that is taken but not filled
-// yet contains 0, and is skipped.
+// Caps the descriptors. They are in an array without a lock, because another
+// thread might hold a lock during a fork. An element that is taken and not
+// filled yet contains 0, and is skipped.
 constexpr size_t kPlaces = 16;
 std::array<std::atomic<int>, kPlaces> descriptors;
 std::atomic<size_t> taken{0};
@@ -25,7 +25,7 @@ void CloseAll() {
   }
 }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &CloseAll);
 
 }  // namespace

@@ -20,8 +20,8 @@ ssize_t ReceiveBytes(int socket, void* buffer, size_t size) {
     errno = EPROTO;
     return -1;
   }
-  // Takes the peeked bytes. They carry no descriptors, and nothing precedes
-  // them in the socket.
+  // Reads the peeked bytes, which carry no descriptors and are the first in the
+  // socket.
   return recv(socket, buffer, static_cast<size_t>(seen), MSG_DONTWAIT);
 }
 

@@ -68,8 +68,8 @@ bool Scrapes::IsFull() const {
   return asked_.table.size() >= asked_.table.limits().in_all;
 }
 
-// Drops the connection of the stage "asking" that is next to go. If its head
-// has arrived meanwhile, answers it instead.
+// Drops the connection of the stage "asking" that must be dropped next. If its
+// head has arrived meanwhile, answers it instead.
 bool Scrapes::DropWhoIsAsking() {
   const std::shared_ptr<Place> place = NextOf(asking_);
   if (place == nullptr) return false;

@@ -18,7 +18,7 @@ void ForgetInChild() {
   of_token_holders.store(nullptr);
 }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
 
 HalfOpen* GetOrMake(std::atomic<HalfOpen*>* shared) {

@@ -10,9 +10,9 @@ namespace penstock {
 namespace paths {
 namespace {
 
-// Limits the connections that may begin between two checks of the descriptors.
-// Applies if the first check found room for paths. Eight connections take far
-// fewer descriptors than were free.
+// Caps the connections that may begin between two checks of the descriptors, if
+// the first check found room for paths. Eight connections take far fewer
+// descriptors than were free then.
 constexpr int kUnseen = 8;
 
 std::atomic<PathRelief*> current{nullptr};
@@ -30,7 +30,7 @@ int64_t ExcessIfDue() {
 // belong to the child, and a thread of the parent may hold the lock.
 void ForgetInChild() { current.store(nullptr); }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
 
 }  // namespace

@@ -48,7 +48,7 @@ void ForgetQueuesInChild() {
   for (std::atomic<Queue*>& queue : queues) queue.store(nullptr);
 }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetQueuesInChild);
 
 Queue* Get(Aside kind) {

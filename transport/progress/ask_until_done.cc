@@ -41,7 +41,7 @@ std::atomic<Questions*> current{nullptr};
 // parent, and may have held the lock.
 void ForgetInChild() { current.store(nullptr); }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
 
 Questions* TheQuestions() {

@@ -18,7 +18,7 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// The eventfd's id in the epoll set. Ids of watches begin at 1.
+// The id of the eventfd in the epoll set. Ids of watches begin at 1.
 constexpr uint64_t kWakeId = 0;
 constexpr int kEventsPerWait = 64;
 
@@ -41,7 +41,7 @@ void ForgetLoopsInChild() {
   new (create_mu()) base::Mutex;
 }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetLoopsInChild);
 
 }  // namespace
@@ -291,8 +291,8 @@ int EventLoop::WaitMillis() {
       std::chrono::duration_cast<std::chrono::milliseconds>(
           timers_.begin()->first.first - std::chrono::steady_clock::now())
           .count();
-  // Rounds up, so that the last millisecond is not spent in waits of zero.
-  // Waits for at most a minute, which fits into an int.
+  // Rounds up, because otherwise the loop would spin with waits of 0 ms in the
+  // last millisecond. Waits for at most a minute, which fits into an int.
   const int64_t millis = left + 1;
   return static_cast<int>(
       std::min<int64_t>(std::max<int64_t>(millis, 0), 60 * 1000));

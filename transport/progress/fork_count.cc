@@ -12,7 +12,7 @@ std::atomic<uint32_t> fork_count{0};
 
 void CountFork() { fork_count.fetch_add(1, std::memory_order_relaxed); }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &CountFork);
 
 }  // namespace

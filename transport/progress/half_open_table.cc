@@ -9,8 +9,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// Half-open connections may use this fraction (1 / n) of the process's
-// descriptors. One host may use the same fraction of these.
+// The fraction (1 / n) of the process's descriptors that half-open connections
+// may use. One host may use the same fraction of these.
 constexpr size_t kShare = 4;
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
 constexpr size_t kMappedBytes = 12;  // before the IPv4 address in IPv6's

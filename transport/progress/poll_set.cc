@@ -156,9 +156,8 @@ bool PollSet::PollSlot(Slot* slot) {
         break;
       case kPolled:
       case kPolledMissed:
-        // Writes the state even if its value stays the same, because only a
-        // write orders this thread before the other thread's next check (case 3
-        // in poll_set.h).
+        // Writes the state even if its value stays the same: only a write is
+        // ordered before the other thread's next check (case 3 in poll_set.h).
         if (slot->state.compare_exchange_weak(state, kPolledMissed,
                                               std::memory_order_acq_rel)) {
           return false;
@@ -200,8 +199,9 @@ bool PollSet::PollTaken(Slot* slot) {
     }
     slot->state.compare_exchange_strong(state, kPolled,
                                         std::memory_order_acq_rel);
-    // A failed exchange means that the slot has been removed. The next round of
-    // this loop notices this, possibly after one more poll.
+    // Continues, because a failed exchange means that the slot has been
+    // removed. The next round of this loop notices the removal, possibly after
+    // one more poll.
   }
 }
 

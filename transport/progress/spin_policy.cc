@@ -6,8 +6,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// The smallest step up. Without a smallest step, the time would stay at zero. A
-// shorter time does not suffice for one poll, and counts as zero.
+// The smallest increase. Without it, the time would stay at zero. A shorter
+// time does not suffice for one poll, and counts as zero.
 constexpr int64_t kLeastNanos = 5 * 1000;
 
 // Returns true if a yield of `took` has cost a time slice of another program.

@@ -70,8 +70,9 @@ void Spinner::Wait(bool watches, const Turn& look, const Turn& sleep) {
     return;
   }
   const absl::Time start = base::SteadyNow();
-  // Calls look(), which serves the sockets, if that is due. Otherwise pollables
-  // that always have input could keep this thread from the sockets forever.
+  // Calls look(), which serves the sockets, if their turn is due. Otherwise
+  // pollables that always have input could keep this thread from serving the
+  // sockets.
   if (!set_->empty() && turns_.Take(Turns::Source::kSockets, start) && look()) {
     return;
   }

@@ -22,7 +22,7 @@ constexpr char kGroupRoot[] = "/sys/fs/cgroup";
 
 int CoresInAffinityMask() {
   cpu_set_t set;
-  // Falls back below if this fails, as on machines with more than 1024 cores.
+  // Tries another way if this fails, as on machines with more than 1024 cores.
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(std::thread::hardware_concurrency());
 }

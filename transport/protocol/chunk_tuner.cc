@@ -9,8 +9,8 @@ namespace {
 // Two reads count as one if their ends are at most kTogetherNs apart, and at
 // most kTogetherShare of the time since Begin(). Such reads ended while the
 // reader's thread was asleep, so only the time of the last one is right.
-// Processing a read takes some hundred nanoseconds. On paths of low latency
-// reads may really end so quickly; kTogetherShare excludes this case.
+// Processing a read takes some hundred nanoseconds. On paths of low latency,
+// reads may really end so close together; kTogetherShare excludes these.
 constexpr double kTogetherNs = 500;
 constexpr double kTogetherShare = 1.0 / 16;
 // A read that takes less than this multiple of the shortest read did not wait

@@ -17,8 +17,8 @@ constexpr double kEnough = 8;
 constexpr double kMinSpread = 0.25;
 constexpr double kOdd = 2;
 // The number of consecutive outliers after which the fit forgets earlier
-// points. A thread that did not run delays the four or eight points of that
-// time. This number covers several such times in a row.
+// points. While a thread does not run, four or eight points are delayed. This
+// number covers several such delays in a row.
 constexpr int kOddAreTheTruth = 32;
 // The upper bound of the deviation from the line, relative to the mean of y.
 // Twice the noise of points that are not outliers.

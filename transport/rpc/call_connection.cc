@@ -112,7 +112,7 @@ void CallConnection::Drain(const absl::Status& why) {
 void CallConnection::CloseWhenDrained() {
   if (!departure_.gone() && !is_left_) return;
   if (session_->closed() || calls_ > 0 || !opened_.empty()) return;
-  // A server may still have to send answers, which a client never has.
+  // Waits on a server that still has answers to send. A client never has.
   if (!is_client() && !session_->drained()) return;
   session_->Close(absl::UnavailableError("the server was stopped"));
 }

@@ -71,7 +71,7 @@ void ClientStream::Start(CallConnection* connection) {
   }
   head_.clear();
   for (Step& step : early) step(&*messages_);
-  // Resets the stream of a closed session, behind the reports of the steps.
+  // Resets the stream of a closed session, after the reports of the steps.
   if (is_closed) session->AttachStream(stream_, this);
   // Destroys the steps later, without the lock, because they own messages.
   connection->RunLater([early = std::move(early)] {});
@@ -90,7 +90,7 @@ ClientStream::Unsent ClientStream::TakeUnsent() {
           metadata = std::move(reports_.metadata),
           end = std::move(reports_.end)](const absl::Status& why) {
     for (const Step& step : early) step(nullptr);
-    // Reports the end behind the callbacks of the steps.
+    // Reports the end after the callbacks of the steps.
     self->executor_->Post([end, why] { end(End{why, ""}); });
   };
 }

@@ -19,7 +19,7 @@ progress::Spinner* SpinnerOfThread(progress::PollingMode mode) {
 void PollOnLoop(progress::PollingMode mode) {
   const absl::StatusOr<progress::EventLoop*> loop =
       progress::EventLoop::GetPolling(mode);
-  // Without a loop, there are no connections.
+  // Returns without a loop, because then there are no connections.
   if (!loop.ok()) return;
   (*loop)->Post([mode] {
     if (progress::PollSet::Get()->PollAll()) PollOnLoop(mode);

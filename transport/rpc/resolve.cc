@@ -73,7 +73,7 @@ std::atomic<Questions*> current{nullptr};
 
 void ForgetQuestionsInChild() { current.store(nullptr); }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered =
     pthread_atfork(nullptr, nullptr, &ForgetQuestionsInChild);
 

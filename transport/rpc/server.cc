@@ -142,8 +142,8 @@ class Server::Core final : public CallConnection::Events,
  private:
   void OnGreeted(Greeted greeted);
   void Handle(std::shared_ptr<ServerCall> call);
-  // Returns a place among the limited calls that handlers are handling, or null
-  // if all places are taken.
+  // Returns a slot of the limited number of handled calls, or null if all slots
+  // are taken.
   std::shared_ptr<const void> TakePlace();
   void StopListening();
   void CloseAll();
@@ -347,9 +347,9 @@ void Server::Core::Stop() {
     std::swap(handlers, handlers_);
     unused.swap(when_stopped_);
   }
-  // Waits for callbacks that run or will run. A barrier after them suffices,
-  // because the callbacks of a connection run one after another, as do those of
-  // the loop.
+  // Waits for callbacks that run or will run. It suffices to wait for a last
+  // callback: the callbacks of a connection run one after another, and so do
+  // the callbacks of the loop.
   auto barrier = std::make_shared<Barrier>();
   for (const std::shared_ptr<CallConnection>& connection : connections()) {
     connection->Close(absl::UnavailableError("the server was stopped"));

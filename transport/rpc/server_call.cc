@@ -48,7 +48,8 @@ void ServerCall::RunHandler() {
 }
 
 // Drops the handler and the request. A peer may open and reset streams faster
-// than callbacks run, and such calls must not keep their requests until then.
+// than callbacks run. The requests of such calls must not stay in memory until
+// the callbacks run.
 void ServerCall::DropHandler() {
   if (!has_handler_.exchange(false)) return;
   LateOwners::Drop(std::make_shared<Handler>(std::move(handler_)));
@@ -131,8 +132,8 @@ bool ServerCall::IsOverForHandler() {
 }
 
 // Destroys the callback at the end of the section, without the lock, because
-// the callback may hold the last reference. Does so on this thread, so that an
-// answer need not wake the loop.
+// the callback may hold the last reference. Uses this thread, so that an answer
+// need not wake the loop.
 void ServerCall::DropOnCancel() {
   if (on_cancel_ == nullptr) return;
   LateOwners::Drop(

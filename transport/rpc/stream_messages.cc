@@ -18,7 +18,8 @@ absl::Status StreamMessages::Write(const memory::Payload& message,
   }
   const bool has_left = connection_->session()->output().SendMessage(
       stream_, Guarded(message), /*compressed=*/false, is_last);
-  // A message that cannot be sent has reset the stream, and ended the output.
+  // Checks if the message was accepted. A message that cannot be sent has reset
+  // the stream, and ended the output.
   const bool is_accepted = !output_ended_;
   if (is_last) output_ended_ = true;
   if (has_left) {

@@ -31,7 +31,7 @@ bool Waiter::TryTake() {
 }
 
 bool Waiter::SleepUntil(absl::Time deadline) {
-  // Limits a sleep, so that an infinite one does not overflow the clock.
+  // Limits a sleep, so that an infinite timeout does not overflow the clock.
   constexpr absl::Duration kLongest = absl::Hours(1);
   std::unique_lock<std::mutex> lock(mu_);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);

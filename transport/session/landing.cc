@@ -14,15 +14,15 @@ namespace {
 // offset in the message, modulo this number.
 constexpr uint64_t kAlignment = 64;
 
-// Returns true if `next` directly follows `part` in the peer's memory. Sums of
-// the numbers may overflow, because the peer chose them.
+// Returns true if `next` directly follows `part` in the peer's memory. Compares
+// without sums, which may overflow because the peer chose the numbers.
 bool IsNext(const fabric::RemotePart& part, const fabric::RemotePart& next) {
   return part.key == next.key && part.offset <= next.offset &&
          next.offset - part.offset == part.length &&
          next.length <= UINT64_MAX - part.length;
 }
 
-// Finds destinations by size, each once.
+// Finds destinations by size. Returns each destination once.
 class Finder {
  public:
   explicit Finder(const std::vector<memory::Destination>& by_size)

@@ -133,7 +133,8 @@ void Sender::Flush() {
   // Pushes only after the announcements were sent. Otherwise the peer would
   // drop the bytes.
   if (to_push_.empty() || !idle()) return;
-  // Has the peer poll the fast path first, where the announcements are.
+  // Makes the peer poll the fast path first, because the announcements are
+  // there.
   if (fast_path_ != nullptr) lifeline_->RingDoorbell();
   for (const fabric::RemoteRegion& region : to_push_) lifeline_->Push(region);
   to_push_.clear();

@@ -219,15 +219,16 @@ void Session::EndStreams(const absl::Status& cause) {
 }
 
 void Session::EndpointInput::OnPacket(absl::Span<const uint8_t> packet) {
-  // The peer sent a malformed packet. Ignores the rest of this Poll().
+  // Stops, because the peer sent a malformed packet and the path was dropped.
+  // Ignores the rest of this Poll().
   if (!is_lifeline_ && session_->path_.endpoint() == nullptr) return;
   session_->OnPacket(is_lifeline_, packet);
 }
 
 void Session::EndpointInput::OnReadDone(uint64_t cookie,
                                         const absl::Status& status) {
-  // The path was lost in this Poll(). The reads of a lost path begin again over
-  // the lifeline, with the same cookies.
+  // Stops, because the path was lost in this Poll(). The reads of a lost path
+  // begin again over the lifeline, with the same cookies.
   if (!is_lifeline_ && session_->path_.endpoint() == nullptr) return;
   session_->streams_.input().OnReadDone(cookie, status);
 }

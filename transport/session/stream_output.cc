@@ -279,8 +279,9 @@ void StreamOutput::SendReset(uint32_t id, const absl::Status& status) {
 bool StreamOutput::Drain(Stream* stream) {
   if (stream->blocked) stream->queued.clear();
   if (stream->queued.empty()) return false;
-  // The charge for a draining stream, in addition to its bytes. Nobody waits
-  // for a draining stream, so nothing else limits the number of such streams.
+  // The charge for a draining stream, in addition to its bytes. No application
+  // waits for a draining stream, so nothing else limits the number of such
+  // streams.
   constexpr uint64_t kDrainingOverhead = 512;
   stream->unsent_bytes = kDrainingOverhead;
   for (const Stream::Queued& queued : stream->queued) {

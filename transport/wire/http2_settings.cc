@@ -9,8 +9,8 @@ namespace {
 constexpr size_t kHeaderBytes = 9;
 constexpr size_t kSettingBytes = 6;
 constexpr uint8_t kSettingsType = 4;
-// Limits the length of the first frame, in bytes, so that the wait for its end
-// is bounded. Real clients send fewer settings. A longer frame is left to
+// Limits the length of the first frame, in bytes, so that waiting for its end
+// is bounded. Real clients send fewer settings. A longer frame is passed to
 // HTTP/2.
 constexpr size_t kMaxFrameBytes = 100 * kSettingBytes;
 

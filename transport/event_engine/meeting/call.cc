@@ -16,8 +16,8 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// The pauses between rounds in which both names are asked. A server that is not
-// busy accepts within a millisecond, and forgets the connection after two
+// The pauses between rounds; each round asks at both names. A server that is
+// not busy accepts within a millisecond, and forgets the connection after two
 // seconds.
 constexpr absl::Duration kPauses[] = {
     absl::Milliseconds(1), absl::Milliseconds(20), absl::Milliseconds(300)};

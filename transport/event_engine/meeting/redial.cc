@@ -7,7 +7,7 @@
 namespace penstock {
 namespace event_engine {
 
-// Stops the attempts when it is destroyed, even while an answer is in flight.
+// Stops the attempts when destroyed, even while an answer is in flight.
 class Redial::Handle : public fabric::PendingConnect {
  public:
   explicit Handle(std::shared_ptr<Redial> redial)

@@ -22,7 +22,7 @@ using Opened = absl::StatusOr<std::shared_ptr<fabric::Fabric>>;
 // attempt, except with Policy::kRequire.
 constexpr absl::Duration kSetupTimeout = absl::Seconds(3);
 
-// The fabrics of clients, by settings and address, which connections share.
+// The fabrics of clients, by settings and address. Connections share them.
 struct Shared {
   base::Mutex mu;
   std::map<std::string, std::shared_ptr<fabric::Fabric>> all

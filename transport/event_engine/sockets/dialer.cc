@@ -53,7 +53,8 @@ EventEngine::ConnectionHandle Dialer::Connect(
     const SocketOptions& options, absl::Duration timeout) {
   auto attempt = std::make_shared<Attempt>();
   attempt->done = std::move(done);
-  // Holds the lock, so that no event reaches the attempt before it is complete.
+  // Holds the lock while the attempt is incomplete, so that no event reaches
+  // it.
   base::MutexLock lock(&mu_);
   const Id id = next_id_++;
   attempts_[id] = attempt;

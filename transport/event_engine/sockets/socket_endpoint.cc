@@ -19,7 +19,7 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Limits the bytes that one read collects, so that gRPC can handle them while
+// Limits the bytes that one read collects. gRPC then handles these bytes while
 // the peer sends more.
 constexpr size_t kMostReadBytes = 256 * 1024;
 // Limits the slices of one system call.
@@ -144,8 +144,8 @@ void SocketEndpoint::Socket::ReceiveLocked(SliceBuffer* buffer) {
     }
     const auto size = static_cast<size_t>(got);
     memory_.Take(size, buffer);
-    // Returns after a short read: the next read, or the next event, finds bytes
-    // that arrive later.
+    // Returns after a short read. Bytes that arrive later are found by the next
+    // read or the next event.
     if (size < space.size()) return;
   }
 }

@@ -22,7 +22,7 @@ using grpc_event_engine::experimental::EventEngine;
 using grpc_event_engine::experimental::MemoryAllocator;
 using grpc_event_engine::experimental::MemoryAllocatorFactory;
 
-// As many as gRPC asks for. The system's limit may be smaller.
+// The same number as in gRPC. The system's limit may be smaller.
 constexpr int kBacklog = 4096;
 
 // Returns [::] with a port.
@@ -83,8 +83,8 @@ SocketListener::SocketListener(const SocketOptions& options, Crew* crew,
 
 SocketListener::~SocketListener() {
   for (const Listening& each : listening_) {
-    // Stops listening now, and not only when the loop closes the socket, so
-    // that another server at the same port gets all further clients.
+    // Stops listening now, so that another server at the same port gets all
+    // further clients. The loop closes the socket only later.
     shutdown(each.fd, SHUT_RDWR);
     each.acceptor->Stop();
   }
@@ -112,8 +112,8 @@ absl::Status SocketListener::Start() {
   if (!loop.ok()) return loop.status();
   progress::Acceptor::Callbacks callbacks;
   callbacks.make_room = [] { return false; };
-  // The crew's threads make the endpoints, because they also do the next steps:
-  // TLS, and the search for a path.
+  // Makes the endpoints on the crew's threads, because they also do the next
+  // steps: TLS, and the search for a path.
   callbacks.accepted = [options = options_, crew = crew_, memory = memory_,
                         accept = accept_](base::UniqueFd fd,
                                           const sockaddr_storage&) {

@@ -9,9 +9,9 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// The number of consumed bytes after which they are acknowledged. The sender
-// then soon gets its memory back, and small messages need no acknowledgements
-// of their own.
+// The number of consumed bytes after which this side acknowledges. With this
+// number, the sender soon gets its memory back, and small messages cause no
+// acknowledgements of their own.
 constexpr uint64_t kAckBytes = 32 * 1024;
 
 }  // namespace
@@ -37,8 +37,8 @@ void MovableStream::MoveTo(std::shared_ptr<fabric::Endpoint> path) {
   Nudge();
 }
 
-// Sends nothing if the path has no room. In that case other packets are on the
-// path, and they ring the peer's doorbell.
+// Sends nothing if the path has no room: other packets are then on the path,
+// and they ring the peer's doorbell.
 void MovableStream::Nudge() {
   if (path_ == nullptr || lost_) return;
   Packet packet;
@@ -154,9 +154,10 @@ void MovableStream::LosePath(absl::Status cause) {
   if (path_ == nullptr || lost_) return;
   lost_ = true;
   loss_ = std::move(cause);
-  // Ends the connection if the peer may have moved to an offset that this side
+  // Ends the connection if the peer may have moved at an offset that this side
   // does not know. If the peer has closed the path (UNAVAILABLE), all bytes
-  // that the peer sent have arrived. With records, a mark says the offset.
+  // that it sent have arrived, so the offset is known. With records, a mark
+  // carries the offset.
   if (incoming_.has_records()) return;
   if (!peer_has_moved_ && !absl::IsUnavailable(loss_)) Check(loss_);
 }

@@ -64,7 +64,7 @@ class Crew::Worker {
 };
 
 absl::StatusOr<Crew*> Crew::Get(progress::PollingMode mode) {
-  // Locks without regard to forks: only the set-up of channels and servers
+  // Takes no precautions for forks: only the set-up of channels and servers
   // takes this lock, and a program does not fork during the set-up.
   static OfProcess* const process = new OfProcess;
   base::MutexLock lock(&process->mu);
@@ -175,9 +175,9 @@ void Crew::Lead(Worker* me) {
            (watches && watches_->Look());
   };
   me->spinner.Wait(watches, look, [this] { return Sleep(); });
-  // Adds a poll as a task, because the next task may block and the next leader
-  // may sleep without a poll. No doorbell rings for the input that this spinner
-  // has left.
+  // Adds a poll as a task. The spinner has left input for which no doorbell
+  // rings; the next task may block, and the next leader may sleep without a
+  // poll.
   if (me->spinner.TakeLeftInput()) Run([this] { PollLeftInput(); });
   RunTasks(me);
 }
@@ -212,8 +212,9 @@ bool Crew::RunOne(Worker* me) {
   return true;
 }
 
-// Writes before it reads, as the caller of Run() does. Therefore either this
-// thread sees a new task, or the caller sees that this thread sleeps.
+// Writes `sleeps_` before reading the tasks; the caller of Run() does the
+// reverse. Therefore either this thread sees a new task, or the caller sees
+// that this thread sleeps.
 //
 // The guard may replace a leader that has just ended its task and is about to
 // sleep. The new leader then wakes the former leader, and does not sleep until

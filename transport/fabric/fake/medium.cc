@@ -9,9 +9,9 @@ namespace fabric {
 namespace fake {
 namespace {
 
-// The distance of the addresses of exposures: an exposure begins at its key
-// times this number. Exposures are far from zero and from each other, so that a
-// wrong offset never hits a region by chance.
+// The distance between the addresses of exposures: an exposure begins at its
+// key times this number. Exposures are far from zero and from each other, so
+// that a wrong offset never hits another exposure by chance.
 constexpr uint64_t kRegionSpacing = uint64_t{1} << 40;
 
 Capabilities CapabilitiesOf(const LinkOptions& options) {
@@ -87,8 +87,8 @@ void Medium::Queue(Side to, Event event) {
 
 bool Medium::Send(Side from, absl::Span<const uint8_t> packet) {
   End& sender = end(from);
-  // Loses the packet, because the peer's side has broken the link. The sender
-  // may not know this yet.
+  // Drops the packet without an error, because the peer's side has broken the
+  // link and the sender may not know this yet.
   if (sender.cut_off) return true;
   if (sender.under_way == credits_) {
     sender.wants_credit = true;

@@ -176,8 +176,8 @@ bool IsDead(const SocketAddress& address) {
   if (connect(fd->get(), native->get(), native->size) != 0) {
     return errno == ECONNREFUSED;
   }
-  // Closes the connection as a PeerSocket, which closes on another thread: the
-  // listener may have sent descriptors, and closing them may block.
+  // Closes the connection as a PeerSocket, that is, on another thread. Closing
+  // may block, because the listener may have sent descriptors.
   const PeerSocket connected(*std::move(fd));
   return false;
 }

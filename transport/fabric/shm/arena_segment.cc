@@ -15,10 +15,10 @@ namespace {
 
 constexpr char kSegmentName[] = "penstock-arena";
 // The size of the segment's first part, in which each allocation begins after
-// the previous one (see memory::RangeAllocator). A message therefore does not
-// reuse memory that the reader's core still has in its first-level cache,
-// because writing to such memory is slower. A part of this size fits into a
-// second-level cache next to the application's data.
+// the previous one (see memory::RangeAllocator). Writing to memory that the
+// reader's core still has in its first-level cache is slow, so a new message
+// should not reuse such memory. A part of this size fits into a second-level
+// cache together with the application's data.
 constexpr uint64_t kRovingBytes = 1024 * 1024;
 // The pause after a failed attempt to make a segment. A failed attempt may
 // clear most of a segment. Without the pause, each large message would cause

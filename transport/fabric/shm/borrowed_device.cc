@@ -21,7 +21,6 @@ std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
         std::shared_ptr<Peer> told = weak.lock();
         auto reading = told == nullptr ? nullptr : told->KeepReading();
         // Chooses the queue for closing. An allocation that was never opened
-        // Chooses the queue for closing. An allocation that was never opened
         // needs no driver. Closing such an allocation counts as a task that
         // strangers can cause, because passing many allocations costs a peer
         // nothing.

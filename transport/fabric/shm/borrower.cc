@@ -118,7 +118,7 @@ Borrower::TakenIn Borrower::TakeIn() {
 absl::Status Borrower::ReceiveOneLocked() {
   if (!violation_.ok()) return violation_;
   // Pauses while too many tasks wait: each segment causes tasks, and a peer can
-  // lend and take back without end.
+  // lend and take back segments endlessly.
   if (progress::IsBusyAside()) {
     return absl::ResourceExhaustedError(
         "too many segments wait to be unmapped to map a further one");
@@ -278,8 +278,8 @@ absl::Status Borrower::AddLocked(uint32_t id, uint64_t size,
 void Borrower::GiveBack(uint64_t key) {
   base::MutexLock lock(&release_mu_);
   const uint64_t head = own_->release_head.load(std::memory_order_relaxed);
-  // Writes into the ring, which has room, because there are at most as many
-  // loans as entries. A peer that counts wrongly loses only its own loans.
+  // Writes into the ring. There is room, because the ring has as many entries
+  // as there can be loans. A peer that counts wrongly loses only its own loans.
   own_->releases[head % kMaxLoans].store(LoanOfKey(key),
                                          std::memory_order_relaxed);
   // The release also orders this store after the reads of the loan's bytes,

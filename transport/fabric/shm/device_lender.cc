@@ -28,8 +28,8 @@ absl::Status SendAbout(int socket, SetupMessage::Kind kind, uint32_t id,
   return SendSetup(socket, message, -1);
 }
 
-// Releases memory on another thread: the last reference may free it, and a
-// driver may then wait for the device.
+// Releases memory on another thread, because releasing the last reference may
+// free the memory, for which a driver may wait for the device.
 void FreeAside(std::shared_ptr<const void> memory) {
   if (memory == nullptr) return;
   progress::RunAside(progress::Aside::kDevice, [freed = std::move(memory)] {});
@@ -174,8 +174,8 @@ void DeviceLender::CountLocked() {
 absl::Status DeviceLender::Decline(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
   // Accepts any number that was passed, even if its allocation was taken back
-  // meanwhile. The device bit is missing in the next number only after all
-  // numbers were used.
+  // meanwhile. (The next number has no device bit only after all numbers were
+  // used.)
   if (IsDeviceId(next_segment_id_) && segment_id >= next_segment_id_) {
     return absl::InvalidArgumentError(
         "the peer declines an allocation that it was not passed");
@@ -190,8 +190,8 @@ absl::Status DeviceLender::Decline(uint32_t segment_id) {
 
 absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
-  // Takes the allocation back now, if this was not done before, because a peer
-  // without an endpoint closes allocations without being asked.
+  // Takes the allocation back now, if this was not done before: a peer without
+  // an endpoint closes allocations on its own.
   for (auto it = passed_.begin(); it != passed_.end(); ++it) {
     if (*it->second.segment_id != segment_id) continue;
     TakeBackLocked(it);
@@ -244,7 +244,7 @@ void DeviceLender::End() {
 }
 
 void DeviceLender::StopLocked(absl::string_view reason) {
-  // Keeps the first reason, which says most.
+  // Keeps the first reason, because it says most.
   if (lends()) reason_ = std::string(reason);
   lends_.store(false, std::memory_order_relaxed);
 }

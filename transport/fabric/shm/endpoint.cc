@@ -66,8 +66,9 @@ struct LoadedRegion {
   bool is_whole = false;  // if false, the caller releases the region
 };
 
-// Returns a random odd number. If the flag in the page is corrupted, it hardly
-// ever has the value of a later arming, for which the peer would not ring.
+// Returns a random odd number. If the flag in the page is corrupted, it
+// therefore hardly ever equals the value of a later arming, at which the peer
+// would not ring.
 uint32_t FirstArming() {
   return static_cast<uint32_t>(absl::ToUnixNanos(base::SteadyNow())) | 1;
 }
@@ -249,8 +250,8 @@ bool ShmEndpoint::Poll() {
   }
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Checks this before the ring: packets that a peer wrote before its end must
-  // be delivered before the end.
+  // Checks if the peer is gone before reading the ring, because packets that
+  // the peer wrote before its end must be delivered before the end.
   const bool gone = link_->PeerIsGone();
   Lender* lender = link_->lender();
   if (lender->count() > 0) {
@@ -348,9 +349,9 @@ void ShmEndpoint::SetArmed(bool armed) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// Returns the next odd number, which is never 0, even after an overflow. The
-// peer would mistake the value for one for which it has rung only after exactly
-// 2^31 armings without a packet.
+// Returns the next odd number, which is never 0, even after an overflow. A
+// value repeats only after 2^31 armings. If none of these brought a packet, the
+// peer would mistake the value for the one for which it has already rung.
 uint32_t ShmEndpoint::NextArming() {
   return armings_.fetch_add(2, std::memory_order_relaxed);
 }
@@ -370,7 +371,7 @@ void ShmEndpoint::ClearWakeup() {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // as in SetArmed()
 }
 
-// A guess: the peer may arm, or stop sleeping, at any time.
+// Returns a guess, because the peer may arm, or stop sleeping, at any time.
 bool ShmEndpoint::SendWakesPeer() const {
   const uint32_t armed =
       link_->peer_page()->armed.load(std::memory_order_relaxed);
@@ -384,8 +385,8 @@ bool ShmEndpoint::TakeDoorbellRequest() {
   const uint32_t armed =
       link_->peer_page()->armed.load(std::memory_order_relaxed);
   // Rings once for each arming. After a ring the peer arms again and then
-  // checks for input. One ring therefore announces everything that is sent
-  // until then.
+  // checks for input. One ring therefore announces all packets that were sent
+  // before.
   if (armed == 0 || armed == rung_) return false;
   if (!link_->doorbell()->Ring()) return true;
   rung_ = armed;

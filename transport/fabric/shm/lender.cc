@@ -79,7 +79,8 @@ absl::StatusOr<Lender::Parts> Lender::Gather(
     absl::StatusOr<std::shared_ptr<ArenaLease>> allocated =
         arena_->Allocate(gathered_bytes);
     if (!allocated.ok()) {
-      // Quiet links may not have noticed yet what their peers have returned.
+      // Lets other links notice returned loans, because an idle link may not
+      // have noticed them yet.
       arena_->ReclaimLoans();
       allocated = arena_->Allocate(gathered_bytes);
     }
@@ -154,7 +155,7 @@ absl::Status Lender::SendSegmentLocked(const Place& place) {
   absl::Status sent = SendSetup(socket_, message, place.segment_fd);
   if (!sent.ok()) {
     // Returns RESOURCE_EXHAUSTED, so that the caller sends this message over
-    // another fabric. The next message tries again to pass the segment.
+    // another fabric. For the next message, the segment is passed again.
     return absl::ResourceExhaustedError(sent.message());
   }
   sent_segments_.insert(place.segment_id);

@@ -22,13 +22,12 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Identifies a file by its device and inode. Unique while somebody has the file
-// mapped.
+// Identifies a file by its device and inode. Unique while any process has the
+// file mapped.
 using Identity = std::pair<uint64_t, uint64_t>;
 
-// The mapped segments of this process. A forked child makes a registry of its
-// own. The parent's mappings exist in the child, but nobody looks them up
-// there.
+// The mapped segments of this process. A forked child makes a new registry. The
+// parent's mappings exist in the child, but the child never looks them up.
 struct Registry {
   base::Mutex mu;
   std::map<Identity, std::weak_ptr<LentSegment>> segments ABSL_GUARDED_BY(mu);

@@ -20,8 +20,8 @@ namespace {
 // returns a loan without ringing the doorbell, so a link that does not poll
 // must check. The period grows if there are no new loans.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
-// The pause while too much waits to be unmapped. Without the pause, the loop
-// would be woken at once, because the socket stays readable.
+// The pause while too many segments wait to be unmapped. Without the pause, the
+// loop would be woken at once, because the socket stays readable.
 constexpr absl::Duration kTakeInPause = absl::Milliseconds(100);
 // The period of checks for returned loans after the endpoint is gone.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);

@@ -118,17 +118,16 @@ void Listener::AcceptOnLoop() {
   }
 }
 
-// Closes the connection of a refused user before it takes a place among the
-// half-open connections. The refused side finds the reason itself, and reports
-// it.
+// Closes the connection of a refused user before it counts as half-open. The
+// refused side finds the reason itself, and reports it.
 void Listener::AcceptedOnLoop(PeerSocket socket) {
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket.get());
   if (!peer.ok() || (peer->is_other && !options_.other_users)) return;
   AddHalfOpenOnLoop(std::move(socket), *peer);
 }
 
-// Returns true if there is a place for `peer`. Users other than this process's
-// may take only half of the places.
+// Returns true if `peer` may have another half-open connection. Users other
+// than this process's may have only half of them.
 bool Listener::HasPlaceLocked(const PeerUser& peer) const {
   if (half_open_.size() >= options_.max_half_open) return false;
   if (!peer.is_other) return true;

@@ -67,7 +67,7 @@ class PrivateInChild::Registry {
   PrivateInChild* first_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const bool PrivateInChild::Registry::is_made_ = Get() != nullptr;
 
 PrivateInChild::PrivateInChild(const Segment& segment, bool has_reserved_pages)

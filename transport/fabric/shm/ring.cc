@@ -16,8 +16,8 @@ uint64_t Footprint(uint64_t length) {
 
 RingHeader RingHeaderAt(uint64_t position, uint32_t length) {
   // The multiplier of the stamp: an odd number without a pattern, so that each
-  // input bit changes many bits of the result's upper half. Equals 2^64 divided
-  // by the golden ratio (Knuth, TAOCP vol. 3, 6.4).
+  // input bit changes many bits in the upper half of the result. Equals 2^64
+  // divided by the golden ratio (Knuth, TAOCP vol. 3, 6.4).
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
   const uint64_t mixed = (position ^ (uint64_t{length} << 40)) * kFactor;
   return RingHeader{length, ~static_cast<uint32_t>(mixed >> 32)};
@@ -112,8 +112,8 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
     // (PeerWaits()).
     std::atomic_thread_fence(std::memory_order_seq_cst);
     room = MakeRoom(need);
-    // Keeps the flag if an earlier call was refused, because that call's caller
-    // still waits for a signal.
+    // Keeps the flag if an earlier call was refused, because its caller still
+    // waits for a signal.
     if (room == Room::kEnough && !waited) StopWaiting();
   }
   if (room != Room::kEnough) return ResultOf(room);
@@ -173,7 +173,7 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
   uint64_t there = head - tail();
   if (there == 0) {
-    // Detects that something else has overwritten the published tail. Otherwise
+    // Detects that the published tail was overwritten by other code. Otherwise
     // the peer might wait for room forever, or overwrite unread bytes.
     const uint64_t told = own_->tail.load(std::memory_order_relaxed);
     return told == tail() ? Result::kEmpty : Result::kBroken;
@@ -213,7 +213,7 @@ bool RingReceiver::Grow(uint64_t there) {
   const uint64_t gap = RingShape::GapAt(tail());
   if (shape_.has_grown() || gap > there) return false;
   // Allocates the ring's new part if the peer has not allocated it. This
-  // happens at most once, and this process pays for the memory.
+  // happens at most once, and the memory is charged to this process.
   const absl::Status grown =
       Populate(ring_ + kFirstRingBytes, shape_.full_bytes() - kFirstRingBytes,
                Access::kRead);

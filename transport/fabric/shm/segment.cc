@@ -227,7 +227,7 @@ Segment::Segment(base::UniqueFd fd, Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
 
 absl::Status CheckKernel() {
-  // Remembers success: a kernel that has this ability does not lose it.
+  // Remembers success, because a kernel does not lose this ability.
   static std::atomic<bool> can{false};
   if (can.load(std::memory_order_relaxed)) return absl::OkStatus();
   absl::Status tried = TryToPopulate();

@@ -71,8 +71,8 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   if (first.size == 0 && !has_fd && (first.flags & MSG_CTRUNC) == 0) {
     return absl::UnavailableError("the peer hung up");
   }
-  // Detects that this process had no descriptor left. The control data was
-  // truncated, although there was room for that of an honest peer.
+  // Detects that this process had no descriptor left: the control data was
+  // truncated, although there was room for the control data of an honest peer.
   if (!has_fd && (first.flags & MSG_CTRUNC) != 0) {
     return absl::ResourceExhaustedError(
         "no descriptor is left for a peer's memory; raise the limit of open "

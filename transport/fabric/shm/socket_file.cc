@@ -23,8 +23,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The minimum age of a stale socket. A socket that is not listening yet refuses
-// callers, too. A younger socket may therefore start to listen soon.
+// The minimum age of a stale socket. A younger socket may start to listen soon;
+// until then it refuses connections like a stale socket.
 constexpr time_t kStaleAfterSeconds = 10;
 
 struct Files {
@@ -125,8 +125,8 @@ class DirectoryCheck {
     if (owner == 0 || owner == geteuid() || owner == peer_) {
       return absl::OkStatus();
     }
-    // Trusts the owner of the root directory with any uid, because this user
-    // can replace anything.
+    // Trusts the owner of the root directory, whatever its uid, because this
+    // user can replace anything.
     const bool is_above = !left_.empty() || path == "/";
     if (is_above && owner == root_owner_) return absl::OkStatus();
     return Unsafe(absl::StrCat("the owner of ", path, ", uid ", owner,
@@ -180,8 +180,9 @@ void RemoveStaleSockets(const std::string& directory) {
   for (const std::string& name : SocketNames(directory)) {
     const SocketAddress address{name, directory};
     if (!IsOldSocket(PathOf(address))) continue;
-    // Skips sockets at which somebody listens. IsDead() connects to find out; a
-    // listener closes this connection, because it sends no token.
+    // Skips sockets on which a process listens. IsDead() finds out by
+    // connecting; the listener closes this connection, because it sends no
+    // token.
     if (IsDead(address)) unlink(PathOf(address).c_str());
   }
 }

@@ -25,8 +25,8 @@ Capabilities TcpCapabilities() {
   capabilities.max_packet_bytes = kMaxPacketBytes;
   // Sends at most one frame eagerly, and never adapts this limit. An announced
   // payload is pushed right after its announcement, which costs a header
-  // instead of two copies. But the payload's release costs another write and
-  // another wake-up, which together cost more than copying a frame.
+  // instead of two copies. But releasing the payload costs another write and
+  // another wake-up, and together they cost more than copying a frame.
   capabilities.eager_max_bytes = wire::kMaxFramePayload;
   capabilities.read_chunk_bytes = kChunkBytes;
   capabilities.read_chunk_range = {kLeastChunkBytes, kMaxReadBytes};

@@ -25,9 +25,9 @@ constexpr size_t kBufferBytes = 16 * 1024;
 // bytes are copied, even if they belong to a later read.
 constexpr size_t kTailBytes = kLeastRoom;
 
-// Borrows the thread's buffer. Allocates another one while the first is in use:
-// a doorbell among the received bytes makes the session receive from its other
-// sockets.
+// Borrows the thread's buffer, or allocates another buffer if the first is in
+// use: a doorbell among the received bytes makes the session receive from its
+// other sockets, within the first receive.
 class BorrowedBuffer {
  public:
   BorrowedBuffer() : bytes_(std::move(Spare())) {

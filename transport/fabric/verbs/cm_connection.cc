@@ -39,8 +39,8 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
   param.responder_resources = static_cast<uint8_t>(terms.reads);
   param.initiator_depth = static_cast<uint8_t>(terms.reads);
   param.retry_count = std::min<uint8_t>(options.retry_count, 6);
-  // Rarely matters, because credits guarantee that a receive is posted; see
-  // credits.h.
+  // A value that rarely matters, because credits guarantee that a receive is
+  // posted; see credits.h.
   param.rnr_retry_count = 6;
   return param;
 }
@@ -240,9 +240,9 @@ void CmConnection::OnTick() {
     wants_probe_ = true;
     completions_->Wake();
   } else if (wants_probe_ || completions_->HasInput()) {
-    // Keeps waiting. Nobody polls the completions, for example because a client
-    // is between two calls. The missing completion then does not mean that the
-    // device hangs.
+    // Does not count this tick. Completions may be missing only because no
+    // thread polls, for example because a client is between two calls. This
+    // does not mean that the device hangs.
     idle_ticks_ = 1;
   } else if (idle_ticks_ * kSupervisionPeriod >=
              site_.options.completion_timeout) {

@@ -129,7 +129,8 @@ absl::Status BindToPort(Api* api, rdma_cm_id* id, const Options& options,
   address->set_port(options.listen_port);
   if (api->BindAddr(id, address->get()) == 0) return absl::OkStatus();
   const int error = errno;
-  // Another port tells an error of the port from a missing device.
+  // Tries any other port, to distinguish an error of the port from a missing
+  // device.
   address->set_port(0);
   (void)api->BindAddr(id, address->get());
   if (id->verbs == nullptr) return absl::OkStatus();

@@ -20,8 +20,9 @@ int PrivateAccess(bool with_windows) {
 uint64_t KeptBytes(const Options& options, bool with_windows,
                    uint64_t locked_limit) {
   // Returns the budget of the cache. With memory windows, all connections share
-  // one cache. Without, each connection has its own, which is smaller: it is
-  // only for payloads that did not fit into the connection's pool.
+  // one cache. Without windows, each connection has a cache of its own, which
+  // is smaller: it holds only payloads that did not fit into the connection's
+  // pool.
   return CacheBudget(with_windows ? options.cache_bytes : options.read_bytes,
                      locked_limit);
 }

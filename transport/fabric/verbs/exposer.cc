@@ -208,7 +208,7 @@ void Exposer::Bind(const MemoryWindow& window, ibv_mr* region,
   bind->bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
   const uint32_t rkey = bind->bind_mw.rkey;
   // Posts immediately, even within a batch, because the device reads the
-  // window's old key and sets the new one when it executes the request.
+  // window's old key and sets the new key when it executes the request.
   connection_->Post(queue_);
   window->rkey = rkey;
 }

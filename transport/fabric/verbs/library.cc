@@ -69,8 +69,8 @@ namespace {
 struct Symbols {
   PENSTOCK_IBVERBS(PENSTOCK_DECLARE)
   PENSTOCK_RDMACM(PENSTOCK_DECLARE)
-  // Reads a port's attributes. The exported function fills the fields that all
-  // versions of the structure have.
+  // Reads a port's attributes. The exported function fills only the fields that
+  // all versions of the structure have.
   int (*ibv_query_port)(ibv_context*, uint8_t, ibv_port_attr*) = nullptr;
   // Registers a dmabuf. Null in older libraries, which work without this
   // function.
@@ -123,7 +123,8 @@ class LibraryApi : public Api {
     }
     ibv_mr* const mr =
         call_.ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
-    // Sets the address, since the library leaves the offset in this field.
+    // Sets the address, because the library has stored the offset in this
+    // field.
     if (mr != nullptr) mr->addr = reinterpret_cast<void*>(iova);
     return mr;
   }
@@ -250,7 +251,7 @@ class Loader {
     if (symbol == nullptr) return Fail();
     *function = reinterpret_cast<Function>(symbol);
   }
-  // Leaves a missing symbol null.
+  // Looks up an optional symbol. A missing symbol stays null.
   template <typename Function>
   void FindIfThere(const char* name, Function* function) {
     if (!status_.ok()) return;
@@ -284,8 +285,9 @@ absl::StatusOr<Api*> Load() {
 #undef PENSTOCK_FIND
   if (!loader.status().ok()) return loader.status();
   Api* const api = new LibraryApi(symbols);
-  // Keeps registered memory with the parent after a fork. Kernels since 5.12 do
-  // this by themselves. A failure would affect only a forked child.
+  // Prepares for forks, so that registered memory stays with the parent.
+  // Kernels since 5.12 do this by themselves. A failure would affect only a
+  // forked child.
   (void)api->ForkInit();
   return api;
 }

@@ -23,8 +23,8 @@ constexpr uint32_t kRequests = 4;
 constexpr uint8_t kTimeout = 14;
 constexpr uint8_t kRetries = 2;
 constexpr uint8_t kRnrTimer = 12;
-// The pause between checks for a completion. A hardware device answers itself
-// within microseconds. A software device needs the processor meanwhile.
+// The pause between checks for a completion. A hardware device completes within
+// microseconds. A software device needs the processor meanwhile.
 constexpr absl::Duration kPause = absl::Microseconds(50);
 
 // Returns a higher number for a better entry. Prefers the entry that the

@@ -79,7 +79,8 @@ void Supervisor::WatchDeviceLocked(ibv_context* device) {
           self->ReadEventsOnLoop(device);
         }
       });
-  // Goes on without a watch: missing completions then reveal a failure.
+  // Continues without a watch, because missing completions also reveal a
+  // failure.
   if (watch.ok()) devices_[device] = *watch;
 }
 

@@ -47,8 +47,8 @@ class Trial {
   absl::StatusOr<LoopbackPair> NewPair() {
     return LoopbackPair::Create(api_, domain_->get(), queue_.get(), route_);
   }
-  // Returns a window on the middle of the memory, after a READ through this
-  // window has returned the right bytes.
+  // Returns a window on the middle of the memory, through which a READ has
+  // returned the right bytes.
   absl::StatusOr<MemoryWindow> Open(const LoopbackPair& pair);
   absl::Status Bind(ibv_qp* qp, ibv_mw* window);
   absl::Status Invalidate(ibv_qp* qp, ibv_mw* window);

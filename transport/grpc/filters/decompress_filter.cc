@@ -111,9 +111,9 @@ class CallData {
   grpc_metadata_batch* metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
   uint32_t* flags_ = nullptr;
-  // The closures that gRPC calls instead of the application's. Each on_*_ ends
-  // by calling the replaced closure in then_*_. A then_*_ is null if there is
-  // no such closure.
+  // The closures that replace the application's closures. Each on_*_ ends by
+  // calling the replaced closure, then_*_. A then_*_ is null if there is no
+  // such closure.
   grpc_closure on_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;
@@ -294,7 +294,8 @@ bool PutInPlace(grpc_core::ChannelStackBuilder* stack) {
 }  // namespace
 
 void RegisterDecompressFilter(grpc_core::CoreConfiguration::Builder* builder) {
-  // A priority after those of the stages that add gRPC's decompressing filter.
+  // A priority that is later than the stages that add gRPC's decompressing
+  // filter.
   constexpr int kLate = std::numeric_limits<int>::max() - 1;
   for (const grpc_channel_stack_type type :
        {GRPC_CLIENT_SUBCHANNEL, GRPC_CLIENT_DIRECT_CHANNEL,

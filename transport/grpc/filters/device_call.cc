@@ -262,9 +262,9 @@ void DeviceCall::OnMessage(const grpc_error_handle& error) {
 }
 
 // Handles the end of the call. Fails the call if a received message was lost,
-// even if the call's status is OK. Ends the wait for a kept message, because
-// nobody will read the message. On a server, only this function learns of a
-// client's cancellation, a deadline, a lost connection, or Server::Shutdown().
+// even if the call's status is OK. Ends the wait for a kept message, because no
+// code will read it. On a server, only this function learns of a client's
+// cancellation, a deadline, a lost connection, or Server::Shutdown().
 void DeviceCall::OnEnd(const grpc_error_handle& error) {
   EndWaiting(error);
   grpc_core::Closure::Run(DEBUG_LOCATION, then_end_,

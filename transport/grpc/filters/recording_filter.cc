@@ -31,8 +31,8 @@ struct CallData {
   record::RecordedCall call;
   grpc_metadata_batch* initial_metadata = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message = nullptr;
-  // The closures that gRPC calls instead of the application's. Each on_* ends
-  // by calling the replaced closure in then_*.
+  // The closures that replace the application's closures. Each on_* ends by
+  // calling the replaced closure, then_*.
   grpc_closure on_initial_metadata;
   grpc_closure on_message;
   grpc_closure on_end;

@@ -20,9 +20,9 @@ namespace {
 
 constexpr wire::VersionRange kVersions = {wire::kOldestVersion, wire::kVersion};
 
-// Returns true if a further socket to the endpoint's peer would be like the
-// endpoint's socket. The program's own endpoints, socket mutators and proxies
-// prevent this.
+// Returns true if a further socket to the endpoint's peer would be equivalent
+// to the endpoint's socket. Not so for the program's own endpoints, and with
+// socket mutators and proxies.
 bool MayOpenSockets(const grpc_endpoint& endpoint,
                     const grpc_core::ChannelArgs& args) {
   return IsPlainTcp(endpoint) &&

@@ -22,9 +22,9 @@ grpc_core::UniqueTypeName CredentialsType() {
   return factory.Create();
 }
 
-// The channel argument with a channel's settings. gRPC still finds an argument
-// after wrapping Penstock's credentials in others. Compared by value, so that
-// channels with equal settings share connections.
+// The channel argument with a channel's settings. gRPC finds an argument even
+// if the program wraps Penstock's credentials in others. Compared by value, so
+// that channels with equal settings share connections.
 constexpr char kSettingsArg[] = "penstock.internal.settings";
 const grpc_arg_pointer_vtable kSettingsVtable = {
     [](void* settings) -> void* {
@@ -67,10 +67,10 @@ class PenstockCredentials : public grpc_channel_credentials {
   }
 
   // Replaces these credentials by the inner credentials in the channel's
-  // arguments. gRPC asks the credentials there for their type (xDS), compares
-  // them, and removes call credentials from them. If the application has
-  // composed call credentials with these credentials, the composite stays in
-  // the arguments.
+  // arguments. gRPC asks the credentials in the arguments for their type (xDS),
+  // compares them, and removes call credentials from them. If the application
+  // has composed call credentials with these credentials, the composite stays
+  // in the arguments.
   grpc_core::ChannelArgs update_arguments(
       grpc_core::ChannelArgs args) override {
     static auto* const factory = new ChannelFactory();  // never destroyed

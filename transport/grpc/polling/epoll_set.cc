@@ -13,13 +13,13 @@ namespace core {
 constexpr int EpollSet::kUnknown;
 constexpr int EpollSet::kNone;
 
-// Makes the same change for `fd` in each candidate. The change writes the
-// values that gRPC wrote. Only the epoll set that contains `fd` accepts the
-// change.
+// Makes the same change for `fd` in each candidate descriptor. Only the epoll
+// set that contains `fd` accepts the change, which writes the same values as
+// gRPC did.
 int FindEpollSet(int fd, grpc_fd* entry) {
-  // Limits the searched descriptors. gRPC makes its set before the first
-  // channel. The set therefore has a low number, unless the program had many
-  // open descriptors then.
+  // Caps the searched descriptors. gRPC makes its set before the first channel.
+  // Therefore the set has a low number, unless the program had many open
+  // descriptors at that time.
   constexpr int kSearched = 4096;
   epoll_event same = {};
   same.events = EPOLLIN | EPOLLOUT | EPOLLET;

@@ -80,7 +80,7 @@ struct Wait {
 
 // Polls the sockets if their turn has come. Returns true if it has polled them.
 // Polls none while another thread sleeps in epoll, because that thread handles
-// events immediately. This thread would then wait for 30 to 130 us in the queue
+// events immediately, and this thread would wait for 30 to 130 us in the queue
 // of epoll1's workers.
 bool LookAtSockets(const Wait& wait, absl::Time now) {
   if (Sleeper::Any() || !g_turns.Take(Source::kSockets, now)) return false;
@@ -138,8 +138,8 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
     result = SpinOnce(wait, start, budget, is_busy);
     const bool more = set->EndSpin();
     if (!more) return result;
-    // Leaves a note that input arrived before the path was armed again. No
-    // doorbell rings for such input.
+    // Records that input arrived before the path was armed again. No doorbell
+    // rings for such input.
     if (result == Spun::kReady) {
       LeaveInput();
       return result;
@@ -242,7 +242,8 @@ void ShutDownEngine() {
 }
 
 bool Wrap() {
-  // Fails if gRPC is initialized already, because it chooses its engine then.
+  // Fails if gRPC is initialized already, because gRPC chooses its engine
+  // during initialization.
   if (GrpcMismatch() != nullptr || grpc_is_initialized()) return false;
   g_inner = &grpc_ev_epoll1_posix;
   g_engine = *g_inner;

@@ -16,7 +16,7 @@ std::atomic<int> g_sleepers{0};
 // sleeping threads.
 void ForgetInChild() { g_sleepers.store(0, std::memory_order_relaxed); }
 
-// Registers before main(): see base::PerProcess.
+// Registers before main(), for the reason in base::PerProcess.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetInChild);
 
 }  // namespace

@@ -59,8 +59,8 @@ SocketSpin::Spun SocketSpin::Spin() {
   }
   const Spun spun = SpinFor(budget);
   if (!sources_.paths->EndSpin()) return spun;
-  // Leaves a note that input arrived before the paths were armed again. No
-  // doorbell rings for such input.
+  // Records that input arrived before the paths were armed again. No doorbell
+  // rings for such input.
   LeaveInput();
   return Spun::kPaths;
 }

@@ -49,10 +49,10 @@ class EventMark {
   bool saw_event_ = false;
 };
 
-// Detects if pollset_work() asks the kernel for events. gRPC does so once it
-// has handled all events of the last answer. Just before, gRPC reads the time,
-// to compute the timeout. This object is the thread's source of time, and so
-// detects the reading.
+// Detects if pollset_work() asks the kernel for events. gRPC asks once it has
+// handled all events of the kernel's last answer. Just before, gRPC reads the
+// time, to compute the timeout. This object is the thread's source of time, and
+// // so detects that gRPC reads the time.
 class KernelWatch : public grpc_core::Timestamp::ScopedSource {
  public:
   // `worker` is the argument of pollset_work().
@@ -75,11 +75,11 @@ class KernelWatch : public grpc_core::Timestamp::ScopedSource {
   bool asked_ = false;
 };
 
-// A turn ends after this many consecutive calls that ask the kernel and find no
-// event. One such call proves nothing, because an event for which nobody waits
-// schedules no closure. The next call then handles further events of the same
-// answer. A connection that receives directly causes such an event with each
-// arrival.
+// The number of consecutive calls that ask the kernel and find no event, after
+// which a turn ends. One such call proves nothing: an event for which no code
+// waits schedules no closure, and the next call may handle further events of
+// the same answer. A connection that receives directly causes such an event
+// whenever bytes arrive.
 constexpr int kCallsWithoutEvent = 2;
 
 }  // namespace

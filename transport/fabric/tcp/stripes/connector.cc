@@ -38,7 +38,8 @@ void Connector::ReleaseOnLoop() {
 }
 
 absl::Status Connector::Open(size_t index) {
-  // Looks before each socket, because other sessions open sockets, too.
+  // Checks the free descriptors before each socket, because other sessions open
+  // sockets, too.
   absl::Status room = base::Descriptors::Now().CheckForPath();
   if (!room.ok()) return room;
   Opening* const opening = &openings_[index];

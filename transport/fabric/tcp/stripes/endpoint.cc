@@ -28,7 +28,7 @@ namespace {
 // connections wait meanwhile. Each stripe gets an equal part.
 constexpr size_t kBytesPerPoll = 1024 * 1024;
 
-// The time between two looks if the peer's kernel has received everything. The
+// The time between two checks if the peer's kernel has received everything. The
 // kernel reports no event for this.
 constexpr long kDrainLookNanoseconds = 2 * 1000 * 1000;
 
@@ -145,8 +145,8 @@ void StripesEndpoint::WakeOwner(Stripe* stripe) {
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.u64 = stripe->index();
-  // Reports the present state again, and a socket that has just accepted all
-  // output is writable, now or later.
+  // Modifies the watch, so that epoll reports the present state again. A socket
+  // that has just accepted all output is writable, now or later.
   (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, stripe->fd(), &event);
 }
 
@@ -278,7 +278,8 @@ bool StripesEndpoint::Poll() {
     if (!first()->readable() || ++last_polls_ == kMostLastPolls) Break();
     return true;
   }
-  // OnWritable() may have used up the credit, and sent everything since.
+  // Records unfinished output: OnWritable() may have sent more and used up the
+  // credit again.
   if (owes_writable_) unfinished_ = first();
   if (unfinished_ != nullptr) WakeOwner(unfinished_);
   return any;

@@ -20,10 +20,11 @@ namespace fabric {
 namespace stripes {
 namespace {
 
-// Limits the connecting: a few round trips, even if some packets are lost.
+// Limits the time for connecting: a few round trips, even if some packets are
+// lost.
 constexpr absl::Duration kConnectLimit = absl::Seconds(3);
-// Limits the waiting. The client may try other fabrics before, for up to seven
-// seconds.
+// Limits the time for waiting. Before, the client may try other fabrics for up
+// to seven seconds.
 constexpr absl::Duration kListenLimit = absl::Seconds(12);
 
 std::shared_ptr<Attempt> NewAttempt(absl::string_view token,

@@ -12,7 +12,7 @@ namespace fabric {
 namespace stripes {
 namespace {
 
-// Differs from the first bytes of HTTP/2, TLS and the greeting of
+// A text that differs from the first bytes of HTTP/2, TLS and the greeting of
 // transport/rpc.
 constexpr absl::string_view kMagic("PSTKstr?", 8);
 constexpr absl::string_view kAnswer("PSTKstr!", kAnswerBytes);

@@ -40,11 +40,12 @@ class Gathering : public TimedSetup {
         peer_(peer),
         most_(most) {}
 
-  // Ends a socket that does not belong here.
+  // Adds the socket, or ends it if it does not belong to this session.
   void Add(base::UniqueFd socket, const Greeting& greeting) {
     if (!Fits(socket.get(), greeting)) return EndSocket(std::move(socket));
     sockets_[greeting.index] = std::move(socket);
-    // Looks after each socket, because other sessions gather sockets, too.
+    // Checks the free descriptors after each socket, because other sessions
+    // gather sockets, too.
     const absl::Status room = base::Descriptors::Now().CheckForPath();
     if (!room.ok()) return FinishOnLoop(room);
     const bool is_complete =
@@ -65,8 +66,8 @@ class Gathering : public TimedSetup {
   }
   void AnswerAll() {
     for (const base::UniqueFd& socket : sockets_) {
-      // A new socket has room for these bytes. If it has failed, the endpoint
-      // reports the failure.
+      // Ignores errors: a new socket has room for these bytes, and if it has
+      // failed, the endpoint reports the failure.
       (void)send(socket.get(), Answer().data(), Answer().size(),
                  MSG_NOSIGNAL | MSG_DONTWAIT);
     }
@@ -104,7 +105,7 @@ std::unique_ptr<PendingConnect> AwaitStripes(std::shared_ptr<Attempt> attempt,
 void GiveStripe(base::UniqueFd socket, const Greeting& greeting) {
   const absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) return EndSocket(std::move(socket));
-  // A callback must be copyable.
+  // Makes the socket shared, because a callback must be copyable.
   auto shared = std::make_shared<base::UniqueFd>(std::move(socket));
   (*loop)->Post([shared, greeting] {
     const auto& all = WaitingOfProcess()->all;
