@@ -38,8 +38,7 @@ def links_to(path):
 
 
 def files_of(programs, tools=()):
-    """Returns the files that programs of gRPC and verbs, and system tools,
-    execute and read."""
+    """The list of all commands."""
     wanted = {*glob.glob("/etc/libibverbs.d/*"), *SYSTEM_FILES}
     wanted.update(filter(None, map(shutil.which, tools)))
     for pattern in ("libibverbs/*", "libibverbs.so*", "librdmacm.so*"):

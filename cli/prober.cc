@@ -17,9 +17,9 @@ constexpr char kHealthMethod[] = "/grpc.health.v1.Health/Check";
 // The interval at which a wait checks for Ctrl-C.
 constexpr std::chrono::milliseconds kLook(100);
 
-// Returns true if the server sent this status. If there is no answer, gRPC
-// itself makes a status, with one of a few codes. Codes that servers also use
-// count as an answer.
+// Returns true if the server itself sent this status. If there is no answer,
+// gRPC makes a status, with one of a few codes. A code that servers also use
+// counts as an answer.
 bool IsAnswer(const grpc::Status& status) {
   // Excludes a status that gRPC itself has made from the HTTP status of a web
   // server.
@@ -115,8 +115,9 @@ grpc::Status Prober::Call(const char* method, const grpc::ByteBuffer& request,
   return status;
 }
 
-// Returns true if there is a connection. A call may end with any status even
-// without one, for example for a target that gRPC cannot parse.
+// Returns true if there is a connection. Needed because a call may end with any
+// status even without a connection, for example for a target that gRPC cannot
+// parse.
 bool Prober::IsConnected() const {
   return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 400;
 // The variables that name the port and the two files of a server. A probe may
-// inherit the server's environment, but must not use that port and those files.
+// inherit the server's environment, but must not use the same port and files.
 constexpr char kOfServers[][32] = {"PENSTOCK_METRICS", "PENSTOCK_TRACE",
                                    "PENSTOCK_RECORD"};
 constexpr char kSchemes[][16] = {

@@ -54,8 +54,8 @@ std::string EmptyValue(const Program& program, const CLI::App& app,
                       option.get_type_name());
 }
 
-// Returns the option of `app` that `word` names before its final "=", or null
-// if there is none.
+// Returns the option of `app` whose name is the part of `word` before its final
+// "=", or null if there is none.
 const CLI::Option* WithoutValue(const CLI::App& app, absl::string_view word) {
   if (!absl::ConsumeSuffix(&word, "=") || !absl::StartsWith(word, "--")) {
     return nullptr;

@@ -40,8 +40,8 @@ static struct Caller* Make(const struct link_map* object) {
 }
 
 // Functions for a program that checks for gRPC by a weak reference or by
-// dlsym(). Such a program finds the stub's functions even without gRPC. gRPC
-// may be loaded later.
+// dlsym(). Such a program finds the stub's functions even if gRPC is not
+// loaded. gRPC may be loaded later.
 static void NoInit(void) {}
 static grpc_channel* NoChannel(const char* target,
                                grpc_channel_credentials* credentials,
@@ -74,8 +74,8 @@ const struct Caller* CallerAt(const void* return_address) {
   for (; known != NULL; known = known->next) {
     if (known->object == object) return known;
   }
-  // If two threads make a caller for one object at the same time, keeps one of
-  // the two. Either is correct.
+  // Keeps one of the two objects if two threads make a caller for one object at
+  // the same time. Either is correct.
   struct Caller* made = Make(object);
   if (made->grpc.init == NULL) {
     free(made);

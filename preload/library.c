@@ -77,9 +77,9 @@ static void Decide(void) {
 
 // Opens the library, unless it is open. Several threads may run this function
 // at once, with the same result, because the only lock is the loader's. A lock
-// in this file could cause a deadlock: this function would take that lock
-// before the loader's, and a library whose constructor uses gRPC would take the
-// two in the opposite order.
+// of this file could cause a deadlock: this function would take it before the
+// loader's lock, and a library whose constructor uses gRPC would take the two
+// locks in the opposite order.
 const struct PenstockPreload* OpenLibrary(void) {
   if (atomic_load(&state) == kUnopened) Decide();
   if (atomic_load(&state) == kOpening) {

@@ -71,8 +71,8 @@ static int AddName(struct dl_phdr_info* info, size_t size, void* all) {
 }
 
 // Searches all objects in load order. Collects the names first, and searches
-// after the walk over the objects. The walk holds a lock, which the loader
-// takes after another lock.
+// only after the walk over the objects, because the walk holds a lock that the
+// loader takes after another lock.
 static void* FindAnywhere(const char* name) {
   struct Names names = {NULL, 0};
   dl_iterate_phdr(AddName, &names);

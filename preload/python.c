@@ -105,7 +105,7 @@ void* OpenCygrpc(const char* file, int mode) {
   refusal = Refusal(file, ours, sizeof ours);
   if (refusal != NULL) return OpenForPackage(file, mode, refusal);
   void* handle = RealDlopen()(ours, mode);
-  // Opens the module by penstock.grpc instead: a Python with libraries of its
-  // own may have incompatible ones.
+  // Opens the module by penstock.grpc instead. Needed for a Python with
+  // libraries of its own, which may be incompatible.
   return handle != NULL ? handle : OpenForPackage(file, mode, dlerror());
 }

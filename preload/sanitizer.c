@@ -33,8 +33,9 @@ static int Contains(const char* text, const char* part) {
   return 0;
 }
 
-// Returns 1 if the runtime would be the program's first library without the
-// stub. Otherwise the runtime would refuse to start even without the stub.
+// Returns 1 if the sanitizer's runtime would be the program's first library
+// without the stub. Otherwise the runtime would refuse to start even without
+// the stub.
 static int RuntimeComesNext(void) {
   const struct link_map* own = ObjectOf((const void*)&RuntimeComesNext);
   if (own == NULL || own->l_next == NULL) return 0;

@@ -12,8 +12,8 @@ namespace penstock::ps {
 namespace {
 
 // Limits gRPC's pause between two attempts to connect, which grows to two
-// minutes by default. A server that comes back thus soon gets the log of its
-// shards.
+// minutes by default. A server that comes back therefore soon gets the log of
+// its shards.
 constexpr int kMostBackoffMs = 1000;
 
 }  // namespace

@@ -96,9 +96,9 @@ absl::StatusOr<Tensor> Consume(const py::object& capsule) {
   if (!status.ok()) return status;
   auto* const lent =
       static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
-  // Renames the capsule before other threads can run, as they do during device
-  // queries and copies. If two threads use one capsule, the second one is then
-  // refused.
+  // Renames the capsule before other threads can run; they run during device
+  // queries and copies. If two threads use one capsule, the second thread is
+  // then refused.
   PyCapsule_SetName(capsule.ptr(), kUsedName);
   absl::StatusOr<Tensor> tensor = Borrow(lent);
   if (!tensor.ok()) PyCapsule_SetName(capsule.ptr(), kName);

@@ -20,7 +20,7 @@ import numpy as np
 
 from penstock import collectives
 
-# As in collectives.cc.
+# The same values as in collectives.cc.
 SMALL_ROUNDS, FEWEST_ROUNDS, BYTES_IN_ALL = 2000, 10, 512 << 20
 
 

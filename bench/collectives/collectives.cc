@@ -42,8 +42,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using tensor::DType;
 
-// The numbers of repetitions. OSU's numbers, with more time for sizes that take
-// long.
+// The numbers of repetitions: OSU's numbers, but with more time for large
+// messages.
 constexpr int kSmallRounds = 2000;
 constexpr int kFewestRounds = 10;
 constexpr int64_t kBytesInAll = int64_t{512} << 20;

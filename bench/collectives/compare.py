@@ -29,8 +29,8 @@ import sys
 import tempfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-# How each MPI library starts the ranks of one host, as root and with more ranks
-# than cores.
+# The commands by which each MPI library starts the ranks of one host, as root
+# and with more ranks than cores.
 MPIRUN = {
     "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
     "mpich": ["mpirun.mpich"],
@@ -94,7 +94,8 @@ def mpi_command(library, options, folder):
 
 
 def intel_mpi_command(options, folder):
-    """Compiles mpi.c without Intel's wrapper, which wants Intel's compiler."""
+    """Compiles mpi.c without Intel's wrapper, which requires Intel's
+    compiler."""
     root = pathlib.Path(options.intel_mpi).resolve()
     program = os.path.join(folder, "intelmpi")
     subprocess.run(["cc", "-O2", "-Wall", f"-I{root}/include", "-o", program,
@@ -104,7 +105,7 @@ def intel_mpi_command(options, folder):
 
 
 def intel_mpirun(root, options, program, library, *variables):
-    # Without pins, as the other libraries.
+    # Does not pin ranks to cores, like the other libraries.
     return ["env", f"PATH={root}/bin:{os.environ['PATH']}",
             f"I_MPI_ROOT={root}", "I_MPI_FABRICS=shm", "I_MPI_PIN=0",
             *variables, "mpirun", "-n", options.ranks, program, library,
@@ -123,8 +124,8 @@ def oneccl_command(options, folder):
                     "-o", program, str(FOLDER / "ccl.cc"), compiled,
                     f"-L{root}/lib", "-lccl", "-lmpi",
                     f"-Wl,-rpath-link,{root}/lib"], check=True)
-    # Without threads of oneCCL's own: with them, ranks on two cores wait for
-    # each other's time slices.
+    # Disables oneCCL's own threads. With them, ranks on two cores wait for each
+    # other's time slices.
     return intel_mpirun(root, options, program, "oneccl",
                         f"LD_LIBRARY_PATH={root}/lib", f"CCL_ROOT={root}",
                         "CCL_ATL_TRANSPORT=mpi", "CCL_WORKER_OFFLOAD=0")

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// As in collectives.cc.
+// The same values as in collectives.cc.
 enum { kSmallRounds = 2000, kFewestRounds = 10 };
 static const long long kBytesInAll = 512LL << 20;
 

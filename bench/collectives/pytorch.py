@@ -25,7 +25,7 @@ import torch.multiprocessing as mp
 # The names in the rows.
 LIBRARIES = {"gloo": "gloo", "penstock": "penstock.torch"}
 
-# As in collectives.cc.
+# The same values as in collectives.cc.
 SMALL_ROUNDS, FEWEST_ROUNDS, BYTES_IN_ALL = 2000, 10, 512 << 20
 
 

@@ -1,5 +1,5 @@
-// The parts of bench/rpc that need the adapter for gRPC 1.51.1: tensors and
-// devices. Each returns an error that says so.
+// Replaces the parts of bench/rpc that need the adapter for gRPC 1.51.1:
+// tensors and devices. Each function returns an error that says so.
 
 #include "absl/strings/str_cat.h"
 #include "bench/rpc/message/devices.h"

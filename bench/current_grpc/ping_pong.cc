@@ -58,7 +58,7 @@ struct Order {
   size_t size = 0;
 };
 
-// The options of one side's connection.
+// The options by which one side connects.
 struct How {
   bool with_penstock = false;
   bool tls = false;
@@ -274,8 +274,8 @@ void ServeOrders(const How& how, int port, int orders, int results) {
   }
 }
 
-// Forks a process that runs `main` and ends with this one. Call it before this
-// process uses gRPC.
+// Forks a process that runs `main` and ends when this process ends. Call before
+// this process uses gRPC.
 template <typename Main>
 void Start(const Main& main) {
   const pid_t child = fork();
@@ -324,7 +324,8 @@ void Print(const Order& order, Side* stock, Side* ours, int rounds) {
 }
 
 int Run(const Flags& flags) {
-  // Make the certificates before the fork, so that all processes have the same.
+  // Makes the certificates before the fork, so that all processes have the same
+  // certificates.
   if (flags.tls) (void)e2e::TestCertificates();
   std::unique_ptr<Side> stock, ours;
   if (flags.stock) {

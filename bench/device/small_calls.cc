@@ -1,8 +1,8 @@
 // Measures the additional cost of 8-byte calls in a process that has devices,
 // where each message passes a filter. Needs no GPU: the devices are never used.
 //
-// The devices of a process are fixed, so this program runs itself as a child
-// for each round, alternating between both kinds.
+// Runs this program as a child for each round, alternating between both kinds,
+// because the devices of a process are fixed.
 
 #include <unistd.h>
 

@@ -17,11 +17,11 @@ from ports import free_ports  # noqa: E402
 # required, because gRPC's driver uses HTTP/2 to the workers. The client's log
 # shows the paths of the channels.
 FABRICS = {"tcp": None, "penstock-tcp": "tcp", "shm": "shm"}
-# For each kind of one-way stream, the side that reads.
+# The side that reads, for each kind of one-way stream.
 READERS = {"STREAMING_FROM_CLIENT": "server",
            "STREAMING_FROM_SERVER": "client"}
-# The number of batches that shows that messages are read. The setup takes fewer
-# batches.
+# The number of batches that proves that messages are read. The setup takes
+# fewer batches.
 FIRST_READS = 200
 SAMPLE_S = 0.05
 CONNECTED = re.compile(r"connection to \S+: (\w+)")

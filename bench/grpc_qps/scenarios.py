@@ -63,7 +63,7 @@ class Scenario(NamedTuple):
         size = {"req_size": SIZES[self.size], "resp_size": SIZES[self.size]}
         payload = {"bytebuf_params" if self.kind == "generic" else
                    "simple_params": size}
-        # One call at a time needs one thread. 0 means one thread per core.
+        # Uses one thread for one call at a time. 0 means one thread per core.
         threads = 1 if self.channels * self.outstanding == 1 else 0
         client = {
             "client_type": f"{self.api.upper()}_CLIENT",

@@ -1,5 +1,5 @@
-"""Measures one link after another, on the machine of the link: in the virtual
-machine or, for shm, on this one.
+"""Measures one link after another, on the machine of the link: the virtual
+machine, or, for shm, this machine.
 
   python3 links_measure.py FOLDER
 
@@ -50,8 +50,8 @@ def shape(link):
             run("tc", "qdisc", "add", "dev", interface, *place, "handle", "10:",
                 "tbf", "rate", f"{link.rate}mbps", "burst", BURST, "limit",
                 QUEUED_BYTES)
-        # On a link with losses, do not merge packets: then single packets are
-        # lost, not sixteen at once.
+        # Does not merge packets on a link with losses, so that single packets
+        # are lost and not sixteen at once.
         run("ip", "link", "set", "dev", interface, "gso_max_segs",
             "1" if link.loss else "65535")
 

@@ -31,8 +31,8 @@ CHUNKS = Group(
     (Run("beside", (256 * KIB, MIB), None, 4, 1),),
     settling=100, others=5)
 # The size of the largest message in one frame, in bytes. The largest size of
-# the latency run below has no score, because its messages are announced: the
-# tuner compares others with them.
+# the latency run below is not scored, because such messages are announced: the
+# run has them only for the tuner, which compares other messages with them.
 FRAME = 16352
 EAGER = Group(
     "PENSTOCK_EAGER_MAX", (4096, FRAME, 4 * FRAME, 8 * FRAME),

@@ -18,8 +18,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The messages of one direction, in memory that both threads see. They rotate
-// through a MiB, as in the arena.
+// The messages of one direction, in memory that both threads share. They rotate
+// through 1 MiB, as in the arena.
 class Messages {
  public:
   explicit Messages(size_t words)
@@ -36,8 +36,8 @@ class Messages {
   std::vector<uint64_t> memory_;
 };
 
-// A second thread. The threads alternate: this one calls `work(round)` in its
-// turn.
+// A second thread, which alternates with the first thread: it calls
+// `work(round)` when its turn comes.
 class Other {
  public:
   explicit Other(std::function<void(int64_t)> work)

@@ -81,8 +81,8 @@ struct BothSides {
   PeerSegment peer;
 };
 
-// Measures a message that is copied into memory that was used before, and read
-// by the peer.
+// Measures a message that is copied into memory that was used before, and that
+// the peer then reads.
 void CopiedAndReadInPages(benchmark::State& state) {
   const int64_t size = state.range(1);
   auto sides = BothSides::Map(state.range(0), size);

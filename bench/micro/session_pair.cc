@@ -54,8 +54,8 @@ void SessionPeer::OpenStream(uint32_t stream) {
 void SessionPeer::Poll() {
   while (session_.Poll()) {
   }
-  // Attach a new stream only now, after all packets of the poll were handled,
-  // as gRPC does.
+  // Attaches a new stream only after all packets of the poll were handled, as
+  // gRPC does.
   if (opened_ != 0) Attach(std::exchange(opened_, 0));
   session_.Flush();
 }

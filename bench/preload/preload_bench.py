@@ -44,7 +44,7 @@ def environment(kind):
             if not name.startswith(("PENSTOCK_", "LD_PRELOAD"))}
     kept["PENSTOCK_LOG"] = "error"
     if kind != "stock":
-        # Allow only shared memory, so that no other path is measured.
+        # Allows only shared memory, so that no other path is measured.
         kept.update(PENSTOCK_POLICY="require", PENSTOCK_FABRICS="shm")
     if kind == "run":
         kept.update(LD_PRELOAD=STUB, PENSTOCK_LIBRARY=LIBRARY)

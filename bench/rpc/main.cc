@@ -7,7 +7,7 @@
 // server writes a new reply buffer of the same size, and sends it.
 // - The caller reads every byte of the reply, and checks it.
 //
-// Therefore a transport that hands over memory without a copy pays for the
+// A transport that passes on memory without a copy therefore pays for the
 // reading like every other transport. A stream measures the time between
 // consecutive messages, and checks at its end that the reader received all of
 // them.

@@ -22,7 +22,7 @@ class Step:
                                      for there, here in zip(theirs, ours)])
             initialize = tf1.global_variables_initializer()
         config = tf1.ConfigProto()
-        # Disable the optimizer that removes operations without effect, because
+        # Disables the optimizer that removes operations without effect, because
         # the transfers would vanish.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
@@ -38,7 +38,7 @@ class Step:
     @staticmethod
     def _pull(there, _):
         with tf1.device("/job:worker/task:0"):
-            # A step receives the tensor, and does not use it.
+            # Receives the tensor in a step without using it.
             with tf1.control_dependencies([tf1.identity(there.read_value())]):
                 return tf1.no_op()
 

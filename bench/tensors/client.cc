@@ -315,7 +315,7 @@ absl::StatusOr<Step> MeasureInChild(const Contender& contender,
        absl::StrCat(kSecondsFlag, "=", absl::ToDoubleSeconds(options.measure)),
        absl::StrCat(kStepsFlag, "=", options.steps)});
   if (!process.ok()) return process.status();
-  // No timeout is needed here, because each call of the child has one.
+  // Waits without a timeout, because each call of the child has a timeout.
   const absl::StatusOr<std::string> line = (*process)->ReadLine(-1);
   if (!line.ok()) return line.status();
   absl::string_view text = *line;

@@ -55,7 +55,7 @@ tensor::Tensor Allocate(size_t bytes, tensor::Allocator* allocator) {
                                    {static_cast<int64_t>(bytes)}, allocator);
 }
 
-// A client that fetches a tensor of one size in each way.
+// A client that fetches a tensor of one size in each of these ways.
 class Receiver {
  public:
   Receiver(tensor::TensorClient* client, size_t bytes)

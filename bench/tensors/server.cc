@@ -76,7 +76,7 @@ class StepService final
   }
 
  private:
-  // No lock is needed, because the client makes one call at a time.
+  // Takes no lock, because the client makes one call at a time.
   absl::Status ReceiveOnDevice(const grpc::ByteBuffer& request,
                                grpc::ByteBuffer* reply) {
     const auto received = receiver_.Receive(request);
@@ -132,8 +132,8 @@ absl::StatusOr<StepServer> StartServer(const Contender& contender,
 // shut down.
 //
 // The threads of gRPC's callback API sleep for 0.1 s after each second in which
-// no call has begun or ended. Calls in progress pause meanwhile. On the machine
-// for verbs, a step takes seconds, so such pauses would be measured.
+// no call has begun or ended. Calls in progress pause during this sleep. On the
+// machine for verbs, where a step takes seconds, such pauses would be measured.
 class Waiter {
  public:
   explicit Waiter(grpc::ServerBuilder* builder)

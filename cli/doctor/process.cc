@@ -18,8 +18,8 @@ namespace {
 constexpr char kGroup[] = "Process";
 constexpr char kPrefix[] = "PENSTOCK_";
 constexpr size_t kMaxTextBytes = 100;
-// The doctor gives a note if a process may open at most this many descriptors.
-// A server with this many connections needs more.
+// The number of open descriptors up to which the doctor gives a note. A server
+// with this many connections needs more.
 constexpr uint64_t kFewFiles = 1024;
 // The number of descriptors of a connection: a socket, and some more with shm
 // or verbs.

@@ -230,8 +230,8 @@ std::string Tables(const std::vector<ServerStatus>& servers,
       {"table", -kNameColumns}, {"type", -6, 2}, {"steps", 8},
       {"rows", 8, 1},           {"bytes", 10},   {"hits", 5, 3},
       {"evicted", 8, 4}};
-  // Shows the column only if it is used: 80 columns have no room for it
-  // otherwise.
+  // Shows the column only if it is used, because 80 columns have no room for an
+  // unused one.
   const bool has_spilled =
       std::any_of(tables.begin(), tables.end(),
                   [](const TableSum& each) { return each.spilled > 0; });

@@ -65,8 +65,8 @@ void Output::Write(absl::string_view text) {
     if (count >= 0) {
       text.remove_prefix(count);
     } else if (errno == EAGAIN) {
-      // Waits for room: another process that shares this descriptor has set
-      // O_NONBLOCK.
+      // Waits for room. Needed if another process that shares this descriptor
+      // has set O_NONBLOCK.
       pollfd room = {fd_, POLLOUT, 0};
       (void)poll(&room, 1, /*timeout=*/-1);
     } else if (errno == EPIPE) {

@@ -204,8 +204,8 @@ absl::Status HierarchicalGroup::ReduceScatterPhases(const Call& call,
   return status;
 }
 
-// Needs no barrier within hosts before the leaders' barrier: all ranks of a
-// host have agreed on the call, so all of them have arrived.
+// Runs no barrier within hosts before the leaders' barrier: all ranks of a host
+// have already arrived, because they have agreed on the call.
 absl::Status HierarchicalGroup::BarrierPhases(const Call& call) {
   absl::Status status;
   if (leaders_ != nullptr) {

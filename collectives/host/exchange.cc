@@ -110,7 +110,7 @@ void Exchange::Publish(const CallWords& call, uint64_t place) {
     own.calls[posts_ % 2][i].store(call[i], std::memory_order_relaxed);
   }
   own.places[posts_ % 2].store(place, std::memory_order_relaxed);
-  // Stores `posted` before it reads `sleeping`. A sleeper stores `sleeping`
+  // Stores `posted` before reading `sleeping`. A sleeper stores `sleeping`
   // before it reads `posted`. Therefore at least one of the two sees the
   // other's store.
   own.posted.store(posts_, std::memory_order_seq_cst);

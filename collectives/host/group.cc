@@ -30,11 +30,12 @@ namespace {
 
 using tensor::DType;
 
-// Below this number of bytes of all ranks together, each rank reduces the whole
-// buffer, which needs one wait instead of two.
+// The number of bytes, of all ranks together, below which each rank reduces the
+// whole buffer. This needs one wait instead of two.
 constexpr int64_t kFlatBytes = 64 * 1024;
-// From this size on, a result is larger than the caches of most processors: its
-// end evicts its beginning. Copies of such results bypass the caches.
+// The size from which copies of a result bypass the caches. Such a result is
+// larger than the caches of most processors, so its end would evict its
+// beginning.
 constexpr size_t kLargeResult = size_t{16} << 20;
 
 // Copies a piece of an operation whose result has `whole` bytes.
@@ -163,8 +164,8 @@ absl::Status HostGroup::AllReduceFlat(const Call& call, const void* in,
 
 // Meets the other ranks twice for each piece. Each rank first reduces its block
 // into its next slot, and then copies the blocks of all ranks. The rank's own
-// operand of its block comes from `in`: nobody else reads that block of the
-// first slot.
+// operand of its block comes from `in`, because no other rank reads that block
+// of the first slot.
 absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
                                           void* out) {
   const CallWords words = Encode(call);
@@ -275,7 +276,7 @@ absl::Status HostGroup::BroadcastAll(const Call& call, void* data) {
     return BroadcastBySlots(call, data, true);
   }
   const bool streams = broadcast_copies_.Streams(bytes);
-  // All ranks have met just before. Therefore none is late.
+  // Starts to measure. All ranks have just met, so none is late.
   const absl::Time begun = base::SteadyNow();
   absl::Status status = BroadcastBySlots(call, data, streams);
   broadcast_copies_.Record(bytes, streams, base::SteadyNow() - begun);

@@ -17,8 +17,9 @@
 namespace penstock::collectives {
 
 // Reduces this rank's block of all buffers in place, then copies the blocks of
-// the other ranks. Before that, only this rank reads its own block. The last
-// meeting keeps the caller from changing bytes that others still read.
+// the other ranks. Until then, only this rank reads its own block. After the
+// last meeting, the caller may change bytes, because no other rank still reads
+// them.
 absl::optional<absl::Status> HostGroup::AllReduceInPool(const Call& call,
                                                         void* data) {
   const CallWords words = Encode(call);

@@ -100,8 +100,8 @@ absl::Status Mail::Write(int to, const void* data, size_t bytes) {
   while (bytes > 0) {
     const uint32_t written = own.written.load(std::memory_order_relaxed);
     const auto room = [&] {
-      // Limits the result to the ring's size, even if the peer's counter is
-      // wrong. Then the bytes are wrong, too.
+      // Caps the result at the ring's size, in case the peer's counter is
+      // wrong. The bytes are then wrong, too.
       return size - std::min(size, written - theirs.read.load());
     };
     absl::Status status = Await(to, theirs.read, [&] { return room() > 0; });

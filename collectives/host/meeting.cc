@@ -40,7 +40,7 @@ constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(50);
 
 // Returns true for a caller that has hung up. Also returns true if there is
-// input, because a caller sends nothing after its hello.
+// input, because a caller must send nothing after its hello.
 bool HungUp(int socket) {
   pollfd polled = {socket, POLLIN, 0};
   return poll(&polled, 1, 0) > 0;

@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<PeerMember>> PeerMember::Map(
   auto segment =
       fabric::shm::PeerSegment::Map(std::move(memory), sizes.total());
   if (!segment.ok()) return segment.status();
-  // Refuses files other than pipes, for which poll() may block.
+  // Refuses files other than pipes, because poll() may block for them.
   if (fcntl(life.get(), F_GETPIPE_SZ) < 0) {
     return absl::InvalidArgumentError("the peer's sign of life is no pipe");
   }

@@ -25,7 +25,8 @@ constexpr size_t kStarted = 22 - 3;
 }  // namespace
 
 absl::optional<ThreadState> ParseThreadState(absl::string_view text) {
-  // The second word is the name in parentheses, which may contain anything.
+  // Skips the second word, the name in parentheses, which may contain any
+  // characters.
   const size_t name_end = text.rfind(')');
   if (name_end == absl::string_view::npos) return absl::nullopt;
   const std::vector<absl::string_view> words =

@@ -65,7 +65,7 @@ absl::Status Watch::Look(Wait* wait) {
   if (IsWaitInterrupted()) Abort();
   absl::Status ready = Ready();
   if (!ready.ok()) return ready;
-  // Looks for reports first: a rank that ends because another rank has died is
+  // Checks for reports first: a rank that ends because another rank has died is
   // not the cause.
   absl::Status status = LookForReports(wait);
   if (status.ok()) status = LookForDeaths(wait);
@@ -79,7 +79,7 @@ absl::Status Watch::Look(Wait* wait) {
                           absl::FormatDuration(timeout_)));
 }
 
-// Returns the failure that a peer has reported, or OK. Also asks ranks that
+// Returns the failure that a peer has reported, or OK. Also checks ranks that
 // have come to this call, because they may have failed later. If all ranks have
 // come by now, the report is about a later call.
 absl::Status Watch::LookForReports(Wait* wait) {
@@ -92,8 +92,8 @@ absl::Status Watch::LookForReports(Wait* wait) {
   return absl::OkStatus();
 }
 
-// Looks for ranks that have left or died. Between two checks of its posts, a
-// rank may come, and then leave or end. After each sign of an end, this
+// Checks for ranks that have left or died. A rank may come, and then leave or
+// end, between two checks of its posts. After each sign of an end, this
 // function therefore checks the posts again.
 absl::Status Watch::LookForDeaths(Wait* wait) {
   for (int rank = wait->late; rank < ranks(); ++rank) {
@@ -101,7 +101,7 @@ absl::Status Watch::LookForDeaths(Wait* wait) {
     const PeerMember& peer = *members_->peers[rank];
     if (peer.control().left.load(std::memory_order_acquire) != 0) {
       if (wait->came(rank)) continue;
-      // Looks for reports, because the rank may have failed before it left.
+      // Checks for reports, because the rank may have failed before it left.
       const absl::Status reported = LookForReports(wait);
       return reported.ok() ? End(Fault::kLeft, rank, "") : reported;
     }

@@ -98,7 +98,8 @@ class Hall {
     }
   }
 
-  // Returns true once all ranks have left, which they do with the addresses.
+  // Returns true once all ranks have left. A rank leaves when it has the
+  // addresses.
   bool AllHaveLeft() {
     base::MutexLock lock(&mu_);
     return waits_for_ == 0;

@@ -30,9 +30,9 @@ namespace {
 
 // Shorter sends are copied: a copy costs little, and nobody waits for answers.
 constexpr int64_t kMinLentBytes = 64 * 1024;
-// The end of the last sends of an operation is copied. Peers have received the
-// beginning by the time at which this rank has received its last part. A wait
-// for the end would take another round trip.
+// The number of bytes at the end of an operation's last sends that are copied.
+// Peers receive the bytes before them by the time when this rank receives its
+// last part. Waiting for the end would take another round trip.
 constexpr int64_t kCopiedEndBytes = 512 * 1024;
 // The longest sleep during a wait for the end of a lost connection.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
@@ -79,8 +79,8 @@ absl::Status Execution::Run(const Schedule& schedule) {
   return AwaitLoans();
 }
 
-// Lends nothing if this rank receives nothing in the last step, so that senders
-// such as the root of a broadcast wait for nobody.
+// Lends nothing if this rank receives nothing in the last step. Senders such as
+// the root of a broadcast then wait for no other rank.
 int64_t Execution::LentBy(const Action& send, bool is_last) const {
   const int64_t bytes = BytesOf(operands_.dtype, send.range.count);
   if (bytes < kMinLentBytes || send.peer == ledger_->rank()) return 0;
@@ -229,8 +229,9 @@ absl::StatusOr<bool> Execution::ReceiveNext() {
   const Action& action = *transfer.action;
   const int64_t begin = action.range.begin + transfer.done;
   const int64_t count = NextCount(transfer);
-  // The peers soon have what was lent in earlier steps, because the elements to
-  // receive depend on it.
+  // Waits only if a loan covers the elements to receive. The peers soon have
+  // the bytes that were lent in earlier steps, because these elements depend on
+  // them.
   if (loans_->Covers(DataAt(begin), BytesOf(operands_.dtype, count))) {
     return false;
   }

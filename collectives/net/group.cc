@@ -41,8 +41,8 @@ constexpr size_t kMaxPlans = 256;
 // Limits each of the two waits of a rank that leaves: until its peers have the
 // last messages, and until the peers know that this rank leaves.
 constexpr absl::Duration kFlush = absl::Seconds(2);
-// The time after an error in which peers may still receive what is lent to
-// them.
+// The time after an error in which peers may still receive memory that is lent
+// to them.
 constexpr absl::Duration kLoanPatience = absl::Milliseconds(200);
 
 absl::Status CheckOptions(const Listener& listener,
@@ -121,8 +121,8 @@ NetGroup::~NetGroup() {
   if (!CheckOwner().ok()) return;
   base::MutexLock lock(&mu_);
   Report();
-  // Waits until the peers have received all letters, or for kFlush. Tells the
-  // peers only afterwards that this rank leaves.
+  // Waits until the peers have received all letters, or for kFlush. Only then
+  // tells the peers that this rank leaves.
   links_->Flush(kFlush);
   Message leave;
   leave.kind = Message::Kind::kLeave;

@@ -28,7 +28,7 @@
 namespace penstock::collectives {
 namespace {
 
-// The method of all calls, and the longest sleep between two looks at the
+// The method of all calls, and the longest sleep between two checks of the
 // clock.
 constexpr char kMethod[] = "penstock.collectives";
 constexpr absl::Duration kNap = absl::Milliseconds(20);

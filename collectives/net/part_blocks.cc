@@ -14,7 +14,8 @@
 namespace penstock::collectives {
 namespace {
 
-// Below this size, copies use the heap, whose caches serve them fast.
+// The size, in bytes, below which copies use the heap, because its caches are
+// fast for small sizes.
 constexpr size_t kSmallBytes = 32 * 1024;
 
 }  // namespace

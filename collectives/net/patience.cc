@@ -16,8 +16,8 @@ namespace {
 
 // Limits the sleep between two looks at the clock.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
-// The time after which a waiting rank tells the peer its call. The wait for a
-// peer that is only a little slower is shorter.
+// The time after which a waiting rank tells the peer its call. Longer than the
+// wait for a peer that is only a little slower.
 constexpr absl::Duration kUntilNotice = absl::Milliseconds(50);
 
 }  // namespace

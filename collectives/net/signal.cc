@@ -29,9 +29,8 @@ void Pause() {
 }  // namespace
 
 void Signal::Notify() {
-  // Changes count_ before it reads sleepers_. A sleeper changes sleepers_
-  // before it reads count_. Therefore at least one of the two sees the other's
-  // change.
+  // Changes count_ before reading sleepers_. A sleeper changes sleepers_ before
+  // it reads count_. Therefore at least one of the two sees the other's change.
   count_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   syscall(SYS_futex, &count_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);

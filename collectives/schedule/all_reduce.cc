@@ -65,7 +65,7 @@ Schedule ReduceScatterThenAllGather(const Seat& seat,
   return schedule;
 }
 
-// Returns the place of `rank` in `members`, which is ordered.
+// Returns the index of `rank` in `members`, which is sorted.
 int PlaceOf(int rank, const std::vector<int>& members) {
   return static_cast<int>(
       std::lower_bound(members.begin(), members.end(), rank) - members.begin());

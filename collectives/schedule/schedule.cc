@@ -56,8 +56,8 @@ Schedule Reduce(const Plan& plan, const Seat& seat) {
   if (plan.algorithm != Algorithm::kScatterAllGather) {
     return ReversedToReduce(seat, Broadcast(plan, seat));
   }
-  // Gathers the sums. A rank inside the tree still has its own addends in the
-  // blocks of other ranks. The gathered sums overwrite these addends.
+  // Gathers the sums. In a rank inside the tree, the blocks of other ranks
+  // still contain the rank's own addends, which the gathered sums overwrite.
   Schedule schedule = ReversedToReduce(seat, BruckAllGather(seat, plan.count));
   Append(&schedule,
          ReversedToReceive(BinomialScatter(seat, plan.root, plan.count)));

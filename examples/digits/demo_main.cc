@@ -63,8 +63,8 @@ absl::Status PlayRound(Side* side, unsigned until, unsigned steps) {
 }
 
 // Trains on both clusters in turn. One cluster trains while the other waits at
-// its gate. A disturbance of the machine that lasts longer than a round thus
-// affects both alike.
+// its gate. A disturbance of the machine that lasts longer than a round
+// therefore affects both alike.
 absl::Status TakeTurns(const RunOptions& options, unsigned rounds, Side* ours,
                        Side* stock) {
   for (unsigned round = 1; round <= rounds; ++round) {
@@ -157,7 +157,7 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
   if (status.ok()) status = TrainLoosely(options, "async", "unlimited");
   if (!status.ok()) return status;
   printf("%.1f s in all\n", absl::ToDoubleSeconds(absl::Now() - start));
-  // The losses must be equal in every bit, whatever the transport: seeds are
+  // Requires losses that are equal in every bit, for any transport: seeds are
   // equal, and gradients are averaged in rank order.
   if (our_result->final_loss != stock_result->final_loss) {
     return absl::InternalError("the two runs ended with different losses");

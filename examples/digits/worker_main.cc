@@ -75,7 +75,7 @@ struct Part {
   // channels to the servers
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   ps::Router::Connect connect;  // makes channels to servers that come later
-  // Holds this worker's place, if the servers are found by etcd. Else null.
+  // Keeps this worker registered in etcd. Null if etcd is not used.
   std::unique_ptr<ps::membership::Membership> membership;
 };
 

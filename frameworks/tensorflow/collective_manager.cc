@@ -34,9 +34,9 @@ using ::tensorflow::Tensor;
 class Executor;
 
 // One all_reduce, until its end. After a timeout, TensorFlow calls
-// Executor::StartAbort(), and then ends the operation itself. Then the
-// executor, the parameters and the cancellation manager may be destroyed. This
-// class therefore uses them only before the operation's end. Thread-safe.
+// Executor::StartAbort(), and then ends the operation itself. Afterwards the
+// executor, the parameters and the cancellation manager may be destroyed, so
+// this class uses them only before the operation's end. Thread-safe.
 class Operation : public std::enable_shared_from_this<Operation> {
  public:
   Operation(Executor* executor, std::shared_ptr<CollectiveContext> context,
@@ -70,7 +70,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   ::tensorflow::CancellationToken token_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// As TensorFlow's executor, but names our implementation where it fits.
+// Works like TensorFlow's executor, but names our implementation of all_reduce
+// where that can be used.
 class Executor final : public ::tensorflow::BaseCollectiveExecutor {
  public:
   Executor(::tensorflow::CollectiveExecutorMgrInterface* manager,
@@ -97,9 +98,9 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
         });
   }
 
-  // TensorFlow aborts after an error of any collective. Then no collective
-  // works any more, until the tasks start again. TensorFlow may destroy this
-  // executor afterwards, so all its operations end here.
+  // Called when TensorFlow aborts after an error of any collective. No
+  // collective works afterwards, until the tasks start again. TensorFlow may
+  // then destroy this executor, so all its operations end here.
   void StartAbort(const absl::Status& why) override {
     BaseCollectiveExecutor::StartAbort(why);
     std::set<std::shared_ptr<Operation>> operations;
@@ -163,7 +164,8 @@ void RunTheRing(const std::shared_ptr<CollectiveContext>& context,
     if (ring != nullptr) ring->Unref();
     return done(status);
   }
-  // The ring goes on for a moment after it is done.
+  // Keeps the ring alive, because it runs for a moment after it has called
+  // `done`.
   ring->Ref();
   const ::tensorflow::core::ScopedUnref until_return(ring);
   ring->Run([ring, done](const absl::Status& ended) {
@@ -254,8 +256,8 @@ void Reducer::Run(StatusCallback done) {
   const auto operation =
       std::make_shared<Operation>(executor, context_, std::move(done));
   reduction.cancelled = operation->cancelled();
-  // The team has finished with the tensors. Lets TensorFlow use the result's
-  // memory again.
+  // Lets TensorFlow use the result's memory again, because the team has
+  // finished with the tensors.
   reduction.done = [tensors, operation](const absl::Status& status) {
     *tensors = Tensors();
     operation->End(status);
@@ -317,7 +319,7 @@ class Manager final : public ::tensorflow::RpcCollectiveExecutorMgr {
     ::tensorflow::WorkerCacheInterface* workers, const std::string& task,
     Reducers* reducers) {
   RegisterReducer();
-  // The same parts as in CreateProdRpcCollectiveExecutorMgr().
+  // Makes the same parts as CreateProdRpcCollectiveExecutorMgr().
   auto nccl = ::tensorflow::MaybeCreateNcclCommunicator(config);
   auto device_resolver =
       std::make_unique<::tensorflow::DeviceResolverDistributed>(devices);

@@ -85,8 +85,8 @@ Formed JoinTeam(const Members& members, WorkerCacheInterface* workers) {
   auto promise = std::make_shared<std::promise<Answer>>();
   Ask(workers, members.tasks[0], std::move(request),
       [promise](Answer answer) { promise->set_value(std::move(answer)); });
-  // Limits the time here, too: the request's timeout begins after the peer has
-  // told the port of its data plane.
+  // Limits the wait here, too, because the request's own timeout begins only
+  // after the peer has told the port of its data plane.
   std::future<Answer> answered = promise->get_future();
   if (answered.wait_for(absl::ToChronoMilliseconds(
           2 * kMeetingTime + absl::Seconds(1))) != std::future_status::ready) {

@@ -67,9 +67,9 @@ absl::Status NamingPeer(const absl::Status& status, const std::string& task,
 void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
                 const StatusCallback& done,
                 const std::function<void(StatusCallback)>& begin) {
-  // The meeting of two events: the end of the RPC, which may happen within
-  // `begin`, and the check for a cancellation. The later event calls `done`,
-  // because `options` may be destroyed once `done` is called.
+  // Joins two events: the end of the RPC, which may happen within `begin`, and
+  // the check for a cancellation. The later event calls `done`, because
+  // `options` may be destroyed once `done` is called.
   struct Meeting {
     std::atomic<bool> has_first{false};
     absl::Status status;

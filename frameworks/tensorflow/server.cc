@@ -128,7 +128,7 @@ absl::Status Server::ServeData() {
   options.token = *token;
   options.settings = settings_;
   options.polling = polling_;
-  // Limits messages as protobuf does, because some become protobufs.
+  // Limits messages to protobuf's maximum, because some become protobufs.
   options.max_receive_bytes = INT32_MAX;
   absl::StatusOr<std::unique_ptr<rpc::Server>> data = rpc::Server::Start(
       options,

@@ -30,7 +30,8 @@ HostGroupOptions OptionsOf(int ranks) {
   HostGroupOptions options;
   options.ranks = ranks;
   options.meeting_timeout = kMeetingTime;
-  // TensorFlow has timeouts of its own, and its tasks may rest for long.
+  // Uses a very long timeout, because TensorFlow has timeouts of its own, and
+  // its tasks may pause for long.
   options.timeout = absl::Hours(24 * 365);
   return options;
 }

@@ -78,8 +78,8 @@ struct Mailbox::State : std::enable_shared_from_this<State> {
   absl::Status CheckSender(int from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OnLost(int peer, const absl::Status& why);
   void OnCall(const std::shared_ptr<rpc::IncomingCall>& call);
-  // Keeps a message until its turn. Appends the messages whose turn has come,
-  // with their receives, to the list.
+  // Stores a message until its turn comes. Appends the messages whose turn has
+  // come, with their receives, to the list.
   absl::Status Arrive(uint64_t number, Letter letter, std::list<Match>* matches)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Take(Letter letter, std::list<Match>* matches)

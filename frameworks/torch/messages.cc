@@ -29,7 +29,7 @@ struct Held {
   const Packed packed;
 };
 
-// Returns what the function throws.
+// Returns the exception that the function throws.
 std::exception_ptr ErrorIn(const std::function<void()>& function) {
   try {
     function();

@@ -45,8 +45,8 @@ RemoteMemory::RemoteMemory(Mailbox* mailbox, int rank, int ranks,
       tag_(kFirstTag + number),
       origins_(ranks) {}
 
-// Also receives from this rank, because such a receive tells when the mailbox
-// has ended.
+// Also receives from this rank itself, because such a receive reports the end
+// of the mailbox.
 void RemoteMemory::Open() {
   for (int from = 0; from < static_cast<int>(origins_.size()); ++from) {
     ReceiveNext(from);

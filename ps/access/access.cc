@@ -39,7 +39,8 @@ std::vector<Identity> NamesOf(const grpc::AuthContext& peer) {
   for (const Property& property : kProperties) {
     for (const grpc::string_ref& value :
          peer.FindPropertyValues(property.name)) {
-      // Skip an empty common name: gRPC gives this if there is none.
+      // Skips an empty common name, which gRPC reports if the certificate has
+      // none.
       if (property.kind == NameKind::kCommonName && value.empty()) continue;
       names.push_back({property.kind, std::string(value.data(), value.size())});
     }

@@ -144,14 +144,15 @@ absl::StatusOr<std::vector<uint64_t>> ListSteps(Files* files) {
   for (const FolderEntry& entry : *entries) {
     const auto step = ParseStepFolder(entry.name);
     if (!step.has_value()) continue;
-    // Count an entry of another type, such as a link, as a checkpoint. If it
+    // Counts an entry of another type, such as a link, as a checkpoint. If it
     // were skipped, an older checkpoint would be restored silently.
     if (entry.type != FolderEntry::Type::kFolder) {
       steps.push_back(*step);
       continue;
     }
     const auto inside = files->List(entry.name);
-    // Skip a folder that is gone: another process is removing the checkpoint.
+    // Skips a folder that no longer exists, because another process is removing
+    // the checkpoint.
     if (absl::IsNotFound(inside.status())) continue;
     if (!inside.ok()) return inside.status();
     for (const FolderEntry& file : *inside) {

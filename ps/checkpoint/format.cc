@@ -175,8 +175,8 @@ absl::StatusOr<Footer> DecodeFooter(absl::string_view bytes) {
   Take<uint32_t>(&bytes);
   const auto parts = Take<uint64_t>(&bytes);
   const auto clocks = Take<uint64_t>(&bytes);
-  // Check both counts against the length of the footer before multiplying them,
-  // so that nothing overflows.
+  // Checks both counts against the length of the footer before multiplying
+  // them, so that nothing overflows.
   if (parts > bytes.size() / kPartBytes ||
       clocks > bytes.size() / kClockBytes ||
       parts * kPartBytes + clocks * kClockBytes != bytes.size()) {

@@ -20,9 +20,9 @@ namespace {
 
 using base::UniqueFd;
 
-// The number of bytes after which the kernel is asked to write them to the
-// disk. Sync() then finds little left to do, and a checkpoint does not fill
-// memory with dirty pages.
+// The number of written bytes after which the kernel is told to start writing
+// them to the disk. Sync() then finds little left to do, and a checkpoint does
+// not fill memory with dirty pages.
 constexpr uint64_t kWriteBehind = 8 << 20;
 
 absl::Status Error(int error, absl::string_view operation,
@@ -173,7 +173,7 @@ class PosixFiles : public Files {
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override {
-    // Open with O_NONBLOCK, because opening a pipe would block until a writer
+    // Opens with O_NONBLOCK, because opening a pipe would block until a writer
     // comes.
     auto fd = OpenAt(path, O_RDONLY | O_NONBLOCK, "open");
     if (!fd.ok()) return fd.status();

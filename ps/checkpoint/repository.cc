@@ -120,7 +120,7 @@ absl::StatusOr<bool> Repository::Reclaim() {
   const absl::Status held = lock_->Check();
   if (held.ok()) return false;
   if (!absl::IsFailedPrecondition(held)) return held;
-  // Fail if another process may need the lock for its own checkpoints.
+  // Fails if another process may need the lock for its own checkpoints.
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
   absl::Status own = CheckAreOwn(*steps);
@@ -233,7 +233,7 @@ absl::Status Repository::Commit(std::vector<ShardInfo> shards, CutRecord cut) {
     return status;
   }
   current_.reset();
-  // Ignore an error of the index: the checkpoint exists even without an index.
+  // Ignores an error: the checkpoint exists even without an index.
   const auto steps = ListSteps(files_);
   if (steps.ok()) WriteIndex(files_, *steps).IgnoreError();
   return absl::OkStatus();
@@ -338,7 +338,7 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   // Remove the index if it cannot be written. A full disk has no room for an
   // index, and needs the removal of checkpoints.
   if (!status.ok()) status = RemoveIndex(files_);
-  // Remove the newest first, so that no checkpoint is ever without its base.
+  // Removes the newest first, so that no checkpoint is ever without its base.
   for (const uint64_t step : *old) {
     if (!status.ok()) break;
     leftovers_.insert(step);  // if the removal fails halfway
@@ -368,8 +368,8 @@ absl::StatusOr<std::vector<std::string>> Repository::SetAsideNewer(
   const std::set<uint64_t> lost = Lost(files_);
   away.insert(lost.begin(), lost.end());
   if (away.empty()) return aside;
-  // Keep lost checkpoints in the list until the next commit. If this process
-  // ends here, their files then stay.
+  // Keeps lost checkpoints in the list until the next commit. If this process
+  // ends before then, their files stay.
   kept.insert(kept.end(), lost.begin(), lost.end());
   status = WriteIndex(files_, kept);
   if (!status.ok()) return status;

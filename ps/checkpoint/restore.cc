@@ -69,7 +69,7 @@ class Restorer {
     CountBytes();
     absl::Status status = TakeSparseSteps();
     if (!status.ok()) return status;
-    // Read the oldest checkpoint first, because later sparse rows replace
+    // Reads the oldest checkpoint first, because later sparse rows replace
     // earlier ones.
     for (size_t i = chain_.links.size(); i-- > 0;) {
       for (size_t shard = 0; shard < chain_.links[i].footers.size(); ++shard) {

@@ -121,8 +121,8 @@ absl::Status ShardReader::CheckPart(const Part& part) const {
     return absl::DataLossError(absl::StrCat("damaged: rows beyond the end of '",
                                             tensor::Quoted(table.name), "'"));
   }
-  // Refuse impossible counts. The check allows one row and one removed id per
-  // byte, which is generous: each takes at least eight bytes.
+  // Refuses impossible counts. The check allows one row and one removed id per
+  // byte, although each takes at least eight bytes.
   if (part.rows <= part.bytes && part.removed <= part.bytes) {
     return absl::OkStatus();
   }

@@ -91,8 +91,8 @@ void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
                                        request.bytes, &queue_);
   if (request.posted != nullptr) request.posted->AttachTo(&call->context);
   call->reader->StartCall();
-  // End the call at its deadline. gRPC does this too, unless the system's clock
-  // was set back.
+  // Ends the call at its deadline. gRPC also does this, unless the system's
+  // clock was set back.
   call->end = timer_.At(request.deadline, [call] {
     call->is_late = true;
     call->Cancel();

@@ -76,7 +76,8 @@ void AskForProgress(
     v1::ServerReport report;
     if (!tensor::ToProto(bytes, &report).ok()) return;
     done += report.checkpoint_written_bytes();
-    // A server that has finished reports its written bytes, and a total of 0.
+    // Adds the larger number, because a server that has finished reports its
+    // written bytes, and a total of 0.
     total += std::max(report.checkpoint_written_bytes(),
                       report.checkpoint_total_bytes());
   }
@@ -102,7 +103,7 @@ class Attempts {
   absl::StatusOr<CheckpointResult> Run() {
     absl::StatusOr<CheckpointResult> result = TryUntilInTime();
     if (incremental_ && absl::IsNotFound(result.status())) {
-      // Take a full checkpoint, because a server lacks the base.
+      // Takes a full checkpoint, because a server lacks the base.
       Say(absl::StrCat("takes a full one: ", result.status().message()));
       incremental_ = false;
       result = TryUntilInTime();

@@ -123,8 +123,8 @@ bool AreOfOneRun(const Replies& replies) {
 }
 
 // Asks all servers for their models. If their runs differ, asks server 0 again
-// at the end. Some server may have lost its values after all servers counted a
-// push. The last answer then says that server 0 has begun.
+// at the end: a server may have lost its values after all servers counted a
+// push, and then the last answer shows that server 0 has begun.
 absl::StatusOr<Replies> AskAll(const Definition& definition,
                                const Router* router, absl::Time limit) {
   auto replies =
@@ -182,7 +182,7 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
   if (absl::IsFailedPrecondition(choice.status())) {
     return CannotGoOn(lost, choice.status().message());
   }
-  // If a server has kept values, refuse a checkpoint of a later run. The server
+  // Refuses a checkpoint of a later run if a server has kept values. The server
   // would drop its values, and the later run may lack them.
   if (!choice.ok() || Continues(*choice, lost.run) ||
       (!lost.has_values && Descends(*choice, lost.run))) {

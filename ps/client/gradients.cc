@@ -48,8 +48,8 @@ absl::StatusOr<std::vector<ServerGradients>> GradientSplitter::Split(
     coders_[one.part]->TakeBack(one.tensors);
   }
   std::vector<ServerGradients> servers(connection_->servers());
-  // Check the rows of all tables first, so that refused rows leave all coders
-  // untouched.
+  // Checks the rows of all tables first, so that refused rows leave all coders
+  // unchanged.
   for (size_t i = 0; i < gradients.rows.size(); ++i) {
     const GradientRows& rows = gradients.rows[i];
     for (size_t j = 0; j < i; ++j) {

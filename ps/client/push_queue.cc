@@ -50,8 +50,8 @@ uint64_t PushQueue::PushClockFor(uint64_t step) const {
   absl::MutexLock lock(&mu_);
   const auto pulled = pulled_.find(step);
   if (pulled == pulled_.end()) return ClockForLocked(step);
-  // Take the higher clock: after the worker has joined again, pulls for two
-  // steps may have the same answer.
+  // Takes the higher clock, because after the worker has joined again, pulls
+  // for two steps may have the same answer.
   return std::max(pulled->second.clock, handed_over_);
 }
 

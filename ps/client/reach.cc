@@ -15,8 +15,8 @@ namespace penstock::ps {
 namespace {
 
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
-// Limits the wait for one answer if other servers may know more. A stopped
-// process keeps its connections.
+// Limits the wait for one answer if other servers may know more. Needed because
+// a stopped process keeps its connections open.
 constexpr absl::Duration kPatience = absl::Seconds(2);
 
 // A permanent reason why the TLS handshake fails at this side. gRPC names the

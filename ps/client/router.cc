@@ -81,8 +81,8 @@ void Router::Take(const v1::GetViewReply& reply) {
   if (!primaries) return;
   absl::MutexLock lock(&mu_);
   if (view->number <= view_ || (run_ && view->run != *run_)) return;
-  // Ignore a first view in which shards have no replica left: the training of
-  // that view is over.
+  // Ignores a first view in which shards have no replica left, because the
+  // training of that view is over.
   if (view_ == 0 && !reply.lost_shards().empty()) return;
   if (!MeetLocked(reply)) return;
   view_ = view->number;

@@ -95,7 +95,7 @@ absl::Status CheckInt8(const Part& part, const Tensor& elements,
   const char* const data = scales.bytes().data();
   for (size_t i = 0; i < blocks; ++i) {
     const auto scale = ElementAt<float>(data, i);
-    // The negated comparison also refuses NaN.
+    // Uses a negated comparison, which also refuses NaN.
     if (!(scale >= 0 && scale <= optim::kMostInF32)) {
       return Refuse(part, "scale ", i, " is ", scale, ", not from 0 to ",
                     optim::kMostInF32);

@@ -42,7 +42,7 @@ absl::StatusOr<Coordinator> Coordinator::Create(Options options) {
     return absl::InvalidArgumentError("max_held_pulls is 0");
   }
   std::vector<ConsistencyPolicy> policies;
-  // Keep the clocks as they are if there is no synchronous policy.
+  // Keeps the clocks unchanged if there is no synchronous policy.
   uint64_t oldest = std::numeric_limits<uint64_t>::max();
   for (const ConsistencyPolicy::Options& each : options.policies) {
     auto policy = ConsistencyPolicy::Create(each);
@@ -346,8 +346,9 @@ absl::Time Coordinator::NextDeadline() const {
 }
 
 std::vector<RankClock> Coordinator::AppliedClocks() const {
-  // All policies have the same unapplied push of a rank: a rank's next push is
-  // taken only after its last push is applied.
+  // Collects the unapplied push of each rank, which is the same for all
+  // policies: a rank's next push is accepted only after its last push is
+  // applied.
   std::map<uint32_t, uint64_t> unapplied;
   for (const ConsistencyPolicy& policy : policies_) {
     for (const auto& [clock, rank] : policy.unapplied()) {

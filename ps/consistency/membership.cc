@@ -218,8 +218,8 @@ void Membership::Add(const WorkerId& worker, absl::Time now,
   const Steps steps = given.value_or(Steps{floor_, floor_});
   const uint64_t clock =
       std::max(ClockOf(rank), std::min(floor_, steps.oldest));
-  // Let a member without other members begin at once: without this member, no
-  // step can complete.
+  // Lets the only member begin at once, because no step can complete without
+  // this member.
   const bool at_once = state_ == State::kAssembling || members_.empty();
   const uint64_t from = at_once ? floor_ : std::max(floor_, steps.newest + 1);
   const Member member{worker.incarnation, now + options_.lease, clock,

@@ -36,10 +36,10 @@ ConsistencyPolicy::Judgement ConsistencyPolicy::Judge(
     const PushId& push, const Membership& members) const {
   if (push.clock > Limit(members)) return Judgement::kAhead;
   if (synchronous()) {
-    // Only a batch that is still gathered takes a push: the caller may be
-    // averaging a batch being applied.
-    // A step that is complete and waits at a cut takes no push either: whether
-    // a push is late must not depend on the cut.
+    // Accepts a push only for a batch that is still being gathered, because the
+    // caller may be averaging a batch that is being applied. A step that is
+    // complete and waits at a cut accepts no push either: the cut must not
+    // decide if a push is late.
     const bool is_open = push.clock == version_ &&
                          state_ == State::kGathering && !IsComplete(members);
     return is_open ? Judgement::kTake : Judgement::kLate;

@@ -46,8 +46,8 @@ bool IsAt(const CutPoint& cut, const Coordinator& server) {
     if (policy.version() < *cut.version) return false;
   }
   if (has_synchronous) return true;
-  // Wait for pushes in the cut that another server has and this server still
-  // expects.
+  // Waits for pushes inside the cut that another server has and this server
+  // still expects.
   const Membership& members = server.membership();
   if (cut.version.has_value()) {
     return members.CountBelow(*cut.version, 1) == 0;

@@ -107,8 +107,8 @@ absl::Status Mirror::CheckCreated(const etcdserverpb::WatchResponse& created) {
   absl::Status status = client_->history()->Check(created.header(), 0);
   if (!status.ok() || created.canceled()) return status;
   absl::MutexLock lock(&mu_);
-  // If this member's revision is too low, only the member may be behind. Read,
-  // to find out whether etcd itself went back.
+  // Requests a read, to find out if etcd itself went back. If this member's
+  // revision is too low, perhaps only the member is behind.
   if (created.header().revision() + 1 < copy_.next_revision()) {
     copy_.WantRead();
     return absl::UnavailableError("etcd: this member is behind");

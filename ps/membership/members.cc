@@ -280,7 +280,7 @@ absl::StatusOr<std::vector<v1::Server>> AwaitServers(
     if (interrupted && interrupted()) {
       return absl::CancelledError("the wait for servers was interrupted");
     }
-    // Ask all endpoints, because the mirror has asked only one.
+    // Asks all endpoints, because the mirror has asked only one.
     if (IsFinal(mirror.status())) {
       absl::Status status = ReadServers(*registry).status();
       if (IsFinal(status)) return status;

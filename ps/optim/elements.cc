@@ -80,7 +80,7 @@ struct GatherPass {
     Rest rest;
     std::memcpy(rest.bytes, from + i * Format::kBytes,
                 (count - i) * Format::kBytes);
-    // Store a whole vector, for which a Scratch has room.
+    // Stores a whole vector, for which a Scratch has room.
     Put(d, Format::Load(d, rest.bytes), sum + i);
   }
 };

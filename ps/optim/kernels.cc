@@ -176,7 +176,7 @@ struct Loop {
                      T* updated, T* const* slots, size_t i) const {
     const V w = lanes.Load(value + i);
     V g = lanes.Load(gradient + i);
-    // Clip in this order of operands, which keeps NaN a NaN on x86.
+    // Clips in this order of operands, which keeps NaN a NaN on x86.
     g = hn::Min(clip, hn::Max(hn::Neg(clip), g));
     g = hn::Add(g, hn::Mul(l2, w));
     V state[R::kSlots + 1];
@@ -210,8 +210,8 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   loop.At(Part<D>{d, hn::FirstN(d, count - i)}, gradient, value, updated, own,
           i);
 #else
-  // Handle the remaining elements one by one: on other targets, a masked load
-  // also reads beyond the mask.
+  // Handles the remaining elements one by one, because on other targets a
+  // masked load also reads beyond the mask.
   using One = hn::CappedTag<T, 1>;
   const One one;
   const Loop<One, RuleOf> single(one, constants);

@@ -55,7 +55,7 @@ struct Item {
 };
 
 void DealDense(std::vector<Item> items, size_t servers) {
-  // Use a stable sort: tables of the same size stay sorted by name.
+  // Uses a stable sort, so that tables of the same size stay sorted by name.
   std::stable_sort(
       items.begin(), items.end(),
       [](const Item& a, const Item& b) { return a.bytes > b.bytes; });

@@ -27,9 +27,10 @@ absl::Status CheckEntries(const Append& message) {
   return absl::OkStatus();
 }
 
-// Takes all but the values of a snapshot. Keeps the entries after it if they
-// are of the same log, since the primary may count on those that this replica
-// has said it holds. Returns false if they are of another log, and gone.
+// Takes everything but the values of a snapshot. Keeps later entries if they
+// belong to the same log, because the primary may rely on entries that this
+// replica has reported. Returns false if the later entries belong to another
+// log, and drops them.
 bool TakeSnapshot(const Snapshot& message, Holdings* holdings) {
   const bool keeps_log = holdings->has_values &&
                          holdings->log.ViewAt(message.seq) == message.seq_view;
@@ -104,7 +105,8 @@ absl::Status Backup::Take(const Append& message) {
     return absl::OutOfRangeError("a snapshot has to come first");
   }
   const Log& log = holdings_.log;
-  // The committed entries of all replicas are the same.
+  // Checks if the logs meet. The committed entries of all replicas are the
+  // same.
   const bool meets = message.prev_seq < holdings_.committed ||
                      log.ViewAt(message.prev_seq) == message.prev_view;
   if (!meets) {
@@ -132,7 +134,8 @@ absl::Status Backup::TakeEntry(const EntryPtr& entry) {
   Log& log = holdings_.log;
   if (entry->seq <= matched_) return absl::OkStatus();
   if (log.ViewAt(entry->seq) == entry->view) return absl::OkStatus();
-  // Entries of a former primary make room, since they are not this primary's.
+  // Removes entries of a former primary to make room, because they are not this
+  // primary's.
   log.TruncateAfter(entry->seq - 1);
   if (log.bytes() + entry->bytes() > options_.max_log_bytes) {
     return absl::ResourceExhaustedError(

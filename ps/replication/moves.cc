@@ -45,7 +45,7 @@ Replicas UsableFor(size_t shard, const Replicas& live,
   return usable;
 }
 
-// The shard's own server leads, and the next servers back it up.
+// Makes the shard's own server lead, with the next servers as backups.
 Goal GoalAtOwnServer(Replicas usable, size_t copies) {
   const ReplicaId own = usable.front();
   usable.resize(std::min(usable.size(), copies));

@@ -141,8 +141,8 @@ void Primary::Applied() {
 }
 
 // Commits the entries that all counting replicas hold. A primary that has not
-// begun commits nothing: a neighbour may still answer because of this replica's
-// promise.
+// begun commits nothing, because its predecessor may still answer on the basis
+// of this replica's promise.
 void Primary::Commit(absl::Time now) {
   if (!has_begun_) has_begun_ = holdings_.promises.AreOver(now);
   if (!has_begun_) return;

@@ -71,8 +71,9 @@ void Replica::TakeBack() {
   if (backup_ != nullptr) holdings_ = backup_->Release();
   primary_ = nullptr;
   backup_ = nullptr;
-  // A primary has kept applied entries for joiners. Without this line, they
-  // would leave a backup without room: it discards entries when it applies one.
+  // Discards applied entries, which a primary has kept for joiners. Otherwise
+  // they would take up the room of a backup, because a backup discards entries
+  // only when it applies an entry.
   holdings_.log.DiscardThrough(holdings_.applied);
 }
 

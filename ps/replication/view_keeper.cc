@@ -10,7 +10,8 @@ namespace {
 
 using Replicas = std::vector<ReplicaId>;
 
-// A server that lives in another incarnation was restarted.
+// Returns true for a server that lives in another incarnation, because it was
+// restarted.
 bool IsDead(const ViewKeeper::Knowledge& known, const ReplicaId& replica) {
   if (Has(known.live, replica)) return false;
   return known.sees_deaths || std::any_of(known.live.begin(), known.live.end(),

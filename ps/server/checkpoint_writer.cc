@@ -56,7 +56,7 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
   absl::MutexLock lock(&mu_);
   const auto training = server_->TrainingOf(attempt.view);
   if (!training.ok()) return training.status();
-  // The tables of an earlier run are gone.
+  // Forgets the tables of an earlier run, which no longer exist.
   const uint64_t run = attempt.view.run;
   if (std::exchange(run_, run) != run) written_.clear();
   progress_.done = 0;

@@ -154,7 +154,7 @@ absl::StatusOr<std::unique_ptr<DensePart>> DenseParts::Complete(
   const auto copy = [](const Part::Piece& piece, const tensor::Tensor& source,
                        const tensor::Tensor& to) {
     const size_t size = tensor::ElementSize(to.dtype());
-    // Write without a lock: no other thread can read this memory yet.
+    // Writes without a lock, because no other thread can read this memory yet.
     std::memcpy(to.buffer()->mutable_data() + piece.first * size,
                 source.bytes().data() + piece.first * size,
                 piece.elements * size);

@@ -13,7 +13,8 @@ namespace penstock::ps {
 namespace {
 
 // A lower bound for the bytes a second at which a push arrives. A link of 1
-// Gbit/s carries four times as much; the rest allows for an overloaded machine.
+// Gbit/s carries four times as much, which leaves a reserve for an overloaded
+// machine.
 constexpr double kSlowestPush = 32 << 20;
 
 // Returns the bytes of a gradient of all dense values.

@@ -60,8 +60,8 @@ absl::Status Exchange::CheckRoomLocked(const CheckedPush& push,
   absl::Status status = room_.Check(push.worker, push.clock, push.held_bytes,
                                     pending_bytes, held_, coordinator_);
   if (absl::IsAborted(status)) FailLocked(status, due);
-  // End the snapshots if their cut waits for this push. The pushes behind the
-  // cut may fill the room that this push needs.
+  // Ends the snapshots if their cut waits for this push, because pushes after
+  // the cut may take the room that this push needs.
   if (absl::IsResourceExhausted(status) && NeverReachesCutLocked(push)) {
     const absl::Status why = absl::ResourceExhaustedError(absl::StrCat(
         "checkpoint: worker ", push.worker.rank, " has to push step ",
@@ -259,7 +259,8 @@ void Exchange::AnswerPushLocked(PendingPush push,
     result = VerdictOnRepeatedLocked(push.worker, push.id.clock)
                  .value_or(PushVerdict::kLate);
   }
-  // The callback destroys gradients that were not kept, without holding mu_.
+  // Passes the gradients that were not kept to the callback, which destroys
+  // them without holding mu_.
   auto dropped = std::make_shared<Gradients>(std::move(push.gradients));
   due->push_back([callback = std::move(push.callback), result,
                   dropped = std::move(dropped)] { callback(result); });

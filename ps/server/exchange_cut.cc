@@ -125,8 +125,9 @@ CutState Exchange::StateOfApplied() const {
   const CutPoint* const cut = snapshots_.cut();
   if (cut == nullptr) return state;
   state.version = cut->version;
-  // A rank may have joined again ahead of the cut. Another server may still
-  // count the steps between, so these are not in the cut.
+  // Corrects the clock of a rank that has joined again ahead of the cut.
+  // Another server may still count the steps between, so these steps are not
+  // inside the cut.
   for (RankClock& each : state.clocks) {
     each.clock = std::min(each.clock, cut->ClockOf(each.worker.rank));
   }

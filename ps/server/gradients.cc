@@ -5,7 +5,7 @@
 namespace penstock::ps {
 
 size_t Gradients::held_bytes() const {
-  // Count the received message once: all gradients came in one message, and
+  // Counts the received message once: all gradients came in one message, and
   // each may refer to it. Tensors that refer to the message are read-only;
   // copies are writable.
   size_t message = 0;

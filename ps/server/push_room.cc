@@ -43,8 +43,8 @@ absl::Status PushRoom::CheckStep(size_t at, const PushId& push, size_t bytes,
                                  const Coordinator& coordinator) {
   const Membership& members = coordinator.membership();
   const ConsistencyPolicy& policy = coordinator.policy(at);
-  // Check pushes for an earlier step, too. Such a push is late for this policy,
-  // but its worker pushes for this step only afterwards.
+  // Also checks pushes for an earlier step. Such a push is late for this
+  // policy, but its worker pushes for this step only afterwards.
   if (!policy.synchronous() || push.clock > policy.version()) {
     return absl::OkStatus();
   }
@@ -55,7 +55,8 @@ absl::Status PushRoom::CheckStep(size_t at, const PushId& push, size_t bytes,
     of_step += each;
     largest = std::max(largest, each);
   }
-  // There will be room once other steps have ended.
+  // Refuses only for now, because there will be room once other steps have
+  // ended.
   if (of_step <= max_bytes_ - bytes) return absl::OkStatus();
   if (steps_[at].version != policy.version()) {
     steps_[at] = {policy.version(), {}};

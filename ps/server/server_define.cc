@@ -205,7 +205,7 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   {
     absl::MutexLock lock(&mu_);
     absl::Status status = CheckViewLocked(view);
-    // Allows a worker that has not joined, unless another one has superseded
+    // Allows a worker that has not joined, unless another worker has superseded
     // it.
     if (status.ok()) {
       const absl::Status member = exchange_->CheckMember(worker, "initialize");
@@ -225,7 +225,7 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    // Another run may have replaced this one meanwhile.
+    // Checks the run again, because another run may have replaced it meanwhile.
     absl::Status status = CheckViewLocked(view);
     if (!status.ok()) return status;
     if (state_ == State::kDefined && training->tables->dense().has_values()) {

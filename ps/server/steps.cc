@@ -210,7 +210,7 @@ void Steps::EndHelp() {
   absl::MutexLock lock(&mu_);
   is_applying_ = false;
   if (!applies_.empty()) help_ends_ = absl::InfinitePast();
-  // Wake the thread for other work, such as a snapshot that was added
+  // Wakes the thread for other work, such as a snapshot that was added
   // meanwhile.
   if (HasWorkLocked(SteadyNow())) return wake_thread_.Signal();
   WakeThreadLocked();

@@ -152,8 +152,8 @@ absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
 
 absl::Status Tables::Apply(size_t policy, absl::Span<Gradients* const> pushes,
                            absl::Time now) {
-  // Allocate everything that the steps need before any step begins, because
-  // allocation may fail. The rows already have their room.
+  // Allocates everything that the steps need before any step begins, because
+  // allocation may fail. The rows already have their memory.
   std::vector<std::pair<size_t, RowStep>> steps;
   for (size_t rows = 0; rows < sparse_.size(); ++rows) {
     if (model_.rows()[rows].policy != policy) continue;
@@ -189,8 +189,8 @@ absl::Status Tables::ApplyRows(size_t rows, RowStep mean, absl::Time now) {
     optimizer.Apply(scalars, gradient, value, value, slot, dim);
   };
   ++sparse.steps;
-  // This call fails only if a disk fails, because the sizes fit and there is
-  // room. The table counts dropped gradients.
+  // Ignores the status: this call fails only if a disk fails, because the sizes
+  // fit and there is room. The table counts dropped gradients.
   return sparse.table
       ->Push(mean.ids(), mean.values(), now, step, mean.TakeReserved(),
              RunOn(workers_))

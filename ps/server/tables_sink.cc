@@ -77,7 +77,8 @@ absl::Status TablesSink::TakeDense(const checkpoint::DenseElements& elements) {
     const uint64_t to = std::min(elements.first + elements.bytes.size() / size,
                                  piece.first + piece.elements);
     if (from >= to) continue;
-    // Write without a lock: the memory is new, so no other thread can read it.
+    // Writes without a lock, because the memory is new and no other thread can
+    // read it.
     char* const memory = static_cast<char*>(stream.buffer()->mutable_data());
     std::memcpy(memory + (piece.first_in_part + from - piece.first) * size,
                 elements.bytes.data() + (from - elements.first) * size,

@@ -196,7 +196,7 @@ class ServiceImpl final : public Base {
         });
   }
 
-  // A server that drains still commits, so the work checks the run.
+  // Commits even at a server that drains; the work itself checks the run.
   ServerUnaryReactor* CommitCheckpoint(
       CallbackServerContext* context,
       const v1::CommitCheckpointRequest* request,

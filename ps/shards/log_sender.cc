@@ -16,7 +16,7 @@ using replication::ReplicaId;
 constexpr absl::Duration kSendAgain = absl::Milliseconds(50);
 
 // The shortest wait of the news that entries are committed for the next entry,
-// which carries the news. Nobody waits for the news, and a message costs as
+// which carries the news. No caller waits for the news, and a message costs as
 // much CPU as a small push. No timer wakes the thread after this time: without
 // another event, the next tick of Shard sends the news, up to 20 ms later.
 constexpr absl::Duration kNewsWait = absl::Milliseconds(5);
@@ -45,8 +45,8 @@ void LogSender::Collect(absl::Time now, ReplicaState::Due* due) {
   for (const ReplicaId& peer : leads->Peers()) {
     Link& link = links_[peer];
     if (link.is_busy || now < link.retry) continue;
-    // Send a heartbeat when it is due, even if there are new entries, which it
-    // carries too. Only heartbeats detect a silent peer.
+    // Sends a heartbeat when it is due, even if there are new entries. The
+    // heartbeat also carries the entries. Only heartbeats detect a silent peer.
     const bool is_heartbeat = now >= link.heartbeat;
     if (is_heartbeat) {
       link.heartbeat = now + state_->options.lease.duration / 4;
@@ -83,7 +83,8 @@ void LogSender::OnReply(const ReplicaId& to, uint64_t view,
                         const absl::StatusOr<grpc::ByteBuffer>& reply) {
   absl::StatusOr<Answer> answer =
       reply.ok() ? AnswerIn(*reply) : reply.status();
-  // Refuse the answer of another server, which may have got the peer's address.
+  // Refuses the answer of another server, because another server may have got
+  // the peer's address.
   if (answer.ok() && answer->envelope.from != to) {
     answer = absl::UnavailableError("another server has the address");
   }

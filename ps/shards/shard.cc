@@ -169,7 +169,7 @@ absl::StatusOr<replication::Answer> Shard::TakeAppend(
     const ReplicateMessage& message) {
   absl::MutexLock lock(&state_->mu);
   if (state_->is_stopped) return Draining();
-  // Give no answer. The primary then drops this replica.
+  // Gives no answer, so that the primary drops this replica.
   if (!state_->failure.ok()) return state_->failure;
   replication::Backup* const backup = state_->replica.backup();
   if (backup != nullptr) return backup->OnAppend(*message.append, BootNow());

@@ -218,7 +218,7 @@ std::vector<Shards::ShardPtr> Shards::HoldLocked(
   definition.servers = training->tables->placement().servers();
   const replication::Group group{view.run, FingerprintOf(definition),
                                  options_.build, own};
-  // The process owns the server, so this pointer owns nothing.
+  // Makes a pointer that owns nothing, because the process owns the server.
   std::shared_ptr<Server> values(std::shared_ptr<Server>(), own_);
   shards_[own] = std::make_shared<Shard>(options_, group, self_, values, true);
   return dropped;
@@ -334,7 +334,8 @@ bool Shards::HasFolder(uint64_t replaces) {
   absl::MutexLock lock(&mu_);
   if (view_.shards.empty() || IsLostLocked(0)) return false;
   if (view_.shards[0].primary == self_) return true;
-  // A definition has replaced the run, and the view of the new one is to come.
+  // Waits, because a definition has replaced the run and the view of the new
+  // run has not come yet.
   const auto training = own_->training();
   const bool is_replaced = training != nullptr && training->run != view_.run;
   return is_replaced || (replaces != 0 && replaces == view_.run);

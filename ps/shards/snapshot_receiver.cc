@@ -35,7 +35,8 @@ absl::StatusOr<Answer> SnapshotReceiver::TakePiece(
   if (!wrong.ok()) return state_->PlainAnswer(std::move(wrong));
   const SnapshotPiece& piece = *message.piece;
   if (piece.offset == 0) {
-    // Two restores at once would take the memory of two models.
+    // Refuses a second restore at the same time, which would take the memory of
+    // two models.
     if (is_restoring_) {
       return state_->PlainAnswer(absl::UnavailableError(
           "an earlier snapshot is still being restored"));

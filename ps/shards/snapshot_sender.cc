@@ -24,8 +24,8 @@ constexpr absl::Duration kSnapshotAgain = absl::Milliseconds(500);
 // synchronous and other tables, a step must first be completed.
 constexpr absl::Duration kCutTimeout = absl::Seconds(60);
 constexpr absl::Duration kPieceTimeout = absl::Seconds(10);
-// How long the sender and the receiver may have different views, and how often
-// the sender checks.
+// The time for which the sender and the receiver may have different views, and
+// the interval at which the sender checks this.
 constexpr absl::Duration kViewTimeout = absl::Seconds(5);
 constexpr absl::Duration kViewAgain = absl::Milliseconds(50);
 // Limits the time in which a joiner restores the values.
@@ -76,8 +76,8 @@ class PieceSender {
   std::string gathered_;
 };
 
-// Returns `counted` without the pushes after the cut. These pushes come again,
-// and must count then.
+// Returns `counted` without the pushes outside the cut. These pushes are sent
+// again, and must count then.
 std::vector<RankClock> CountedAt(const CutState& cut,
                                  std::vector<RankClock> counted) {
   for (RankClock& each : counted) {
@@ -105,7 +105,7 @@ void SnapshotSender::Collect(absl::Time now, ReplicaState::Due* due) {
   }
   const std::vector<ReplicaId> wanting = leads->WantSnapshot();
   if (wanting.empty()) return;
-  // Takes turns: a joiner that always fails holds up no other one.
+  // Takes turns, so that a joiner that always fails does not delay the others.
   const auto next = std::upper_bound(wanting.begin(), wanting.end(), last_);
   last_ = next == wanting.end() ? wanting.front() : *next;
   is_sending_ = true;

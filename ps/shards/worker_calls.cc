@@ -41,7 +41,7 @@ void WorkerCalls::Collect(absl::Time now, ReplicaState::Due* due) {
       due->push_back(std::move(each.go));
       continue;
     }
-    // Check again immediately before the answer, because a lease may end
+    // Checks again immediately before the answer, because a lease may end
     // meanwhile.
     due->push_back(
         [this, reign = state_->reign, ticket = each.ticket,

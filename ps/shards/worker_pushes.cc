@@ -1,4 +1,4 @@
-// The way of a worker's push into the log.
+// The path of a worker's push into the log.
 
 #include <utility>
 #include <vector>

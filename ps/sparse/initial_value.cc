@@ -87,7 +87,7 @@ void InitialValue::Transform(const std::array<uint32_t, 4>& words,
     return;
   }
   for (int i = 0; i < 4; i += 2) {
-    // u is uniform and above 0, so that its logarithm exists.
+    // Makes u uniform and above 0, so that its logarithm exists.
     const double u = ((words[i] >> 8) + 1.0) * (1.0 / 16777216);
     const double radius = initial_.stddev * std::sqrt(-2 * Log(u));
     const SineCosine turn = OfTurn(words[i + 1]);

@@ -132,7 +132,8 @@ bool Shard::Reserve(size_t rows) {
     // Move rows to the tier now, because the tier may be full later.
     if (spilled_.has_tier() && EvictOldest(Reason::kBudget)) continue;
     if (spilled_.has_tier() && rows_.size() > 0) return false;
-    // Room for one row suffices, because reserved rows will evict each other.
+    // Checks for room for one row only, because reserved rows will evict each
+    // other.
     if (rows_.size() == 0 && !memory_.HasRoomFor(1, memory_.Limit()))
       return false;
     if (spilled_.has_tier() && !PromiseRoom(rows)) return false;

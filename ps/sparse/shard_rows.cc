@@ -35,7 +35,7 @@ bool ShardRows::GrowFor(size_t rows, size_t byte_limit) {
   while (index_.limit() - index_.size() < rows) {
     // Check for room: the old and the new index exist at the same time.
     if (bytes() + index_.bytes_to_grow() > byte_limit) return false;
-    // The rows that the index can find must fit next to the index. More rows
+    // Computes the number of rows that must fit next to the index. More rows
     // may be reserved than memory holds at once, and an index never shrinks.
     const size_t left = byte_limit - index_.bytes_to_grow();
     if (store_.RowsIn(left) <= index_.limit() || !index_.Grow()) return false;

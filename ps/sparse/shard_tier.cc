@@ -68,8 +68,8 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
   Row* const row = rows_.At(number);
   row->last_use = from.last_use;
   row->updates = from.updates;
-  // Mark the row as changed later: the snapshot reads it from its view of the
-  // tier.
+  // Marks the row as changed later, because the snapshot reads it from its view
+  // of the tier.
   row->changed = snapshot_.is_in_progress() ? snapshot_.epoch() : from.changed;
   std::copy_n(from.elements(), options_.dim * (1 + options_.slots()),
               row->elements());

@@ -97,7 +97,7 @@ absl::Status Table::Pull(absl::Span<const uint64_t> ids, absl::Time now,
       read(shard.Read(ids[i], batch.tag(place), seconds), i);
     });
   }
-  // Fill the missing rows without a lock, because this takes longer than
+  // Fills the missing rows without a lock, because this takes longer than
   // reading the rows.
   for (const uint32_t i : missing) {
     initial_.Fill(ids[i], dim, out.data() + i * dim);
@@ -195,7 +195,7 @@ absl::StatusOr<Reservation> Table::ReserveUpdates(
   if (spill_ == nullptr) {
     return ReserveFor(batch, count, would_make, needs_room, run);
   }
-  // Enter the gate, because rows move to the tier and no snapshot may begin
+  // Enters the gate, because rows move to the tier and no snapshot may begin
   // meanwhile. Each task enters by itself, because a thread may run tasks of
   // other visitors between two tasks.
   const auto visit_and_run = [&](size_t tasks,
@@ -304,8 +304,8 @@ bool Table::Sweep(uint32_t now) {
   if (sweep_ == nullptr) {
     if (now < next_sweep_) return false;
     sweep_ = spill_->Begin();
-    // Schedule the next sweep, so early that an expired row stays at most an
-    // eighth of its time to live too long.
+    // Schedules the next sweep early enough: an expired row stays for at most
+    // an eighth of its time to live.
     next_sweep_ = SecondsOf(absl::FromUnixSeconds(now) + absl::Seconds(1) +
                             options_.time_to_live / 8);
   }

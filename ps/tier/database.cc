@@ -37,9 +37,9 @@ constexpr uint64_t kSpareShare = 8;
 constexpr absl::Duration kStallPoll = absl::Milliseconds(1);
 
 // A logger that drops all lines. RocksDB's own logger ignores a failed write
-// and writes on. With assertions, as in Debian's build, RocksDB then aborts: a
-// full disk ended servers this way. Nobody reads the log, which is removed with
-// the process.
+// and continues to write. With assertions, as in Debian's build, RocksDB then
+// aborts, so that a full disk ended servers. No one reads the log, which is
+// removed with the process.
 class NoLog : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
@@ -105,9 +105,9 @@ rocksdb::Options Database::RocksOptions() const {
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBits));
-  // Partition index and filters into pieces of some KiB. Otherwise each file
-  // has one of each, half a MiB together. Each look-up would read both if the
-  // cache has no room for all of them.
+  // Partitions index and filters into pieces of some KiB. Otherwise each file
+  // has one index and one filter, half a MiB together, and each look-up would
+  // read both if the cache has no room for all of them.
   table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
   table.partition_filters = true;
 
@@ -125,8 +125,8 @@ rocksdb::Options Database::RocksOptions() const {
       options.hard_pending_compaction_bytes_limit;
   options.max_open_files = kMaxOpenFiles;
   options.max_background_jobs = 2;  // a flush and a compaction
-  // Never replace the manifest: nobody reads it, and a full disk may have no
-  // room for a new one.
+  // Never replaces the manifest, because nothing reads it, and a full disk may
+  // have no room for a new one.
   options.max_manifest_file_size = std::numeric_limits<uint64_t>::max();
   // Do not compress, because floats do not compress well.
   options.compression = rocksdb::kNoCompression;
@@ -174,8 +174,8 @@ absl::Status Database::Write(rocksdb::WriteBatch* batch) {
     const absl::Time now = base::SteadyNow();
     if (end == absl::InfiniteFuture()) end = now + options_.longest_stall;
     if (now > end) {
-      // Record the failure, so that later writes need not wait as long for this
-      // disk.
+      // Records the failure, so that later writes need not wait as long for
+      // this disk.
       shortage_.OnFailed(Shortage::Kind::kFlush, ETIME, 0);
       return absl::ResourceExhaustedError(
           absl::StrCat("the disk has taken no rows for ",

@@ -48,7 +48,7 @@ class RocksWalk : public sparse::Tier::Walk {
     rocksdb::ReadOptions options;
     options.iterate_upper_bound = &end_slice_;
     options.fill_cache = false;
-    // The iterator reads the rows as they were when it was created.
+    // Makes an iterator, which reads the rows as they were when it was created.
     rows_.reset(db->NewIterator(options));
     rows_->Seek(SliceOf(begin_));
   }

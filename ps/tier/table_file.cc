@@ -101,8 +101,8 @@ IOStatus TableFile::status() const {
   if (shortage_->closed()) {
     return rocksdb::status_to_io_status(rocksdb::Status::ShutdownInProgress());
   }
-  // Return an error other than NoSpace(), after which RocksDB would stop all
-  // writes and poll the disk itself.
+  // Returns an error other than NoSpace(): after NoSpace(), RocksDB would stop
+  // all writes and poll the disk itself.
   IOStatus failed = IOStatus::IOError(
       absl::StrCat("write ", path_, ": ",
                    std::error_code(error_, std::generic_category()).message()));

@@ -14,8 +14,8 @@ using membership::v1::Move;
 using membership::v1::Server;
 using replication::ReplicaId;
 
-// How long the first view may take that server 0 has begun to propose before it
-// knew that a server leaves.
+// The time that the first view may take if server 0 has begun to propose it
+// before it knew that a server leaves.
 constexpr absl::Duration kFirstViewIsDue = absl::Seconds(1);
 
 absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
@@ -88,7 +88,8 @@ class Drain {
           " has ended, or lost etcd, before it held nothing: backups take "
           "over. Look at penstock ps status"));
     }
-    // The command lost the right to move shards, and has got it again.
+    // Writes the wish again if the command lost the right to move shards, and
+    // has got it again.
     if (!replication::Has(now.wishes.leaving, IdOf(server_))) {
       Mark(MarkLasts::kWithCommand).IgnoreError();
     }

@@ -25,7 +25,7 @@ using membership::v1::Move;
 using membership::v1::Server;
 using replication::ReplicaId;
 
-// Returns the place that a new server takes.
+// Returns the position that a new server takes.
 absl::StatusOr<std::string> PlaceFor(const Situation& now, const Server& server,
                                      const std::string& instead_of) {
   std::vector<std::string> gone;
@@ -166,7 +166,7 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
     return membership::UnmarkLeaving(command.registry(), *added,
                                      command.claim());
   };
-  // Before the first view, all servers will have a part.
+  // Does nothing before the first view, in which all servers will have a part.
   if (!command.now().view) return command.Insist(unmark);
   if (HasAddress(command.now().places, added->address())) {
     status = command.Insist(unmark);

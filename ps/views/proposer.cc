@@ -53,8 +53,8 @@ void Proposer::ThreadLoop() {
     {
       absl::MutexLock lock(&mu_);
       proposal_ = absl::nullopt;
-      // Another process has written a view first, or etcd is unreachable: the
-      // keeper decides again.
+      // Lets the keeper decide again: another process has written a view first,
+      // or etcd is unreachable.
       if (!status.ok() && !absl::IsAborted(status) &&
           !absl::IsUnavailable(status)) {
         error_ = absl::Status(

@@ -347,8 +347,8 @@ void Server::Core::Stop() {
     std::swap(handlers, handlers_);
     unused.swap(when_stopped_);
   }
-  // Waits for callbacks that run or will run. It suffices to wait for a last
-  // callback: the callbacks of a connection run one after another, and so do
+  // Waits for callbacks that run or will run. Waiting for a last callback
+  // suffices: the callbacks of a connection run one after another, and so do
   // the callbacks of the loop.
   auto barrier = std::make_shared<Barrier>();
   for (const std::shared_ptr<CallConnection>& connection : connections()) {

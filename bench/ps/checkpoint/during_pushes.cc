@@ -2,13 +2,13 @@
 // checkpoint.
 //
 // The server and its one worker are in this process and use no connection. A
-// step is a push and the wait for its application. In each round, the worker
-// takes steps for the duration of a checkpoint, and steps without a checkpoint
-// for about as long; the order alternates. "slowed" is the reduction of the
-// step rate by a checkpoint. The result is the median of the rounds.
+// step is a push and the wait until it is applied. In each round, the worker
+// takes steps for the duration of a checkpoint, and then steps without a
+// checkpoint for about as long; the order alternates. "slowed" is the reduction
+// of the step rate by a checkpoint. The result is the median of the rounds.
 //
-// During a checkpoint, steps have to copy data that they change: rows of a
-// sparse table that are not written yet, or once all slots of a dense table.
+// During a checkpoint, a step must copy the data that it changes: rows of a
+// sparse table that are not written yet, and, once, all slots of a dense table.
 
 #include <stdlib.h>
 

@@ -49,8 +49,8 @@ void Require(const absl::Status& status) {
 }
 
 // The table whose state is written: an Adam table of `bytes` bytes with two
-// slots, or a sparse table whose rows have one slot. Has no zero bytes, which a
-// disk might not store.
+// slots, or a sparse table whose rows have one slot. Contains no zero bytes,
+// because a disk might not store them.
 class State {
  public:
   State(uint64_t bytes, bool sparse) : sparse_(sparse) {

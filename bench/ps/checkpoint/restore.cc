@@ -99,8 +99,8 @@ class Servers {
                                absl::StrCat("--server=", options.server)});
       Require(child.status());
       children_.push_back(*std::move(child));
-      // The names stay the same in each start, so that each server restores its
-      // own part.
+      // Uses the same names in each start, so that each server restores its own
+      // part.
       names_.push_back(absl::StrCat("ps", i, ":1"));
     }
     for (const auto& child : children_) {

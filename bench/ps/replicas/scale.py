@@ -55,8 +55,8 @@ def busy_seconds(options, rows, backups, gigabits, leads):
     calls = (rows > 0).sum(axis=0)
     cpu = (calls * (CALL_CPU[backups] + PULL_CALL_CPU)
            + pushed * (PUSH_BYTE_CPU[backups] + PULL_BYTE_CPU)) / options.cores
-    # A push comes in at the primary, goes out to each backup, and comes in there.
-    # Pulled rows go out.
+    # Counts the traffic of a push: in at the primary, out to each backup, and
+    # in at each backup. Pulled rows go out.
     link = gigabits * 1e9 / 8
     bytes_in = (1 + backups) * pushed / link
     bytes_out = (1 + backups) * pushed / link
@@ -86,7 +86,7 @@ def simulate(options, batches, backups, gigabits, synchronous):
         else:
             # All workers push at their own pace; the busiest server limits it.
             took = max(numpy.mean(compute) + busy.mean(), busy.max())
-        # One step stands for several, since steps are alike.
+        # Simulates one step with the time of many, because steps are alike.
         many = 20
         steps += many
         time += many * took

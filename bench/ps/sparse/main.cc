@@ -1,9 +1,9 @@
 // Measures sparse tables, compared with std::unordered_map, see docs/method.md.
 //
-// Each contender is filled, measured and freed before the next one, alternating
-// several times, because two of them would not fit into memory. Rates are based
-// on the threads' CPU time, not on elapsed time: concurrent programs take some
-// of our cache, but do not add to our CPU time.
+// Each contender is filled, measured and freed before the next one, because two
+// of them would not fit into memory. The contenders alternate several times.
+// Rates are based on the threads' CPU time, not on elapsed time: other programs
+// take some of our cache, but do not add to our CPU time.
 
 #include <malloc.h>
 #include <time.h>
@@ -67,7 +67,7 @@ class SparseTable : public Contender {
     options.name = "bench";
     options.dim = kDim;
     options.hash_seed = std::random_device()();
-    // The limit is above the number of rows, so that nothing is evicted.
+    // Sets a limit above the number of rows, so that no row is evicted.
     if (keeps_order) options.max_rows = rows * 2;
     table_ = *Table::Create(options);
   }

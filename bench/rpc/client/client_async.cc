@@ -19,7 +19,7 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// An RPC or a stream, which is also the tag of its operations in the queue.
+// A unary RPC or a stream. Also the tag of its operations in the queue.
 class Call {
  public:
   virtual ~Call() = default;

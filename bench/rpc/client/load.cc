@@ -118,7 +118,7 @@ bool Load::Next(Clock::time_point now) {
   if (stopped_.load(std::memory_order_relaxed)) return false;
   const int64_t index = started_.fetch_add(1, std::memory_order_relaxed);
   if (plan_.rpcs > 0) return index < plan_.rpcs;
-  // The first message always starts, because a burst without messages has no
+  // Always starts the first message, because a burst without messages has no
   // median.
   return index == 0 || now < end_;
 }

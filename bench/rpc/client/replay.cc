@@ -244,7 +244,7 @@ class Client {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::vector<size_t> calls_;  // in the order in which they begin
   std::vector<size_t> rank_;         // of each call, ordered by end
-  // For each call, how many calls must end before the call begins. They are
+  // For each call, the number of calls that must end before the call begins:
   // those with the lowest ranks.
   std::vector<size_t> awaits_;
   std::vector<std::thread> threads_;

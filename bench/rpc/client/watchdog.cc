@@ -38,8 +38,8 @@ void Watchdog::Watch() {
     if (progress_.load(std::memory_order_relaxed) != before) continue;
     std::fprintf(stderr, "rpc: %s: nothing was completed for 15 seconds\n",
                  label_.c_str());
-    // _exit() runs no destructors, which could hang as well. The server
-    // processes notice the end of this process.
+    // Calls _exit(), which runs no destructors, because destructors could hang
+    // as well. The server processes notice the end of this process.
     _exit(1);
   }
 }

@@ -10,7 +10,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The sizes of the ten buffers of a kSkew message, each as an index into three
+// The sizes of the ten buffers of a kSkew message, as indices into three
 // ascending sizes. Large buffers alternate with the others, as in a model.
 constexpr size_t kSkewed[] = {2, 1, 2, 2, 0, 2, 1, 2, 2, 1};
 

@@ -95,7 +95,8 @@ grpc::ByteBuffer MessageOrExit(absl::StatusOr<grpc::ByteBuffer> message) {
   if (message.ok()) return *std::move(message);
   std::fprintf(stderr, "rpc: make a message: %s\n",
                message.status().ToString().c_str());
-  // _exit() runs no destructors, because other threads are in calls.
+  // Calls _exit(), which runs no destructors, because other threads are in
+  // calls.
   _exit(1);
 }
 

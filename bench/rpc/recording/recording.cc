@@ -32,7 +32,7 @@ constexpr size_t kMaxMethodBytes = 255;
 // Reads a number between 0 and `max`.
 absl::Status ReadNumber(const Json& value, absl::string_view name, int64_t max,
                         int64_t* out) {
-  // The first check rejects numbers above 64 bits, which the parser makes
+  // Rejects numbers above 64 bits first, because the parser converts them to
   // floating-point.
   if (!value.is_number_integer() ||
       (value.is_number_unsigned() &&
@@ -75,7 +75,8 @@ class Assembler {
  public:
   explicit Assembler(const RecordingLimits& limits) : limits_(limits) {}
 
-  // Returns true if the recording is at its limits. Then add nothing more.
+  // Returns true if the recording is at its limits. The caller then adds
+  // nothing more.
   bool full() const { return recording_.goes_on; }
   void SetFull() { recording_.goes_on = true; }
 

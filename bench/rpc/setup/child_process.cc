@@ -104,7 +104,8 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(int timeout_ms) {
 }
 
 void ChildProcess::Go() {
-  // Ignore a failed write. The child is then gone, which ReadLine() reports.
+  // Ignores a failed write. The child has then ended, and ReadLine() reports
+  // this.
   if (send(socket_, "g", 1, MSG_NOSIGNAL) < 0) return;
 }
 
@@ -131,7 +132,7 @@ void BecomeChild() {
 void SendLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   text += '\n';
-  // Ignore a short or failed write: the parent is then gone.
+  // Ignores a short or failed write, because the parent has then ended.
   if (send(STDIN_FILENO, text.data(), text.size(), MSG_NOSIGNAL) < 0) return;
 }
 

@@ -64,7 +64,7 @@ absl::Status ParseList(
 
 absl::Status CheckRange(absl::string_view flag, double value, double min,
                         double max) {
-  // The negated comparison also rejects NaN.
+  // Uses a negated comparison, which also rejects NaN.
   if (!(value >= min && value <= max)) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": ", value, " is not between ", min, " and ", max));
@@ -382,7 +382,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   // Reject a flag without a value. CLI11 would use the next flag as the value.
   const std::string empty = base::FlagWithoutValue({argv, argv + argc});
   if (!empty.empty()) return absl::InvalidArgumentError(empty);
-  // CLI11 reports errors by exceptions, which are caught here.
+  // Catches the exceptions by which CLI11 reports errors.
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

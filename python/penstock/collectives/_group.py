@@ -230,8 +230,8 @@ class Group(Prepared):
         _pool.check_pool(pool_bytes)
         if color is not None and not isinstance(color, int):
             raise TypeError(f"color is {color!r}: give an int or None")
-        # Meets the other ranks even if this rank's listener fails, because
-        # they wait.
+        # Meets the other ranks even if this rank's listener fails, because they
+        # wait for this rank.
         listener, error = None, None
         if color is not None:
             try:

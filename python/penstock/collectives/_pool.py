@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import FailedPrecondition, InvalidArgument
 
-# As kMaxPoolBytes in C++.
+# The same value as kMaxPoolBytes in C++.
 _MOST_BYTES = 64 << 30
 
 

@@ -45,7 +45,7 @@ def resolve(host: str) -> str:
 
 def is_hidden(host: str, address: str) -> bool:
     """Returns True if the name of a host leads to a loopback address here,
-    although other hosts may know another one. Debian's installer gives a
+    although other hosts may know another address. Debian's installer gives a
     machine's own name the address 127.0.1.1."""
     return (address.startswith("127.") and host != address
             and host != "localhost")

@@ -52,7 +52,7 @@ class EventMark {
 // Detects if pollset_work() asks the kernel for events. gRPC asks once it has
 // handled all events of the kernel's last answer. Just before, gRPC reads the
 // time, to compute the timeout. This object is the thread's source of time, and
-// // so detects that gRPC reads the time.
+// so detects that gRPC reads the time.
 class KernelWatch : public grpc_core::Timestamp::ScopedSource {
  public:
   // `worker` is the argument of pollset_work().

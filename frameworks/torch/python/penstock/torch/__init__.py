@@ -7,8 +7,8 @@ entry point ``torch.backends``. ``"cpu:penstock,cuda:nccl"`` leaves tensors of
 GPUs to NCCL.
 """
 
-# Loads the entry point, which imports _registration: import torch first, or the
-# entry point finds half of that module.
+# Loads torch first, and with it the entry point, which imports _registration.
+# Otherwise the entry point finds that module half initialized.
 import torch as _torch
 
 from ._registration import register, use_pool
