@@ -38,7 +38,7 @@ Kind KindOf(const std::string& name);
 std::string NameOf(Kind kind);
 
 // Makes `calls` simultaneous calls of kEcho at `port`, on one channel. When all
-// calls have ended, repeats this on a new channel. Owns one thread.
+// calls have ended, does the same on a new channel. Owns one thread.
 class Quarry {
  public:
   Quarry(int port, Kind kind, int calls, const Identity& identity = {});

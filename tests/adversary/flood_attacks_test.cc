@@ -25,7 +25,7 @@ void Flood(Peer* peer, int count, Make make) {
   peer->Flush();
 }
 
-// Returns a session whose owner reads nothing from now on.
+// Returns a session whose peer reads nothing from now on.
 std::unique_ptr<Peer> Deaf(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   peer->reading = Peer::Reading::kNone;
@@ -141,8 +141,8 @@ void ReadOneReplyForEver(Victim* victim) {
   }
 }
 
-// Sends announcements that wait for room, and then ends their stream. This once
-// took quadratic time.
+// Sends announcements that wait for room, and then ends their stream. An
+// earlier release needed quadratic time for this.
 void DeferAndReset(Victim* victim) {
   constexpr int kStreams = 4;
   constexpr int kEach = 60000;

@@ -19,8 +19,8 @@ namespace {
 // attack opens kIdle connections.
 constexpr int kPlaces = 4096;
 constexpr int kIdle = kPlaces + 32;
-// The time after which all unfinished connections have been ended: 5 s for the
-// hello, 15 s for the path, and a margin for a busy machine.
+// The time after which the server has ended all unfinished connections: 5 s for
+// the hello, 15 s for the path, and a margin for a busy machine.
 constexpr std::chrono::seconds kEndOfIdleness(30);
 // The time after which an unfinished path is given up.
 constexpr std::chrono::seconds kEndOfSetUp(3);
@@ -75,7 +75,7 @@ void OfferShmAndStayAway(Victim* victim) {
   ExpectPlacesAgain(victim, peers);
 }
 
-// Negotiates without a hello.
+// Negotiates and sends no hello.
 void NegotiateAndStayAway(Victim* victim) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < kIdle; ++i) {

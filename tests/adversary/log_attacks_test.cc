@@ -27,7 +27,7 @@ void ExpectNoForgedLine(const std::string& text) {
   }
 }
 
-// Sends all texts by which a peer can give a reason.
+// Sends each text by which a peer can give a reason.
 void SayOddReasons(Victim* victim) {
   Hello unusable;
   unusable.offers = {{false, "shm", kForged}};

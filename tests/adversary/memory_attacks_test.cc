@@ -53,8 +53,8 @@ void LeaveRepliesUnreleased(Victim* victim) {
 }
 
 // Attacks like LeaveRepliesUnreleased(), but reads nothing from the socket.
-// Calls on another session give the victim time: when these calls have ended,
-// the victim has handled the stream before them.
+// Then makes calls on another session. When these calls have ended, the victim
+// has also handled the stream before them.
 void LeaveRepliesUnread(Victim* victim) {
   constexpr int kReplies = 400;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -233,8 +233,8 @@ Attack OnClient(Kind kind, const char* name, void (*run)(Victim*),
   return attack;
 }
 
-// Returns the attack with a higher memory limit, because the victim needs
-// memory for its streams and windows too.
+// Returns the attack with a higher memory limit, because the victim also needs
+// memory for its streams and windows.
 Attack WithWindows(Attack attack) {
   attack.limits.memory += uint64_t{4 << 20} * attack.victim.calls;
   return attack;

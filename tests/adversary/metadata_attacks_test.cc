@@ -82,8 +82,8 @@ void InTrailersOfClient(Victim* victim, const Blocks& blocks) {
   EXPECT_TRUE(peer->Finish());
 }
 
-// Defines an entry by kEntry, and then uses the entry by its number. Each block
-// needs a session of its own, so only some blocks are tried.
+// Defines an entry by kEntry, and then uses the entry by its number. Tries only
+// some blocks, because each needs a session of its own.
 void AsEntry(Victim* victim, const Blocks& blocks) {
   constexpr size_t kStep = 3;
   for (size_t i = 0; i < blocks.size(); i += kStep) {

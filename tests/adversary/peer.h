@@ -62,7 +62,7 @@ class Peer {
   bool Greet(const Hello& hello);
   const Hello& peer_hello() const { return peer_hello_; }
 
-  // The treatment of input while Write() waits for room.
+  // The way in which Write() treats input while it waits for room.
   enum class Reading {
     kKept,     // reads it; Next() returns it
     kDropped,  // reads it and drops it

@@ -219,7 +219,7 @@ void WritePageHead(uint8_t* page) {
   std::memcpy(page, head.data(), head.size());
 }
 
-// Makes a path whose reader never sleeps, so writers need not ring.
+// Makes a path whose reader never sleeps, so that writers need not ring.
 ShmPath::ShmPath(std::unique_ptr<SetupSocket> socket)
     : socket_(std::move(socket)), own_(page::kRing + page::kRingBytes) {
   WritePageHead(own_.data());

@@ -75,7 +75,7 @@ void Announce(Called* called, const std::string& announcement) {
   }
 }
 
-// Returns an announcement with one part, which is the whole message.
+// Returns an announcement whose only part is the whole message.
 std::string Whole(uint64_t length, uint32_t epoch, uint64_t key,
                   uint64_t offset) {
   return AnnouncementOf(1, length,

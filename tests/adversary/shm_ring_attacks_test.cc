@@ -14,8 +14,7 @@
 namespace penstock::adversary {
 namespace {
 
-// Changes the control page by `spoil`. Only the path must break, and nothing
-// else.
+// Changes the control page by `spoil`. Only the path may break.
 void Spoil(Victim* victim, const std::function<void(ShmPath*)>& spoil) {
   ShmSession session = ReachShm(victim);
   if (session.path == nullptr) return;
@@ -127,7 +126,8 @@ void ScribbleOnThePage(Victim* victim) {
   }
 }
 
-// Attacks by a ring that nobody reads, so that the victim's answers wait.
+// Attacks by a ring that the peer never reads, so that the victim's answers
+// wait.
 void LeaveTheRingUnread(Victim* victim) {
   const ShmSession session = ReachShm(victim);
   if (session.path == nullptr) return;

@@ -78,7 +78,7 @@ void ListenAndStayAway(Victim* victim) {
   ExpectCallOverLifeline(victim, peer.get());
 }
 
-// Attacks by a listener whose queue is full, so that nobody else can connect.
+// Attacks by a listener whose queue is full, so that no process can connect.
 void ListenWithAFullQueue(Victim* victim) {
   SetupListener listener(/*backlog=*/0);
   std::vector<int> callers;
@@ -258,8 +258,8 @@ void NeverSayReady(Victim* victim) {
   ExpectEnd(victim, server.peer.get());
 }
 
-// Waits until the client tries the path again: a second after a loss, while its
-// call is in progress.
+// Waits until the client tries the path again. This happens a second after a
+// loss, while the client's call is in progress.
 uint32_t AwaitRetry(Peer* peer) {
   EXPECT_TRUE(AwaitPathLost(peer));
   peer->Send(FrameOf(type::kPathLost, 0, "agreed", 1));

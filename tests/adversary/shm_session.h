@@ -13,7 +13,7 @@
 
 namespace penstock::adversary {
 
-// The time for which the last close() of a TCP socket blocks.
+// The time, in seconds, for which the last close() of a TCP socket blocks.
 constexpr int kLingerSeconds = 6;
 
 // Sends the message with `count` sockets whose close() takes long. The victim
@@ -64,9 +64,8 @@ bool AwaitPathLost(Peer* peer);
 // peer's call, or all calls of the victim, must be served.
 void ExpectCallOverLifeline(Victim* victim, Peer* peer);
 
-// Expects the same as ExpectCallOverLifeline(), once both sides have agreed
-// that there is no path. With `may_lose`, the victim may have lost calls
-// before.
+// Expects the same as ExpectCallOverLifeline(), once both sides have agreed to
+// use no path. With `may_lose`, the victim may have lost calls before.
 void ExpectCall(Victim* victim, Peer* peer, bool may_lose = false);
 
 // Answers the victim's call on the stream, and expects that it succeeds.

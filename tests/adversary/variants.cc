@@ -256,7 +256,8 @@ Frame RandomFrame(std::mt19937* random) {
   const uint32_t stream = 1 + (*random)() % 5;
   const std::vector<Frame> variants = Variants(type, stream, 1);
   Frame frame = variants[(*random)() % variants.size()];
-  // Keeps most sequence numbers right, because a wrong one ends most sessions.
+  // Keeps most sequence numbers right, because a wrong number ends most
+  // sessions.
   if ((*random)() % 16 != 0) frame.sequence = absl::nullopt;
   if ((*random)() % 16 != 0) frame.ack = absl::nullopt;
   if ((*random)() % 16 != 0) frame.length = absl::nullopt;

@@ -32,7 +32,7 @@ namespace {
 
 constexpr char kRecording[] = "tests/adversary/testdata/version1_session.txt";
 constexpr size_t kLarge = 100000;  // of the recording's second call
-// The largest message that is sent inside its frame over tcp, and not
+// The largest message that is sent inside its frame over tcp instead of being
 // announced.
 constexpr size_t kEagerMax = 16352;
 constexpr uint64_t kPushBytes = 256 * 1024;

@@ -17,8 +17,8 @@ namespace {
 
 constexpr char kProgram[] = "tests/adversary/victim";
 
-// The time that the victim may take for a byte. About ten times as much as a
-// plain build needs on an idle machine.
+// The time that the victim may take for a byte. About ten times as long as a
+// build without sanitizers needs on an idle machine.
 constexpr double kSecondsPerByte = 50e-9;
 constexpr double kSecondsPerFrame = 5e-6;
 constexpr double kSecondsPerConnection = 5e-3;
@@ -26,7 +26,7 @@ constexpr double kSecondsPerCall = 1e-3;
 // Limits the log bytes per connection: one line for the beginning, and one line
 // for an abnormal end.
 constexpr uint64_t kLogPerConnection = 500;
-// The number of descriptors that connections which come and go may take.
+// The number of descriptors that short-lived connections may take.
 constexpr int kDescriptorSlack = 64;
 // The additional time that is allowed, because the machine may be busy.
 constexpr std::chrono::seconds kLateness(5);
@@ -79,7 +79,8 @@ void Victim::Start() {
   } else {
     StartClient();
   }
-  // Causes all one-time allocations, by the first connection of each kind.
+  // Makes the first connection of each kind, so that all one-time allocations
+  // happen now.
   if (process_ == nullptr) return;
   CheckBystander();
   process::ForgetPeak(process_->pid());

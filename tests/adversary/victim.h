@@ -72,7 +72,7 @@ class Victim {
 
   // Makes a session. On failure, fails the test and returns a dead peer.
   std::unique_ptr<Peer> NewConnection();
-  // Makes a connection without the TLS handshake, even if there is TLS.
+  // Makes a connection without the TLS handshake, even if the victim uses TLS.
   std::unique_ptr<Peer> NewConnectionInClear();
   // Returns a connection that has negotiated, but has not exchanged hellos.
   std::unique_ptr<Peer> NewNegotiation();

@@ -12,7 +12,7 @@
 //
 // All connections use TLS if the environment has the identity (security.h).
 //
-// The process ends with its input, or with the process that started it.
+// The process ends when its input ends, or with the process that started it.
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -44,7 +44,8 @@ TEST(SharedMemoryProbeTest, TheVerdictIsThatOfTheTrial) {
   const Finding found = Only(ProbeSharedMemory(*host), "trial");
   EXPECT_EQ(found.level, Level::kProblem);
   EXPECT_NE(found.remedy.find("mount -t proc"), std::string::npos);
-  // Disables a fabric by the settings, which is no problem.
+  // Disables a fabric by the settings. The doctor must not report this as a
+  // problem.
   host->settings->shm_sharing = ShmSharing::kOff;
   EXPECT_EQ(PathOf(JudgePaths(*host), "shm")->text, "PENSTOCK_SHM_SHARING=off");
   EXPECT_FALSE(Mentions(ProbeSharedMemory(*host), "boot_id"));

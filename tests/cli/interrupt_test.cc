@@ -40,7 +40,7 @@ TEST(InterruptTest, TheSameSignalTwiceAtOnceIsRememberedOnly) {
   }
 }
 
-// Sends signals until one ends the process, or SIGALRM does so.
+// Sends signals until one of them, or SIGALRM, ends the process.
 TEST(InterruptTest, OneThatComesLaterEndsTheProcess) {
   const int status = InChild([] {
     WatchInterrupts();

@@ -61,7 +61,7 @@ TEST(MetricsTextTest, QuantilesAreOfWhatWasObservedInBetween) {
   EXPECT_EQ(QuantileBetween(at(0, 0, 0), at(99, 99, 100), 0.99), 1);
   EXPECT_TRUE(std::isinf(QuantileBetween(at(0, 0, 0), at(9, 9, 10), 0.99)));
   EXPECT_EQ(QuantileBetween(at(5, 5, 5), at(5, 5, 5), 0.5), 0);
-  // Counts all observations as new after a restart.
+  // Expects that after a restart all observations count as new.
   EXPECT_EQ(QuantileBetween(at(50, 50, 50), at(0, 3, 3), 0.5), 2);
   EXPECT_EQ(QuantileBetween({}, {}, 0.5), 0);
 }

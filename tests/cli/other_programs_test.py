@@ -345,7 +345,8 @@ class TopTest(CommandTest):
             self.assertEqual((done.returncode, done.stderr), (
                 1, "penstock top: no process of this user's with a connection "
                 "over Penstock in this network namespace\n"))
-            # A user who names the process by its number must get the reason.
+            # Expects that a user who names the process by its number gets the
+            # reason.
             done = self.as_nobody("top", str(self.server.pid))
             self.assertIn("answers its own user and root", done.stderr)
 

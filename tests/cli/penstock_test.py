@@ -333,7 +333,8 @@ class DoctorTest(CommandTest):
                     {"PENSTOCK_FABRICS": "tcp,shm"},
                     {"PENSTOCK_FABRICS": "verbs"}):
             self.assertFalse(self.verdict(env=env)["usable"], env)
-        # Limits the size of files, so that there is no room for a ring.
+        # Limits the size of files, so that shared memory has no room for a
+        # ring.
         self.assertFalse(self.verdict(preexec_fn=lambda: resource.setrlimit(
             resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)))["usable"])
 
@@ -612,7 +613,7 @@ class PingTest(CommandTest):
                            "--sizes=8,1MiB")
         self.assertEqual(report["path"], "http2")
         self.assertIn("UNIMPLEMENTED", report["calls"])
-        # Expects no other size, because nobody reads the payload.
+        # Expects no other size, because the server does not read the payload.
         self.assertEqual([s["bytes"] for s in report["sizes"]], [0])
 
     def test_a_stock_servers_health_service_gets_the_payload(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""The command `penstock` where there is RDMA: Soft-RoCE, in tools/rdma-vm.
+"""Tests the command `penstock` on a machine with RDMA: Soft-RoCE, in
+tools/rdma-vm.
 
 Usage: penstock_vm_test.py WholeTest|BrokenTest. The second one breaks devices,
 and so wants a machine of its own.

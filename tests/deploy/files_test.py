@@ -24,7 +24,7 @@ ETCD, SERVERS, REPLICATED, TENSORFLOW = (
     for name in ("etcd", "parameter-server", "replicated-servers",
                  "tensorflow"))
 TRAININGS = (SERVERS, TENSORFLOW)
-# Installed by tools/setup --deploy.
+# The folder of the linters, which tools/setup --deploy installs.
 LINTERS = pathlib.Path(os.environ.get("XDG_CACHE_HOME")
                        or pathlib.Path.home() / ".cache") / "penstock/deploy"
 # The oldest release whose schemas include all that the manifests use.
@@ -325,7 +325,7 @@ class KubernetesTest(unittest.TestCase):
 
 
 class SlurmTest(unittest.TestCase):
-    """Not run here, because slurm_test runs these files."""
+    """Does not run these files, because slurm_test runs them."""
 
     def test_shellcheck_finds_nothing(self):
         if shutil.which("shellcheck") is None:

@@ -53,7 +53,8 @@ def submit(script, *arguments, nodes, timeout=100, **environment):
         for name in "srun", "scontrol":
             pathlib.Path(folder, name).symlink_to(FAKE)
         path = os.pathsep.join([folder, *map(str, PROGRAMS), WITH_ETCD])
-        # timeout(1) also ends the script's children, which hold `stdout`.
+        # Uses timeout(1), which also ends the script's children, because they
+        # hold `stdout`.
         return subprocess.run(
             ["timeout", "--kill-after=5", str(timeout), SCRIPTS / script,
              *arguments], text=True,

@@ -132,7 +132,7 @@ def unresolved_paths(root, path):
 
 def functions(root):
     """Returns Class::Function for all functions that a source file defines, or
-    that a header declares in the class after which the file is named."""
+    that a header declares in the class with the file's name."""
     found = set()
     for path in (root / "transport").rglob("*.cc"):
         found |= set(re.findall(r"\b([A-Z]\w+::~?[A-Z]\w+)\(", text_of(path)))

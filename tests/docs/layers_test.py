@@ -79,7 +79,8 @@ def layers_of(entry, groups, layers):
 
 
 def too_visible(layer, package, groups, rules):
-    """Returns the layers that may use `layer` by BUILD, but not by include."""
+    """Returns the layers that may use `layer` in BUILD files but may not
+    include it."""
     included = {user for user, paths in rules["LAYERS"].items()
                 for path in paths if rules["layer_of"](path) == layer}
     return sorted({user for entry in package.visibility()

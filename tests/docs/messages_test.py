@@ -15,7 +15,7 @@ FOLDERS = ("transport", "preload", "ps", "frameworks/tensorflow")
 PYTHON = ROOT / "python/penstock/grpc/_run.py"
 # The folder of the doctor, whose messages the FAQ quotes as well.
 DOCTOR = "cli/doctor"
-# The files of which users see every status.
+# The files whose statuses reach users in full.
 SAID_IN_FULL = ("transport/settings/settings.cc",
                 "transport/settings/row.h",
                 "transport/connection/session_setup.cc",

@@ -13,8 +13,8 @@
 
 namespace penstock::e2e {
 
-// The timeout after which a call counts as hung. Longer with tsan, which makes
-// everything ten times slower, including gRPC.
+// The timeout after which a call counts as hung. Longer with tsan, which slows
+// down everything, including gRPC, ten times.
 #if defined(__SANITIZE_THREAD__)
 constexpr std::chrono::seconds kPatience(100);
 #else

@@ -1,4 +1,4 @@
-// A service whose methods are defined by the test.
+// A service whose methods the test defines.
 
 #ifndef PENSTOCK_TESTS_E2E_SCRIPTED_SERVICE_H_
 #define PENSTOCK_TESTS_E2E_SCRIPTED_SERVICE_H_

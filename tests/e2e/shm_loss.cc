@@ -82,9 +82,9 @@ int TearDownSharedMemory() {
   return count;
 }
 
-// Writes all pages in one call, because the loss of a path may soon be followed
-// by another path, whose page has the address of a lost one. A page that is
-// gone ends the call. The next call continues after that page.
+// Writes all pages in one call, because a lost path may soon be replaced by a
+// path whose page has the same address. A page that no longer exists ends the
+// call. The next call continues after that page.
 void BreakSharedMemory() {
   uint32_t closed = 1;
   std::vector<iovec> local, remote;

@@ -10,9 +10,9 @@ namespace penstock::e2e {
 int TearDownSharedMemory();
 
 // Tells both sides of each path that the other side has closed the path. Both
-// sides continue to read their input. Does not shut down the path's socket.
-// Otherwise each side would assume that nobody reads any more, and would reuse
-// memory that is still being read.
+// sides continue to read their input. Does not shut down the path's socket:
+// otherwise each side would assume that the other no longer reads, and would
+// reuse memory that is still being read.
 void BreakSharedMemory();
 
 }  // namespace penstock::e2e

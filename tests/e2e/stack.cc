@@ -132,8 +132,7 @@ void Stack::ExpectPathSoon(grpc::Channel& channel) const {
 bool Stack::UsesPath(const std::vector<PathReport>& reports) const {
   size_t count = 0;
   for (const PathReport& report : reports) {
-    // Ignores the address if this process has no server here: the server is
-    // another process then.
+    // Ignores the address if the server is another process.
     if (port_ != 0 && !absl::EndsWith(report.peer, address())) continue;
     if (report.path != FabricOf(path_)) return false;
     ++count;

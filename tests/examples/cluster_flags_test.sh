@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests which source tells a process its part: flags win over TF_CONFIG. A
-# process without either, or with the part of another program, must report it.
+# Tests which source decides the role of a process: flags win over TF_CONFIG. A
+# process without either, or with the role of another program, must report it.
 set -eu
 server=ps/ps_server
 worker=examples/digits/digits_worker
@@ -40,8 +40,9 @@ refused 'run ps_server' "$worker"
 refused 'the name "nowhere.invalid" is unknown' "$server"
 TF_CONFIG='{' refused 'not valid JSON' "$server"
 
-# --listen wins over the address in TF_CONFIG, whose workers still count. With
-# both flags, even a malformed TF_CONFIG does not matter.
+# --listen wins over the address in TF_CONFIG, but the workers of TF_CONFIG
+# still count. If both flags are given, even a malformed TF_CONFIG does not
+# matter.
 greets() {
   mkfifo "$TEST_TMPDIR/said"
   "$@" > "$TEST_TMPDIR/said" &

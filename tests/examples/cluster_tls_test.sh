@@ -91,8 +91,8 @@ mkfifo "$folder/said"
 pid=$!
 read -r _ port < "$folder/said"
 
-# Each worker must report the fault long before the 60 s for which it waits for
-# a server.
+# Expects that each worker reports the fault long before 60 s, the time for
+# which it waits for a server.
 joins() {
   timeout 30 "$worker" --servers="localhost:$port" --steps=10 --hidden=64 "$@"
 }

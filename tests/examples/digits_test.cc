@@ -63,7 +63,8 @@ TEST(DatasetTest, WorkersBatchesTogetherWalkThroughTheSet) {
 // Tests gradients against central differences, for one element of each
 // variable.
 TEST(ModelTest, GradientsAreTheSlopesOfTheLoss) {
-  // The step is so small that no relu changes its state between the two points.
+  // The step of the difference quotient. The step is so small that no relu
+  // changes its state between the two points.
   constexpr float kStep = 1e-3F;
   auto digits = LoadDigits(EmbeddedCsv(), 1);
   Images batch = BatchOf(digits->train, 0, 0, 1, 16);

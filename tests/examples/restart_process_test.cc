@@ -151,8 +151,8 @@ TEST_P(RestartProcessTest, TrainingSurvivesServersThatAreKilled) {
   ASSERT_NO_FATAL_FAILURE(Checkpoint());
   TrainTo(kKill);
   ASSERT_NO_FATAL_FAILURE(AwaitGate(kKill));
-  // Suspends the servers before killing them, so that the workers' calls are
-  // under way at that time.
+  // Suspends the servers before killing them, so that the workers' calls are in
+  // progress at that time.
   for (const size_t at : GetParam().killed) servers_[at]->Suspend();
   TrainTo(kSteps);
   for (const size_t at : GetParam().killed) servers_[at]->Kill();

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests a stock gRPC of another language on the same port, on either side.
+"""Tests stock gRPC of another language on the same port, as client and as
+server.
 
 Run it with Debian's python3, whose python3-grpcio this needs.
 """

@@ -1,4 +1,4 @@
-// Tests a whole cluster that is started as by TensorFlow's launchers: each
+// Tests a whole cluster, started in the way of TensorFlow's launchers: each
 // process reads its role from TF_CONFIG.
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 // Tests monitoring::ParseHttpRequest.
 //
-// The input consists of the number of bytes that come first, and of all bytes.
+// The input: the number of bytes that arrive first, and then all bytes.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -115,7 +115,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Batch first;
   const std::string bytes(fuzz::AsText({data, size}));
   if (!fuzz::Decode(bytes, first.get())) return 0;
-  // A deadline is sent as the remaining time, which differs each time.
+  // Removes the deadline, which is sent as the remaining time and therefore
+  // differs each time.
   first.get()->Remove(grpc_core::GrpcTimeoutMetadata());
   if (!fuzz::CanBeEncoded(*first.get())) return 0;
   const std::string encoded = fuzz::Encode(*first.get());

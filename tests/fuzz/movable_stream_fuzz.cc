@@ -1,9 +1,9 @@
 // Tests a movable stream: everything that it reads from a path and from TCP.
 //
-// The first byte chooses the peer, and the second one the path. The rest is a
-// list of steps. An honest peer is another stream, and no byte may be lost or
-// changed. A liar sends anything on the path and on TCP. Either may be on
-// another host.
+// The first byte of the input chooses the peer, and the second byte the path.
+// The rest is a list of steps. An honest peer is another stream, and no byte
+// may be lost or changed. A liar sends anything on the path and on TCP. Either
+// peer may be on another host.
 
 #include <algorithm>
 #include <memory>
@@ -176,8 +176,8 @@ class Liar {
     return sent && victim().path() != nullptr && !victim().has_lost_path();
   }
 
-  // Sends as a connection does: polls first, and reads only if the program has
-  // taken all bytes.
+  // Sends as a connection does: polls first, and reads TCP only if the program
+  // has taken all bytes.
   void SendTcp(const std::string& bytes) {
     while (victim().Poll()) continue;
     if (victim().has_lost_path()) (void)victim().LeavePath();

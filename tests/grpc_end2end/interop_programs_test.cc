@@ -139,7 +139,7 @@ class InteropProgramsTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     port_ = grpc_pick_unused_port_or_die();
-    // Makes the server silent, because nobody reads its output during calls.
+    // Makes the server silent, because its output is not read during calls.
     server_ = Start("interop_server", "rxe1", "NONE",
                     {absl::StrCat("--port=", port_)});
     ASSERT_NE(server_, nullptr);

@@ -279,8 +279,9 @@ bool MayNotRun(const Program& program, const Plan& plan) {
 
 // Leaves out cases in which stock gRPC 1.83 has errors. Metadata above a limit
 // may end the process by a failed check in filter_stack_call.h (--seed=24). The
-// server refuses streams that its own limit makes the client hold back, and a
-// client that receives too much may see CANCELLED (both --seed=11).
+// server refuses streams that the client holds back because of the server's own
+// limit, and a client that receives too much may see CANCELLED (both
+// --seed=11).
 void LeaveOutErrorsOfCurrentGrpc(Program* program) {
   program->settings.streams_at_once = kDefault;
   program->settings.client_receives = kUnlimited;

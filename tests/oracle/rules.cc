@@ -171,14 +171,14 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   Certainty certainty;
   if (program.event == Event::kShutdown) return certainty;
   switch (plan.ending) {
-    // Expects nothing certain: the event that ends the call may come before or
-    // after the server's status.
+    // Expects nothing certain, because the event that ends the call may come
+    // before or after the server's status.
     case Ending::kCancelBehind:
     case Ending::kDeadlineBehind:
     case Ending::kRandomCancel:
     case Ending::kRandomDeadline:
-    // Expects nothing certain: stock gRPC sends such a call anyway, and may
-    // receive the answer before it checks its timer.
+    // Expects nothing certain, because stock gRPC sends such a call anyway, and
+    // may receive the answer before it checks its timer.
     case Ending::kPastDeadline:
       return certainty;
     // Expects only the status, because the deadline may come at any point of
@@ -201,8 +201,8 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   }
   const bool refused = plan.channel == kRoughChannel;
   if (!ExceedsLimit(program.settings, plan) && !refused) return certainty;
-  // Expects less if both sides send: a refusal of one side ends the call while
-  // the other may still send.
+  // Expects less if both sides send, because a refusal by one side ends the
+  // call while the other side may still send.
   const bool both_send = std::any_of(
       plan.phases.begin(), plan.phases.end(), [](const Phase& phase) {
         return !phase.up.empty() && !phase.down.empty();

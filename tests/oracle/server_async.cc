@@ -14,7 +14,8 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// The common part of calls of all kinds; `Context` is gRPC's.
+// The common part of all kinds of calls. `Context` is one of gRPC's server
+// contexts.
 template <typename Context>
 class AsyncCall : public ServerCall {
  public:

@@ -214,8 +214,8 @@ void World::Settle(size_t channel) {
   // call that waits for the echo.
   if (program_.settings.streams_at_once != kDefault) return;
   const auto at = ChannelAt(channel);
-  // Makes the call only if there still is a channel, because a server's thread
-  // may come here late.
+  // Makes the call only if the channel still exists, because a server's thread
+  // may reach this line late.
   if (at != nullptr) MakeEcho(at, Message());
 }
 

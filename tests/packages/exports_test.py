@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""The libraries must export the functions of the public headers, and nothing
-else."""
+"""Tests that the libraries export the functions of the public headers, and
+nothing else."""
 
 import pathlib
 import re

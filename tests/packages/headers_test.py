@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""The shared library must export what the public headers declare, and nothing
-else.
+"""Tests that the shared library exports what the public headers declare, and
+nothing else.
 
 The test makes a program that uses each function of the headers, and compares
 the symbols that the program needs with those that the library exports.
@@ -39,7 +39,8 @@ def program(functions):
             value = (f"static_cast<{each.returns} ({kind})({each.parameters})"
                      f"{const}>({value})")
             if each.in_class:
-                # The parameters' types may be named as the class names them.
+                # Puts the types into the class's scope, because parameters may
+                # name them as the class does.
                 lines.append(f"struct Scope{number} : {each.scope}"
                              f" {{ static auto Value() {{ return {value}; }} }};")
                 value = f"Scope{number}::Value()"

@@ -188,7 +188,7 @@ class PackagesTest(unittest.TestCase):
         self.copy_example("static")
         # Installs the linker gold, which is a separate package since Debian 13.
         root.run(f"command -v ld.gold || {INSTALL} binutils-gold")
-        # Tests both linkers. The last one removes unused parts.
+        # Tests both linkers. gold, the last one, removes unused parts.
         for flags in "", "-fuse-ld=gold -Wl,--gc-sections":
             root.run("cd /tmp/static && rm -f greeter_server greeter_client && "
                      f"make LDFLAGS='{flags}' LDLIBS=\"-l:libpenstock.a "

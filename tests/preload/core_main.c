@@ -27,7 +27,7 @@
 static int UseGrpc(void) {
   grpc_init();
   // Reserves the port for this server. Otherwise the kernel may give one port
-  // to two servers of one user.
+  // to two servers of the same user.
   grpc_arg alone = {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ALLOW_REUSEPORT};
   const grpc_channel_args arguments = {1, &alone};
   grpc_server* server = grpc_server_create(&arguments, NULL);

@@ -164,8 +164,8 @@ TEST_F(LaunchTest, AProgramThatGetsRightsCannotBeCarried) {
     ASSERT_EQ(chmod(program.c_str(), mode), 0);
     ExpectNot(CheckProgram(program, kPath), "more rights than its caller");
   }
-  // Gives the file back to this user. A set-user-ID file of this user grants no
-  // further rights.
+  // Gives the file back to this user, because a set-user-ID file of one's own
+  // grants no further rights.
   ASSERT_EQ(chown(program.c_str(), 0, 0), 0);
   ASSERT_EQ(chmod(program.c_str(), 06755), 0);
   EXPECT_EQ(CheckProgram(program, kPath), absl::OkStatus());

@@ -76,15 +76,15 @@ class OtherDistributionTest(unittest.TestCase):
                                     self.of_other_namespace(LIBRARY))
 
     def test_the_library_is_refused_when_it_is_loaded_not_in_a_call(self):
-        """Tests the library's own flags, which apply whatever flags its opener
-        uses."""
+        """Checks the flags with which the library is linked, because they apply
+        regardless of the flags with which the library is opened."""
         flags = subprocess.run(["readelf", "-dW", LIBRARY], text=True,
                                capture_output=True, check=True).stdout
         self.assertRegex(flags, r"FLAGS.*BIND_NOW")
 
     def assert_stock(self, what, preload=None, programs=(SERVER, CLIENT)):
-        """Tests greeters that are linked to Penstock. They run without it, and
-        the log says why."""
+        """Tests greeters that are linked to Penstock and cannot use it. They
+        must run without it, and the log must give the reason."""
         server, client = programs
         with Child(server, "127.0.0.1:0", preload=preload) as serving:
             ended = run(client, serving.address, preload=preload)

@@ -2,7 +2,7 @@
 // gRPC through it. plugin LIBRARY OTHER then opens another library, and
 // initialises that library's gRPC.
 //
-// All modes first check for gRPC, and initialise it if it is there.
+// All modes first check if gRPC is loaded. If it is, they initialise it.
 
 #include <dlfcn.h>
 #include <stdio.h>

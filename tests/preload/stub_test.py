@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests the preloaded library in programs of all kinds: what it carries, what
-it leaves alone, and what it reports if something is missing."""
+"""Tests the preloaded library in all kinds of programs: which programs it
+carries, which it leaves alone, and what it reports if something is missing."""
 
 import os
 import re
@@ -94,8 +94,8 @@ class CarriedTest(unittest.TestCase):
         begun, copied_short, copied_long = lookups()
         self.assertEqual((0, 0), (begun, copied_short))
         self.assertEqual(1000, copied_long)
-        # Expects as many lookups as calls without the library: nothing keeps
-        # gRPC loaded between the calls.
+        # Expects as many lookups as calls if the library is not open, because
+        # nothing then keeps gRPC loaded between the calls.
         self.assertEqual([1000] * 3, lookups(PENSTOCK_LIBRARY="/is/nowhere"))
 
 

@@ -29,7 +29,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   // Returns the rest of the next line that begins with `prefix`. Returns
-  // nothing if the output ends, or if nothing comes for ten seconds.
+  // nothing if the output ends, or if no such line comes for ten seconds.
   absl::optional<std::string> Find(absl::string_view prefix);
 
   // Writes to the process's input.

@@ -176,8 +176,8 @@ class FullDiskProcessTest : public testing::Test {
     ASSERT_TRUE(server_->IsAlive()) << server_->Fate();
   }
 
-  // Makes room on the disk again. A pull after a failed push would wait for
-  // room, so the test pulls only afterwards.
+  // Makes room on the disk again. Tests pull only afterwards, because a pull
+  // after a failed push would wait for room.
   void Recover() {
     ASSERT_TRUE(Mount(kLargerDisk, MS_REMOUNT));
     const absl::Time end = absl::Now() + absl::Seconds(60);

@@ -31,7 +31,8 @@ absl::Duration DefaultTime() {
   return absl::Seconds(seconds);
 }
 
-// Returns 1, so that a gate always runs the same seeds, or a random one.
+// Returns the first seed: 1, so that a gate always runs the same seeds, or a
+// random number.
 uint64_t DefaultFirst() {
   const char* const text = std::getenv("SEEDS_FIRST");
   const bool is_random = text != nullptr && absl::string_view(text) == "random";

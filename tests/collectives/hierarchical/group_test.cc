@@ -50,7 +50,7 @@ void RunOn(const std::vector<int>& hosts,
   for (std::thread& thread : threads) thread.join();
 }
 
-// Returns small whole numbers: all orders of their sum give the same.
+// Returns small whole numbers, whose sum is the same in any order.
 Floats Operand(int rank, int64_t count, uint64_t seed) {
   Floats operand(count);
   for (int64_t i = 0; i < count; ++i) {
@@ -198,8 +198,8 @@ TEST(HierarchicalGroup, ReducesWithinHostsFirst) {
   });
 }
 
-// Lets rank `odd` call another operation than the other ranks do. Expects that
-// all ranks get an error that says this.
+// Makes rank `odd` call another operation than the other ranks. Expects that
+// all ranks get an error that names both calls.
 void ExpectMismatch(int odd, const std::function<absl::Status(Group*)>& of_odd,
                     const std::function<absl::Status(Group*)>& of_others) {
   Meet begin(4);
@@ -229,7 +229,8 @@ TEST(HierarchicalGroup, AnAverageIsNoSumOnAnyRank) {
   }
 }
 
-// The gather runs over the group of all ranks, and the sum does not.
+// Tests two operations of which only one, the gather, runs over the group of
+// all ranks.
 TEST(HierarchicalGroup, AnOperationWithoutPhasesIsNoneWithPhases) {
   ExpectMismatch(
       3,

@@ -71,7 +71,7 @@ TEST(Death, OfARankIsNamedAndTheOthersFormANewGroup) {
   EXPECT_TRUE(team[0].Find("ready"));
   EXPECT_TRUE(team[2].Find("ready"));
 
-  // Kills rank 0 as well, which led the meeting of the ranks.
+  // Also kills rank 0, which led the meeting of the ranks.
   team[0].Kill();
   EXPECT_EQ(Trimmed(team.ErrorOf(2)), "rank 0 has died");
 }

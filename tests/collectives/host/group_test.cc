@@ -281,7 +281,7 @@ TEST(HostGroup, LargeResultsAreWhole) {
 }
 
 // Overwrites the memory of each rank as soon as an operation returns. Ranks
-// that still read it would see the new values.
+// that still read the memory would see the new values.
 TEST(HostGroup, MemoryOfThePoolIsReadBeforeTheOperationReturns) {
   static constexpr int64_t kCount = 100'000;
   HostGroupOptions options = Ranks(4);
@@ -299,7 +299,7 @@ TEST(HostGroup, MemoryOfThePoolIsReadBeforeTheOperationReturns) {
                                      kCount)
                   : group->Broadcast(DType::kF32, data, kCount, 0);
       ASSERT_TRUE(status.ok()) << status;
-      // The root of a broadcast has nothing to copy.
+      // Copies the result. The root of a broadcast has no result.
       if (reduces || group->rank() > 0) std::copy_n(data, kCount, copy.begin());
       std::fill_n(data, kCount, -1.0F);
       if (!reduces && group->rank() == 0) continue;

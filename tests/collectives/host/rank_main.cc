@@ -81,7 +81,7 @@ void Run(const std::string& command) {
   if (status.ok()) status = (*group)->Barrier();
   if (status.ok()) Print("ready");
   if (holds) HoldLoop(busy);
-  // The data is larger than a slot. An operation thus has several meetings, in
+  // Uses data larger than a slot. An operation then has several meetings, in
   // each of which a rank may die.
   std::vector<float> data(200'000);
   absl::Time last = absl::Now();

@@ -13,7 +13,7 @@ namespace penstock::collectives {
 // when its call of `run` returns. Returns when all calls have returned.
 void RunRanks(const HostGroupOptions& options,
               const std::function<void(HostGroup* group)>& run);
-// As RunRanks(), with options for each rank.
+// Like RunRanks(), with options for each rank.
 void RunRanksWith(int ranks,
                   const std::function<HostGroupOptions(int rank)>& options,
                   const std::function<void(HostGroup* group)>& run);

@@ -99,7 +99,8 @@ TEST(NetGroup, MemoryIsSentBeforeTheOperationReturns) {
         const absl::Status status = group->AllReduce(
             ReduceOp::kMax, DType::kUint8, data.data(), data.data(), kBytes);
         ASSERT_TRUE(status.ok()) << status;
-        // All bytes are equal, and equal to the first one.
+        // Expects that all bytes are equal: the first has the right value, and
+        // each equals the next.
         EXPECT_EQ(data[0], 10 * round + 2);
         EXPECT_EQ(std::memcmp(data.data(), data.data() + 1, kBytes - 1), 0);
         std::memset(data.data(), 255, kBytes);
@@ -129,8 +130,8 @@ TEST(NetGroup, MismatchNamesBothRanksAndCallsOnAllRanks) {
     const int64_t count = group->rank() == 1 ? 9 : 8;
     const absl::Status status = group->AllReduce(
         ReduceOp::kSum, DType::kF32, data.data(), data.data(), count);
-    // Calls one more operation, by which a rank that needs nothing from rank 1
-    // learns of the group's end.
+    // Calls one more operation: a rank that needs nothing from rank 1 learns of
+    // the group's end only then.
     const absl::Status next = group->Barrier();
     end.Wait();
     EXPECT_EQ(next.code(), absl::StatusCode::kInvalidArgument) << next;

@@ -32,7 +32,7 @@ void RunRanks(Team team, const NetGroupOptions& options,
               const std::function<void(NetGroup* group)>& run);
 
 // A point that each rank passes once all ranks have reached it. Tests wait here
-// before ranks leave. Otherwise a rank might report that another one has left.
+// before ranks leave. Otherwise a rank might report that another rank has left.
 class Meet {
  public:
   explicit Meet(int ranks) : left_(ranks) {}

@@ -156,7 +156,8 @@ class Simulation {
                  std::max(sender.reduced_begun, receiver.reduced_begun) +
                      receiver.reduced);
     sender.reduced_ends = std::max(sender.reduced_ends, sender.reduced_begun);
-    // The sender and the receiver may be the same rank.
+    // Decrements both counts before comparing, because sender and receiver may
+    // be the same rank.
     const bool sender_done = --sender.left == 0;
     const bool receiver_done = --receiver.left == 0;
     if (sender_done) End(from);

@@ -30,9 +30,9 @@ struct Ran {
   // Names a rank, its step and the reason if a rank could not end. Otherwise
   // empty.
   std::string error;
-  // Steps that follow one another, elements that cross a link one after
-  // another, elements that all ranks send to others, and elements that are
-  // reduced one after another: as Cost.
+  // The same counts as in Cost: steps that follow one another, elements that
+  // cross a link one after another, elements that all ranks send to others, and
+  // elements that are reduced one after another.
   int64_t steps = 0;
   int64_t serial = 0;
   int64_t total = 0;

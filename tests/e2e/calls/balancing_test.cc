@@ -60,7 +60,7 @@ class BalancingTest : public testing::TestWithParam<Path> {
     const auto end = In(kPatience);
     while (!AreAllOfPath(count)) {
       if (std::chrono::system_clock::now() > end) return false;
-      // Waits in gRPC, which polls the channel meanwhile. Without waiting
+      // Waits in gRPC, which meanwhile polls the channel. Without waiting
       // threads, gRPC polls an idle channel only every five seconds, for one
       // event.
       channel_->WaitForStateChange(channel_->GetState(true),

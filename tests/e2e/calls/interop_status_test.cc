@@ -68,7 +68,7 @@ TEST_P(InteropStatusTest, CancellationAfterTheBeginningReachesBothSides) {
   ExpectTraffic(0, 0);
 }
 
-// gRPC's case cancel_after_begin, as published.
+// Runs gRPC's published case cancel_after_begin.
 TEST_P(InteropStatusTest, CancellationAtOnceEndsTheCall) {
   Call call;
   StreamingInputCallResponse response;

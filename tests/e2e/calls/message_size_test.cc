@@ -171,7 +171,7 @@ class MessageLimitTest : public testing::TestWithParam<Path> {
   }
 
   // Expects that a message of the limit's size is accepted, and that a message
-  // with one more byte is refused as by stock gRPC.
+  // with one more byte is refused, both as in stock gRPC.
   static void ExpectLimit(size_t bytes, const Limits& limits) {
     EXPECT_TRUE(Echo(GetParam(), bytes, limits).ok());
     const grpc::Status stock = Echo(Path::kStock, bytes + 1, limits);

@@ -226,8 +226,8 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
     EXPECT_TRUE(IsIn(answer_, *memory));
   }
   answer_.Clear();
-  // Waits: another gRPC thread may hold the call, and with the call the memory,
-  // for a moment.
+  // Waits, because another gRPC thread may hold the call, and its memory, for a
+  // moment.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();

@@ -40,7 +40,8 @@ constexpr uint64_t kSlackKib = 64 * 1024;
 constexpr uint64_t kIdleKib = 16 * 1024;
 // The allowed growth of the heap. gRPC keeps some memory after its first use,
 // and blocks for as many large messages as were received at the same time
-// (docs/memory.md). Far less than all messages together, which are gigabytes.
+// (docs/memory.md). This is far less than all messages together, which are
+// gigabytes.
 constexpr uint64_t kHeapSlackKib = (8 + 64) * 1024;
 // The time to wait for the memory of an idle process to be freed. A segment of
 // the arena is freed within 10 s.

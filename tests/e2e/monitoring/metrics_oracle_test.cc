@@ -136,7 +136,7 @@ class MetricsOracleTest : public ServiceTest {
     }
     EXPECT_EQ(stream->Finish().ok(), how == End::kStatus);
   }
-  // Makes a call whose answer cannot come before the deadline.
+  // Makes a call that cannot be answered before its deadline.
   void MissDeadline() {
     grpc::ClientContext call;
     call.set_deadline(In(std::chrono::milliseconds(300)));
@@ -194,8 +194,8 @@ class MetricsOracleTest : public ServiceTest {
       Becomes(0, "penstock_streams", {role});
       const double resets = Since("penstock_streams_reset_total", {role});
       EXPECT_GE(resets, counts_.cancelled);
-      // Allows for late calls that count as reset. Both sides know the
-      // deadline, and the server may report it first, by a status.
+      // Allows for calls that count as reset. Both sides know the deadline, and
+      // the server may report it first, by a status.
       EXPECT_LE(resets, counts_.cancelled + counts_.late);
     }
     for (const char* way : {"direction=\"sent\"", "direction=\"received\""}) {

@@ -204,8 +204,8 @@ TEST_P(PenstockMetricsTest, SumsStayWhenAThousandConnectionsHaveEnded) {
     EXPECT_GT(decisions, 0);
     EXPECT_LE(decisions, kConnections);
   }
-  // Waits for the end of the connections, which comes shortly after their
-  // channel's.
+  // Waits for the end of the connections, which comes shortly after the end of
+  // their channel.
   const auto limit = std::chrono::steady_clock::now() + kPatience;
   while (Now(live) > 1 && std::chrono::steady_clock::now() < limit) {
     std::this_thread::yield();

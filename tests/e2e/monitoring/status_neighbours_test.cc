@@ -168,8 +168,8 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
   const Greeter one(CLONE_NEWPID);
   if (one.pid() == 0) GTEST_SKIP() << "no pid namespaces here";
   EXPECT_TRUE(Ask(one.pid()).ok()) << Ask(one.pid());
-  // Starts a second greeter that also has the pid 1 in its namespace, like each
-  // container of a Kubernetes pod.
+  // Starts a second greeter that also has the pid 1 in its namespace, like the
+  // process of any container in a Kubernetes pod.
   const Greeter two(CLONE_NEWPID);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
@@ -235,8 +235,8 @@ TEST(StatusNeighboursTest, SocketsThatNobodyCanCloseSilenceNothing) {
     status = AskProcess(greeter.pid(), kAskMetrics, absl::Seconds(5)).status();
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
-  // Expects that the greeter still makes calls: the hostile connections must
-  // not keep the program from its work.
+  // Expects that the greeter still makes calls, because hostile connections
+  // must not delay the program.
   EXPECT_TRUE(greeter.IsGreeted());
 }
 

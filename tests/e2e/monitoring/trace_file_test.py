@@ -139,8 +139,8 @@ class TraceFileTest(unittest.TestCase):
         self.assertIn("ulimit -f", said)
 
     def test_a_disk_that_fills_leaves_an_array_and_a_count(self):
-        """Tests that the file has as many events as there was room for. All
-        other events are counted."""
+        """Tests that the file has all events for which there was room, and that
+        all other events are counted."""
         calls = 40
         trace = self.folder / "full.json"
         server = subprocess.Popen(

@@ -1,4 +1,5 @@
-// Tests what DescribePaths promises, except for the path and its counters.
+// Tests the promises of DescribePaths, except those about the path and its
+// counters.
 
 #include <atomic>
 #include <chrono>

@@ -192,8 +192,8 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
   EXPECT_GT(load.Finish(), 100);
 }
 
-// Returns how many calls of eight threads are lost while connections reach
-// their age limit, without retries.
+// Returns how many calls of eight threads are lost, without retries, while
+// connections reach their age limit.
 int LostWithoutRetries(Path path) {
   constexpr int kConnections = 40;
   constexpr int kMaxAgeMs = 100;

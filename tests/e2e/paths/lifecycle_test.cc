@@ -33,7 +33,8 @@ TEST_P(LifecycleTest, ShutdownLetsACallThatRunsFinish) {
   ExpectTraffic(1, 1);
   std::thread stopping([this] { StopServing(kPatience); });
   EXPECT_TRUE(AwaitNotReady());
-  // Sends small and large messages, because both directions must still work.
+  // Sends small and large messages, because both kinds must still work in both
+  // directions.
   EXPECT_TRUE(PingPong(stream.get()));
   EXPECT_TRUE(PingPong(stream.get(), 1 << 20));
   EXPECT_EQ(MakeEmptyCall(stub_.get()).error_code(),

@@ -1,5 +1,5 @@
-// Tests Options::policy and Options::fabrics: what either side requests, and
-// which path results.
+// Tests Options::policy and Options::fabrics: which path results from the
+// options of the two sides.
 
 #include <memory>
 #include <string>

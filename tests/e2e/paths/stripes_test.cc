@@ -162,8 +162,8 @@ TEST_F(StripesTest, LostSocketLosesNoCall) {
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 6; ++round) {
-    // Connects anew, because a connection waits longer after each loss before
-    // it retries.
+    // Connects again in each round, because a connection waits longer after
+    // each loss before it retries.
     if (round > 0) Connect();
     ASSERT_TRUE(EchoUntilPathIs("4 sockets")) << PathNow();
     std::atomic<bool> done{false};
@@ -205,8 +205,8 @@ TEST_F(StripesTest, StrangersGetNoSession) {
   EXPECT_TRUE(absl::StrContains(PathNow(), "4 sockets")) << PathNow();
 }
 
-// A mutator that changes nothing. gRPC's header of these types is not installed
-// everywhere.
+// A mutator that changes nothing. Declared here, because gRPC's header of these
+// types is not installed everywhere.
 struct MutatorFunctions {
   bool (*mutate_fd)(int, grpc_socket_mutator*);
   int (*compare)(grpc_socket_mutator*, grpc_socket_mutator*);

@@ -126,7 +126,7 @@ std::string LateAnswers(const Load& load) {
 class BusyServerTest : public testing::TestWithParam<Load> {};
 
 // Repeats a comparison with late answers, because the machine may have been
-// overloaded meanwhile. A server that starves others does so each time.
+// overloaded. A server that starves other clients does so each time.
 TEST_P(BusyServerTest, AnswersOthersAsAStockServerDoes) {
   constexpr int kTries = 3;
   std::string late;

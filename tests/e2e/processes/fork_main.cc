@@ -61,7 +61,7 @@ void CallAndSay(const char* who, const std::shared_ptr<grpc::Channel>& channel,
   _exit(0);
 }
 
-// Makes calls on the parent's channel, in the child. Makes as many calls as the
+// In the child, makes calls on the parent's channel. Makes as many calls as the
 // parent will make, so that streams have the same numbers.
 [[noreturn]] void RunHeir(TestService::Stub* stub) {
   for (int i = 0; i < kCalls; ++i) {

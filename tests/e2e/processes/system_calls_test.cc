@@ -30,7 +30,7 @@ constexpr int kCalls = 400;
 constexpr int kFew = kCalls / 10;
 constexpr int kMostRounds = 20;
 constexpr int kMostRings = kCalls + kFew;
-// The time after which deferred releases are sent, as in
+// The time after which deferred releases are sent. The same value as in
 // transport/connection/connection.cc.
 constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
 
@@ -123,8 +123,9 @@ TEST_P(SystemCallsTest, SleepersAreWokenByOneCallEach) {
   for (const int64_t rings :
        {processes.RingsOfServer(), processes.RingsOfClient()}) {
     EXPECT_GE(rings, kCalls - kFew);
-    // The message that releases a lent one leaves with the response, or with
-    // the next call. Both are late if the machine is busy.
+    // Allows for late releases. The message that releases a lent message is
+    // sent with the response, or with the next call. Both are late if the
+    // machine is busy.
     EXPECT_LE(rings, kMostRings + (IsLent() ? processes.MostTimers() : 0));
   }
   EXPECT_LE(processes.OnSockets(), kFew);

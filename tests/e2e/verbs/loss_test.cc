@@ -130,8 +130,8 @@ TEST_F(VerbsLossTest, ABlackHoleMeansTcpUntilItIsOver) {
   }
 }
 
-// Tests a loss on an idle connection, which notices the loss only when it has
-// something to send.
+// Tests a loss that an idle connection notices only when it has something to
+// send.
 TEST_F(VerbsLossTest, ABlackHoleUnderAnIdleConnectionCostsNoCall) {
   Shell("modprobe sch_netem");
   Shell("tc qdisc replace dev n0 root netem loss 100%");

@@ -47,7 +47,7 @@ class VerbsPolicyTest : public VerbsRig {
  protected:
   ~VerbsPolicyTest() override { StopServing(); }
 
-  // Returns the path of one call between sides with these options.
+  // Returns the path of one call between two sides with these options.
   PathReport Call(const Options& server, const Options& client) {
     Serve(&service_, server);
     auto channel = Connect(client);

@@ -1,4 +1,4 @@
-"""Runs examples/torch's demo as users do, once for each way."""
+"""Runs examples/torch's demo as users do, once in each way."""
 
 import pathlib
 import subprocess

@@ -78,7 +78,8 @@ class VariablesTest(unittest.TestCase):
             results = [each.result for each in variables]
             prepare = [each.prepare for each in variables]
             initialize = tf1.global_variables_initializer()
-        # Keeps some results for a while. Nobody may write to them meanwhile.
+        # Keeps some results for a while, because no peer may write to them
+        # meanwhile.
         kept = collections.deque()
         begun = time.monotonic()
         with session(graph) as running:

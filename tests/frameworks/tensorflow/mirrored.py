@@ -24,8 +24,8 @@ def make_reduce(strategy, operation=tf.distribute.ReduceOp.SUM):
     def reduce(values):
         def replica(parts):
             context = tf.distribute.get_replica_context()
-            # One operation for each tensor, in no order. An argument belongs to
-            # no device.
+            # Makes one operation for each tensor, in no order. An argument
+            # belongs to no device.
             return [context.all_reduce(operation, part + tf.zeros_like(part))
                     for part in parts]
         return strategy.run(replica, args=(values,))

@@ -84,7 +84,7 @@ class RandomVariable:
                 become = tf.strings.join([change, start])
                 update = there.assign(become, read_value=False)
             elif dtype in (tf.uint16, tf.uint32, tf.uint64):
-                # Reads and assigns separately, because assign_add() does not
+                # Reads and assigns in two steps, because assign_add() does not
                 # support these types.
                 become = there.read_value() + change
                 update = there.assign(become, read_value=False)

@@ -1,5 +1,5 @@
-"""Tests TF1 sessions: this process is the worker, another the parameter
-server."""
+"""Tests TF1 sessions. This process is the worker, and another process is the
+parameter server."""
 
 import random
 import time
@@ -127,8 +127,8 @@ class SessionTest(unittest.TestCase):
                 sent = theirs.assign(value)
             updates += [kept, sent]
         with on_worker():
-            # Compares here a variable of this task with the same variable of
-            # the other task.
+            # Compares a variable of this task with the same variable of the
+            # other task.
             with tf1.control_dependencies([u.op for u in updates]):
                 equal = tf.reduce_all(tf.stack(
                     [tf.reduce_all(tf.equal(ours.read_value(),
@@ -235,8 +235,8 @@ class SessionTest(unittest.TestCase):
             self.assertGreaterEqual(self.calls(), calls + 3)
 
     def test_session_with_a_cluster_of_its_own(self):
-        # Gives the tasks other names than those that their servers got at
-        # their start.
+        # Gives the tasks names that differ from those given to their servers at
+        # the start.
         def local():
             return tf.distribute.Server({"localhost": ["localhost:0"]},
                                         protocol=PROTOCOL)

@@ -95,7 +95,7 @@ class TeamTest : public testing::Test {
   std::vector<std::shared_ptr<Team>> teams_;
 };
 
-// Each rank adds the reductions in an order of its own.
+// Adds the reductions in a different order on each rank.
 TEST_F(TeamTest, ReducesInAnyOrderOfTheCalls) {
   constexpr int kRanks = 3;
   constexpr int kReductions = 40;

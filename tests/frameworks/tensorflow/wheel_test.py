@@ -1,4 +1,4 @@
-"""Tests the wheel in an environment that has nothing else of Penstock."""
+"""Tests the wheel in an environment without any other part of Penstock."""
 
 import os
 import pathlib

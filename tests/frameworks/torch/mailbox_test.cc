@@ -212,7 +212,7 @@ TEST(MailboxTest, TheEndOfAMailboxEndsTheReceivesOfBothSides) {
     } else {
       EXPECT_EQ(received->Wait().code(), absl::StatusCode::kUnavailable);
     }
-    // Keeps both mailboxes until both ranks are here.
+    // Keeps both mailboxes until both ranks have reached the barrier.
     EXPECT_EQ(group->Barrier(), absl::OkStatus());
   });
 }

@@ -58,7 +58,7 @@ def tensors_in_the_pool():
     assert in_pool(many[0]) and not in_pool(many[-1])
     dist.all_reduce(many[-1])
     assert (many[-1] == size).all()
-    # Other groups copy.
+    # Expects copies from other groups, which have no pool.
     group = dist.new_group()
     dist.all_reduce(many[0], group=group)
     assert (many[0] == size).all()

@@ -141,7 +141,8 @@ class Program:
         self.call("all_reduce", sums, op, group=self.gloo)
         self.check(name, ours, sums[self.rank * rows:][:rows], exact=False)
 
-    # Copies. The oracle is the sender's tensor, which gloo gathers as bytes.
+    # Compares copied tensors. The expected value is the sender's tensor, which
+    # gloo gathers as bytes.
     def moved(self):
         return self.choose.choice(FLOATS + INTEGERS + COMPLEX + OTHERS)
 

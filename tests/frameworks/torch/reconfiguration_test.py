@@ -72,7 +72,7 @@ def those_that_remain():
     window = dist._new_window()
     window.signal(1 - dist.get_rank(), False)
     window.wait_signal(1 - dist.get_rank(), False)
-    # One rank alone.
+    # Forms a group of one rank.
     dist._reconfigure(3, [dist._get_reconfigure_handle()]).wait()
     check_sum(1)
 

@@ -98,7 +98,7 @@ TEST(RemoteMemoryTest, RandomWritesArriveBeforeTheSignalThatFollows) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   RunWindows(kRanks, kRanks * kSize, [&](Rank* rank) {
-    // All ranks know the writes of each.
+    // Computes the expected values: each rank knows what the others write.
     std::vector<Vector> expected(kRanks, Vector(kSize));
     std::mt19937 random(seed);
     for (int from = 0; from < kRanks; ++from) {

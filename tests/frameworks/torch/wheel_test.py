@@ -1,4 +1,4 @@
-"""Installs the wheel in an environment that has nothing else of Penstock, and
+"""Installs the wheel in an environment without any other part of Penstock, and
 uses it."""
 
 import os

@@ -107,7 +107,7 @@ def wrong_arguments():
     options.timeout = datetime.timedelta(milliseconds=100)
     fails("timed out", window.wait_signal, 1 - rank, False, options)
     other.wait_signal(1 - rank, False)
-    # The wait that has timed out takes no signal.
+    # Expects that the wait that has timed out has consumed no signal.
     dist.barrier()
     window.signal(1 - rank, False)
     window.wait_signal(1 - rank, False, options)
@@ -145,7 +145,8 @@ def waits_for_the_dead():
 
 
 def writes_beyond_memory():
-    """The receiver has no memory for one message. Later ones arrive."""
+    """Fails one message, because the receiver has no memory for it. Later
+    messages arrive."""
     os.environ["PENSTOCK_FABRICS"] = "tcp"  # copies at the receiver
     rank = dist.get_rank()
     group = dist.new_group(backend="penstock")
@@ -181,7 +182,7 @@ def aborts_during_waits():
         threading.Timer(0.2, backend.abort).start()
         fails("CANCELLED", window.wait_signal, rank, False)
         fails("CANCELLED", waits[rank].wait)
-    # The other rank learns of it by its lost connections.
+    # Expects that the other rank notices the end by its lost connections.
     fails("", waits[1 - rank].wait)
 
 

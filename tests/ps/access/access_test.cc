@@ -235,8 +235,8 @@ TEST_P(AccessTest, BySecretWithoutTls) {
   const auto channel = server.Connect(insecure, kNew);
   ExpectUnknown(server.Connect(insecure));
   ExpectDenied(channel, 3);
-  // From the third call on, a connection sends numbers in place of metadata
-  // that it has sent before.
+  // Makes three calls, because from the third call on, a connection sends
+  // numbers in place of metadata that it has sent before.
   ExpectDenied(channel, 3);
 }
 

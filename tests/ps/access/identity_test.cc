@@ -43,8 +43,8 @@ TEST(NamesThatCount, CommonNameOnlyIfThereIsNoOther) {
   EXPECT_EQ(Counting({Cn("chief"), Dns("a.example")}),
             (Texts{"dns:a.example"}));
   EXPECT_EQ(Counting({Cn("chief"), Uri("urn:a")}), (Texts{"uri:urn:a"}));
-  // Expects that a common name does not count even if the other name itself
-  // does not count.
+  // Expects that the common name does not count if there is a DNS name, even if
+  // the DNS name itself does not count.
   EXPECT_EQ(Counting({Cn("chief"), Dns("*.example")}), Texts{});
   EXPECT_EQ(Counting({Dns(""), Cn("chief")}), Texts{});
 }
@@ -105,12 +105,13 @@ TEST(Pattern, Matches) {
       {"uri:spiffe://org/a", Uri("spiffe://org/A"), false},
       {"uri:spiffe://org/a", Uri("spiffe://org/ab"), false},
       {"uri:spiffe://org/a", Uri("spiffe://org/"), false},
-      // A pattern matches only names of its kind.
+      // Cases in which a pattern must match only names of its kind.
       {"uri:spiffe://org/a", Cn("spiffe://org/a"), false},
       {"uri:spiffe://org/a", Dns("spiffe://org/a"), false},
       {"cn:a.example", Dns("a.example"), false},
       {"dns:a.example", Cn("a.example"), false},
-      // A '*' matches one character or more, within one segment.
+      // Cases in which a '*' must match one character or more, within one
+      // segment.
       {"uri:spiffe://org/*", Uri("spiffe://org/a"), true},
       {"uri:spiffe://org/*", Uri("spiffe://org/"), false},
       {"uri:spiffe://org/*", Uri("spiffe://org/a/b"), false},

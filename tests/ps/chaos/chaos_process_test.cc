@@ -25,8 +25,8 @@ namespace {
 
 constexpr char kTrainerFlag[] = "--trainer";
 
-// Limits the time of a scene, which takes a few seconds. Below the 300 seconds
-// after which Bazel stops this test without a word.
+// Limits the time of a scene, which takes a few seconds. Less than the 300
+// seconds after which Bazel kills this test without a message.
 constexpr absl::Duration kMostTime = absl::Seconds(240);
 
 TEST(ChaosProcessTest, ProcessesForgetAndRepeatNothing) {

@@ -32,7 +32,7 @@ class Check {
                                         return each.steps != 0;
                                       })) {}
 
-  // Returns the distance by which the push has moved its row.
+  // Returns by how much the push has moved its row.
   float MoveOf(size_t policy, uint64_t id) const {
     return -values_.rows[policy].at(id);
   }

@@ -15,17 +15,17 @@
 namespace penstock::ps {
 
 // Returns descriptions of violations of these rules:
-//  - a push is applied at most once, with its whole gradient;
+//  - a push is applied at most once, and with its whole gradient;
 //  - an acknowledged push is applied at all servers and tables, or at none;
 //  - an acknowledged push of the present run, `run`, is applied;
 //  - a push in `required`, which a checkpoint has, is applied;
-//  - if an acknowledged push is applied, the rank's earlier pushes of the same
-// run are applied, too: only pushes after a cut can be lost;
+//  - if an acknowledged push is applied, the earlier pushes of the same rank
+// and run are applied, too, because only pushes after a cut can be lost;
 //  - of each step of a rank, at most one acknowledged push is applied;
 //  - dense values have the same steps as the rows next to them.
 //
 //  If a model has synchronous and other tables, a counted push may be late for
-// the synchronous ones.
+// the synchronous tables.
 std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
                                      uint32_t workers,
                                      std::vector<RecordedPush> pushes,

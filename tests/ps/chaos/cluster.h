@@ -40,7 +40,7 @@ class ProcessCluster {
   bool FindPorts();
   void StartServer(size_t server, const How& how);
   void KillServer(size_t server) { servers_[server].child = nullptr; }
-  // Kills all servers. Afterwards the cluster has `servers` places for servers.
+  // Kills all servers. Afterwards the cluster has room for `servers` servers.
   // Also kills all workers if that number has changed.
   void KillAllServers(size_t servers);
   void StartWorker(uint32_t rank);

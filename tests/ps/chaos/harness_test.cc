@@ -69,7 +69,8 @@ TEST(RecordTest, ALaterAcknowledgedPushOfTheRunSettlesAPush) {
   EXPECT_FALSE(reader.pushes()[3].is_settled);
 }
 
-// A reader that is slower than the writer must return all the same.
+// Tests a reader that is slower than the writer. The reader must return
+// nevertheless.
 TEST(RecordTest, AReadEndsWhileTheRecordGrows) {
   const std::string path = NewRecord("grows");
   Recorder recorder(path);

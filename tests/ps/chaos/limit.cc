@@ -10,8 +10,8 @@
 namespace penstock::ps {
 namespace {
 
-// The time that one wait counts for, even if the wait was longer. The program
-// was then stopped, or had no processor.
+// The time that one wait counts for, even if the wait was longer because the
+// program was stopped or had no processor.
 constexpr absl::Duration kSlice = absl::Seconds(1);
 
 }  // namespace

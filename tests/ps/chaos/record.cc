@@ -101,8 +101,8 @@ void RecordReader::Acknowledge(uint64_t number) {
   const auto at = static_cast<size_t>(push - pushes_.begin());
   const auto first = newest_.insert({push->run, at});
   if (first.second) return;
-  // Settles the run's push before this one. Earlier pushes were settled by that
-  // push.
+  // Marks the run's previous push as settled. Earlier pushes are
+  // already settled.
   pushes_[first.first->second].is_settled = true;
   first.first->second = at;
 }

@@ -57,8 +57,8 @@ class RecordReader {
  public:
   explicit RecordReader(std::string path) : path_(std::move(path)) {}
 
-  // Reads the complete lines that the file has at the time of the call, and
-  // returns, even if the file grows faster than it is read.
+  // Reads the complete lines that the file has at the time of the call. Returns
+  // even if the file grows faster than it is read.
   void Read();
 
   // The following return what Read() has found so far.
@@ -75,7 +75,7 @@ class RecordReader {
   uint64_t offset_ = 0;  // of the first byte that is not yet read
   std::vector<RecordedPush> pushes_;
   size_t acknowledged_ = 0;
-  // The place in pushes_ of each run's last acknowledged push.
+  // The index in pushes_ of each run's last acknowledged push.
   std::map<uint64_t, size_t> newest_;
   std::string last_note_;
 };

@@ -191,7 +191,7 @@ TrainingConnection::Channels ChannelsTo(
 }
 
 int BeTrainer(const TrainerArguments& arguments) {
-  // The trainer is never destroyed, because a thread still reads the input.
+  // Never destroys the trainer, because a thread still reads the input.
   auto* const trainer = new Trainer(arguments);
   const absl::Status ended = trainer->Run();
   trainer->Note(absl::StrCat("ends: ", ended.ToString()));

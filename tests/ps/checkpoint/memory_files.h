@@ -28,8 +28,8 @@ enum class Loss {
 // A file system in memory. Not thread-safe.
 class MemoryFiles : public Files {
  public:
-  // Returns the number of operations so far. Each call of Files and of its
-  // files counts as one.
+  // Returns the number of operations so far. Each call of Files, or of a file
+  // that it opened, counts as one.
   int operations() const { return operations_; }
 
   // Makes only operation `number` fail with `status`. A failing write first

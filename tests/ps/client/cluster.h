@@ -46,8 +46,8 @@ inline TableSpec SparseSpecOf(const std::string& name, uint32_t dim,
   return table;
 }
 
-// The functions that make servers and channels. Overridden for other
-// transports.
+// The functions that make servers and channels. Tests of other transports
+// replace them.
 struct Transport {
   std::function<void(grpc::ServerBuilder*)> enable = [](auto*) {};
   std::function<std::shared_ptr<grpc::ChannelCredentials>()> credentials = [] {
@@ -105,8 +105,8 @@ class Cluster {
   }
   std::shared_ptr<grpc::Channel> ChannelTo(int port) const {
     grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
-    // Gives each channel its own connection, because workers in one process
-    // must not share a connection.
+    // Gives each channel its own connection, as workers in separate processes
+    // have.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);

@@ -11,8 +11,7 @@
 //             later                         what was refused comes again
 // clang-format on
 //
-// The learning rate is 1, and all numbers are multiples of 1/2. Therefore all
-// sums are exact.
+// Uses a learning rate of 1 and multiples of 1/2, so that all sums are exact.
 
 #include <gtest/gtest.h>
 
@@ -106,8 +105,8 @@ class Program {
   }
 
   // Checks `applied`, the number of steps that a server's values show. If other
-  // servers have ended a step without a worker, the worker also pushes nothing
-  // for this step. A synchronous step of only such pushes changes nothing.
+  // servers have ended a step without a worker, the worker sends an empty push
+  // for this step. A synchronous step of only empty pushes changes nothing.
   void CheckCounts(size_t server, double applied) {
     uint64_t counted = 0;
     for (const auto& trainee : trainees_) {

@@ -25,7 +25,7 @@ using tensor::Tensor;
 // progress.
 constexpr size_t kShortest = 4000;
 // The number of bytes by which each connection is longer than the previous one.
-// After kMore more bytes, the lengths start again. Connections thus break
+// After kMore more bytes, the lengths start again. Connections therefore break
 // everywhere in a step of about 1,000 bytes.
 constexpr size_t kStep = 53;
 constexpr size_t kMore = 1200;
@@ -118,7 +118,7 @@ TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
   }
   worker->Leave();
 
-  // Expects that no step is skipped, because there is no other worker.
+  // Expects that no step is skipped, because there are no other workers.
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(counted[i], kSteps);
   // Expects so many connections that they have broken in the middle of calls.
   for (rpc::CuttingProxy& proxy : proxies) EXPECT_GT(proxy.connections(), 25u);

@@ -39,8 +39,8 @@ tensor::Bundle Zeros() {
   return bundle;
 }
 
-// Tests a rank whose last process died after one of two servers had received
-// its push.
+// Tests a rank whose last process died after only one of two servers had
+// received its push.
 TEST(Join, AWorkerBeginsAtOneStepAtAllServers) {
   Cluster cluster(2);
   auto worker = JoinAsChief(cluster);

@@ -252,8 +252,8 @@ TEST_F(PatienceTest, AServerHasOnePushAtATime) {
     EXPECT_TRUE(absl::IsCancelled(pushed.status()));
     first.Notify();
   });
-  // Starts two pushes. The first one is not answered, so the second one is not
-  // sent.
+  // Starts two pushes. The first push is not answered, so the second push is
+  // not sent.
   worker->StartPush(1, Ones(), [](const auto& pushed) {
     EXPECT_TRUE(absl::IsCancelled(pushed.status()));
   });

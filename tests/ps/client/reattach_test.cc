@@ -72,8 +72,8 @@ TEST_P(ReattachTest, EndOfTheOldWorkerDoesNotEndTheNewOne) {
   }
 }
 
-// Tests checkpoints after a restart. The tables of the old run are gone, and so
-// are the records of what changed since its last checkpoint.
+// Tests checkpoints after a restart. The restart has removed the tables of the
+// old run, and the records of what changed since its last checkpoint.
 TEST_P(ReattachTest, CheckpointsOfTheNewRunHaveNoBaseOfTheOldOne) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());

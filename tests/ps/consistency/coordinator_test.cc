@@ -66,7 +66,7 @@ TEST_F(CoordinatorTest, PushThatIsRepeatedCountsOnceInEachTable) {
 TEST_F(CoordinatorTest, PushIsOfAllTablesOrOfNone) {
   Use({{3}, {0}});
   // Expects a refusal: the first table would accept the push, but the second
-  // one is still at version 0.
+  // table is still at version 0.
   EXPECT_EQ(PushNow(kFirst, 1), Verdict::kAhead);
   EXPECT_TRUE(core_->policy(0).unapplied().empty());
   EXPECT_EQ(PushNow(kFirst, 0), Verdict::kAccepted);
@@ -205,7 +205,8 @@ TEST_F(CoordinatorTest, HeldPushTimesOutToo) {
   ASSERT_EQ(outcome.answers.size(), 1u);
   EXPECT_EQ(outcome.answers[0].verdict, Verdict::kTimedOut);
   EXPECT_EQ(core_->held_pushes(), 0u);
-  // Ends the push, which has changed nothing, and may be repeated.
+  // Ends the step in progress. The refused push has changed nothing, and may be
+  // repeated.
   core_->Applied(0, now_);
   EXPECT_EQ(PushNow(kFirst, 1), Verdict::kAccepted);
 }

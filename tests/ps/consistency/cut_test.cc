@@ -1,5 +1,5 @@
-// Tests that a cut has each push wholly or not at all, at all tables and
-// servers.
+// Tests that a push is either wholly inside a cut or wholly outside, at all
+// tables and servers.
 
 #include "ps/consistency/cut.h"
 

@@ -181,8 +181,8 @@ TEST_F(PolicyTest, BoundedStalenessLetsWorkersBeThatFarAhead) {
   EXPECT_EQ(WaitsFor(3), Ranks{2});  // has not done the first step
   Push(2, 0);
   // Expects that workers may push up to clock 3: all have done one step, and
-  // the staleness is 2. Pulls may ask for at most clock 2, because the pushes
-  // are not applied yet.
+  // the staleness is 2. Pulls are answered only up to clock 2, because the
+  // pushes are not applied yet.
   EXPECT_EQ(policy_.Limit(members_), 3u);
   EXPECT_EQ(policy_.Horizon(members_), 2u);
   Next();

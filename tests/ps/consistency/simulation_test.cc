@@ -1,6 +1,6 @@
 // Checks that, for any behavior of the workers:
 // - no read exceeds the allowed staleness;
-// - no call waits without need;
+// - no call waits unnecessarily;
 // - each acknowledged push counts once, or its verdict says otherwise;
 // - the run continues while a worker works;
 // - no memory grows without bound.

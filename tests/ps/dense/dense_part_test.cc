@@ -121,7 +121,7 @@ TEST(DensePartTest, RefusesWhatCannotBeTrained) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Tests values as large as a gradient that is refused. A training that diverges
+// Tests values that are as large as a refused gradient. A diverging training
 // may have such values, and its checkpoint must be readable.
 TEST(DensePartTest, ValuesMayBeLargerThanGradients) {
   constexpr float kLarge = 1e30f;

@@ -22,7 +22,8 @@ namespace penstock::ps::etcd {
 // Thread-safe.
 class FakeEtcd {
  public:
-  // Serves a state of its own, or that of another endpoint of the same etcd.
+  // Serves a state of its own, or the state of another endpoint of the same
+  // etcd.
   explicit FakeEtcd(FakeEtcd* other = nullptr);
   ~FakeEtcd();
 

@@ -1,5 +1,5 @@
 // Tests that periodic checkpoints continue after a server at another address
-// has taken the place and the shard of a lost one.
+// has replaced a lost server and taken its shard.
 
 #include <gtest/gtest.h>
 

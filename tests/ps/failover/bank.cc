@@ -21,8 +21,8 @@ constexpr uint64_t kAccounts = 64;
 constexpr uint64_t kFirstCounter = 1000;  // an id; one for each rank
 constexpr char kTable[] = "accounts";
 constexpr absl::Duration kTimeout = absl::Seconds(180);
-// The longest wait of a test for transfers. A failover takes 3 s, and TCP waits
-// for as long again as a cable was cut.
+// The longest wait of a test for transfers. A failover takes 3 s. After a cut,
+// TCP may wait for as long again as the cable was cut.
 constexpr absl::Duration kWait = absl::Seconds(60);
 
 Model BankModel() {
@@ -145,8 +145,9 @@ void Bank::Work(uint32_t rank) {
   (*worker)->Leave();
 }
 
-// A push is refused as late if its worker's membership has ended and others
-// went on: the worker joins again at their step.
+// Counts the push by its verdicts. A push is late if its worker's membership
+// had ended and the others had continued. The worker then joins again at their
+// step.
 bool Bank::Take(uint32_t rank, uint64_t step, const Pushed& pushed) {
   const auto is_late = [](PushVerdict v) { return v == PushVerdict::kLate; };
   if (pushed.counted()) {

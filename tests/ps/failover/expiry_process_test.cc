@@ -59,7 +59,7 @@ TEST(ExpiryTest, ATrainingGoesOnAndNewConnectionsSayWhy) {
   const uint64_t before = bank.transfers();
   bank.AwaitTransfers(50);
   EXPECT_GE(bank.transfers(), before + 50) << servers.Logs();
-  // A worker that comes now.
+  // Starts a worker that must get the new certificates.
   servers.SetCredentials(CredentialsOf(authority, worker));
   TrainingConnection::Options options;
   options.servers = servers.Channels();
@@ -68,7 +68,7 @@ TEST(ExpiryTest, ATrainingGoesOnAndNewConnectionsSayWhy) {
   EXPECT_THAT(TrainingConnection::Open(options).status().ToString(),
               HasSubstr("certificate"));
   EXPECT_LT(base::SteadyNow() - asked, absl::Seconds(20));
-  // A server that comes again, and the one that goes on.
+  // Restarts one server, while the other server keeps running.
   servers.Kill(1);
   EXPECT_FALSE(servers.Start(1));
   EXPECT_THAT(servers.Logs(), HasSubstr("the certificate has expired"));

@@ -43,8 +43,8 @@ TEST(MovesTest, ATrainingGoesOnWhileItsShardsMove) {
   bank.AwaitTransfers(50);
   EXPECT_LT(bank.TakeLongestPause(), kLongestPause);
 
-  // Starts a server at another address, which takes the place of server 1, and
-  // then its shard.
+  // Starts a server at another address, which replaces server 1 and then takes
+  // its shard.
   ASSERT_TRUE(servers.StartElsewhere(1, "ps-1b")) << servers.Logs();
   const auto added = servers.RunPs("add", {"ps-1b"});
   EXPECT_EQ(added.first, 0) << added.second << servers.Logs();

@@ -50,8 +50,8 @@ int OpenTap() {
   return -1;
 }
 
-// Gives the calling thread's namespace its address. All hosts know each other's
-// hardware address, so that a cut cable is silent.
+// Gives the calling thread's namespace its address. Adds all hosts' hardware
+// addresses, so that no host sends ARP requests over a cut cable.
 bool Configure(size_t host, size_t hosts) {
   std::string commands =
       absl::StrCat("ip link set lo up && ip link set ", kDevice, " address ",
@@ -180,7 +180,8 @@ absl::Duration Network::SendDue() {
   while (!packets_.empty()) {
     const Packet& first = packets_.top();
     if (first.due > now) return first.due - now;
-    // A full device loses the packet, as hosts do.
+    // Ignores errors: if the device is full, the packet is lost, as on a real
+    // host.
     (void)!write(taps_[first.to], first.frame.data(), first.frame.size());
     packets_.pop();
   }

@@ -22,8 +22,8 @@ namespace penstock::ps {
 struct Cable {
   bool is_cut = false;
   double loss = 0;  // the share of lost packets
-  // Each packet takes `delay`, and up to `jitter` more, so that packets may
-  // overtake others.
+  // The time that each packet takes, and the maximum of a random addition. With
+  // jitter, packets may overtake others.
   absl::Duration delay;
   absl::Duration jitter;
 };

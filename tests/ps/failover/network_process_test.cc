@@ -40,10 +40,12 @@ constexpr size_t kServers = 3;
 constexpr size_t kFirstMember = kFirstServer + kServers;
 constexpr size_t kMembers = 3;
 constexpr size_t kHosts = kFirstMember + kMembers;
-// A failover takes 3 s. TCP waits for as long again as a cable was cut.
+// The longest pause that is allowed. A failover takes 3 s. After a cut, TCP may
+// wait for as long again as the cable was cut.
 constexpr absl::Duration kLongestPause = absl::Seconds(40);
 constexpr absl::Duration kRecovery = absl::Seconds(60);
-// The limit of a pause of the whole machine. A longer one ends leases.
+// The longest pause of the whole machine that is allowed. A longer pause ends
+// leases.
 constexpr absl::Duration kStall = absl::Seconds(1);
 constexpr int kTries = 3;
 constexpr absl::Duration kTraining = absl::Seconds(200);
@@ -59,7 +61,7 @@ Network* the_network = nullptr;  // null: not permitted
   }                                                                        \
   static_assert(true, "")
 
-// The processes of a training, and what may happen to them.
+// The processes of a training, and the faults that may happen to them.
 class World {
  public:
   World(unsigned seed, unsigned workers)
@@ -74,8 +76,7 @@ class World {
 
   ReplicatedServers* servers() { return &servers_; }
 
-  // Lets something fail for a while, and `meanwhile` happen. Returns what
-  // failed.
+  // Causes a fault for a while, and runs `meanwhile`. Returns what failed.
   std::string Play(const std::function<void()>& meanwhile) {
     const size_t server = Below(kServers);
     const size_t member = Below(kMembers);
@@ -120,8 +121,8 @@ class World {
   }
 
  private:
-  // Lets time pass, and returns what failed. `goes_on`: workers reach all
-  // primaries, perhaps new ones.
+  // Lets time pass, and returns what failed. `goes_on` is true if workers reach
+  // all primaries, perhaps new ones.
   using During =
       std::function<std::string(const std::string& what, bool goes_on)>;
 
@@ -330,7 +331,7 @@ TEST(NetworkTest, SynchronousDigitsEndWithTheSameBits) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  // Before there is a second thread.
+  // Makes the network before there is a second thread.
   const auto network = penstock::ps::Network::Make(penstock::ps::kHosts);
   penstock::ps::the_network = network.get();
   return RUN_ALL_TESTS();

@@ -120,7 +120,8 @@ bool ReplicatedServers::Start(size_t server) {
   command.insert(command.end(), flags_.begin(), flags_.end());
   servers_[server] = process::Child::Start(command, {}, log_);
   if (servers_[server] == nullptr) return false;
-  // A server waits for etcd, which takes long on a busy machine.
+  // Tries several times, because a server waits for etcd, which takes long on a
+  // busy machine.
   for (int i = 0; i < kStartTries && servers_[server]->IsAlive(); ++i) {
     if (servers_[server]->Find("port ").has_value()) return true;
   }

@@ -24,8 +24,8 @@ namespace penstock::ps {
 // Servers that share one etcd. Each has a fixed port. Not thread-safe.
 class ReplicatedServers {
  public:
-  // The place of servers that run on hosts of their own: server i on the host
-  // `first_host` + i.
+  // The location of servers that run on hosts of their own: server i runs on
+  // the host `first_host` + i.
   struct Hosts {
     const Network* network = nullptr;
     size_t first_host = 1;

@@ -42,7 +42,7 @@ TEST_F(ReplicaTest, AJoinerCatchesUpBySnapshotWhilePushesGoOn) {
   exchange(*primary().Heartbeat(kC, At(0)));
   EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kC});
   EXPECT_FALSE(a_.holdings().log.Has(2));
-  // A repeated snapshot changes nothing.
+  // Expects that a repeated snapshot changes nothing.
   c.backup()->OnSnapshot(snapshot, At(0), &replaces_values);
   EXPECT_FALSE(replaces_values);
   EXPECT_EQ(c.holdings().log.last(), 2u);
@@ -57,7 +57,7 @@ TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
   const auto exchange = [&](const Append& message) {
     const Answer answer = c.backup()->OnAppend(message, At(0));
     primary().OnAnswer(answer, At(0));
-    // As the sender of the log does.
+    // Sends the entries again after a refusal, as the sender of the log does.
     if (!answer.status.ok()) primary().Resend(kC);
   };
   move(ViewOf(3, kA, {kB}, {kC}));
@@ -91,8 +91,8 @@ TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
   EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kC});
 }
 
-// In views that A missed, another primary may have replaced the entries that
-// were not committed.
+// Expects that a joiner keeps its progress only up to the committed entries. In
+// views that primary A missed, another primary may have replaced later entries.
 TEST_F(ReplicaTest, AJoinerKeepsItsPlaceThroughViewsUpToTheCommittedEntries) {
   Replica c(OptionsOf(kC), PushHistory(), false);
   const auto exchange = [&] {

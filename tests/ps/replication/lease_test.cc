@@ -16,8 +16,7 @@ TEST(LeaseTest, EndsBeforeThePromise) {
   Lease lease({absl::Seconds(2), absl::Milliseconds(100)});
   Promises promises;
   const LeaseStamp asked = lease.Ask(At(10));
-  // Gives a promise for a question that takes a second. The answer takes half a
-  // second.
+  // The request takes one second to arrive, and the answer half a second.
   promises.Give(kA, absl::Seconds(2), At(11));
   lease.Grant(kB, asked, At(11.5));
   EXPECT_TRUE(lease.Covers({kB}, At(11.89)));

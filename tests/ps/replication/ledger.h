@@ -1,5 +1,5 @@
-// A model that forgets nothing, of the promises and actions of a simulated
-// shard.
+// A model of the promises and actions of a simulated shard. The model forgets
+// nothing.
 
 #ifndef PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_
 #define PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_

@@ -168,7 +168,7 @@ void Node::OnTimer() {
   Primary* primary = replica_.primary();
   if (primary == nullptr) return;
   for (const ReplicaId& peer : primary->Peers()) {
-    // A connection that has been silent is made anew.
+    // Treats a silent connection as broken, and sends its messages again.
     if (timers_ % 8 == 0) {
       primary->Resend(peer);
       in_flight_[peer] = 0;
@@ -238,8 +238,8 @@ void Node::Pump() {
   Primary* primary = replica_.primary();
   if (primary == nullptr) return;
   for (const ReplicaId& peer : primary->Peers()) {
-    // Each refusal makes the primary send again all that it has sent since.
-    // Without a limit, refusals multiply.
+    // Limits the messages in flight. Each refusal makes the primary send all
+    // later messages again, so without a limit, refusals multiply.
     int& in_flight = in_flight_[peer];
     while (in_flight < kMaxInFlight) {
       const auto message = primary->Next(peer, clock_.Now());

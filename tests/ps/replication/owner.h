@@ -16,7 +16,7 @@
 namespace penstock::ps::replication {
 
 // Makes one view after another: because servers have died or returned, because
-// primaries propose or complain, or without a reason.
+// primaries propose or complain, or at random.
 class Owner {
  public:
   struct Hooks {

@@ -86,8 +86,8 @@ TEST_F(ReplicaTest, ABackupWithoutRoomHoldsWhatFits) {
   EXPECT_EQ(primary().committed(), 3u);
 }
 
-// While a snapshot is under way, the primary keeps applied entries for the
-// joiner.
+// Expects that the primary keeps applied entries for the joiner while a
+// snapshot is in progress.
 TEST_F(ReplicaTest, AFormerPrimaryHasRoomForTheEntriesOfItsSuccessor) {
   const View view = ViewOf(3, kA, {kB}, {kC});
   Move(view);
@@ -115,8 +115,8 @@ TEST_F(ReplicaTest, AFormerPrimaryHasRoomForTheEntriesOfItsSuccessor) {
   EXPECT_EQ(answer.held, 3u);
 }
 
-// An entry of a former primary stays in the log until another replaces it, and
-// leaves room for that one.
+// Tests an entry of a former primary. The entry stays in the log until another
+// entry replaces it, and must leave room for that one.
 TEST_F(ReplicaTest, ABackupCommitsNothingThatItsPrimaryHasNotSent) {
   const uint64_t former = Push(0, 6000);
   Exchange(At(0));

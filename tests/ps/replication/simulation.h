@@ -19,9 +19,9 @@
 
 namespace penstock::ps::replication {
 
-// A random run. At first there are faults: crashes, frozen processes, lost
-// messages, cut links, jumps of clocks, changes of the view. Afterwards there
-// are no faults. The shard must then continue, and get all its backups.
+// A random run. First there are faults: crashes, frozen processes, lost
+// messages, cut links, jumps of clocks, and changes of the view. Then there are
+// no more faults: the shard must continue, and get all its backups.
 class Simulation {
  public:
   explicit Simulation(uint64_t seed);

@@ -4,7 +4,7 @@
 // - one primary acknowledges at a time, and pulls see all acknowledged pushes;
 // - no log grows above its limit;
 // - the answers to workers are linearizable;
-// - the shard goes on once nothing fails any more.
+// - the shard continues once there are no more faults.
 //
 // simulation_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 

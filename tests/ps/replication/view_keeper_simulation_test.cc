@@ -1,12 +1,12 @@
 // Checks the views that the keepers of several servers make together:
 // - each is a successor of the view before;
-// - only dead replicas, those that were complained of, and those that people
-//   want elsewhere, lose their place;
+// - a replica is removed only if it is dead, if its primary complained about
+//   it, or if operators want it elsewhere;
 // - a move that people want never leaves a shard with fewer copies;
 // - a joiner becomes a backup only if the primary of the view before says so;
 // - no shard is lost while a primary or backup of it lives;
-// - once nothing fails any more, each shard gets all its backups, moves are
-//   done, and then the views come to rest.
+// - once there are no more faults, each shard gets all its backups, moves are
+//   done, and then no new views are made.
 //
 // view_keeper_simulation_test [--seeds=N] [--first=S] runs more seeds, or
 // repeats one.
@@ -198,7 +198,8 @@ class World {
     if (!next) return;
     quiet_since_ = now_;
     Check(known, *next);
-    // The store accepts one view of each number, and may lose a proposal.
+    // Accepts one view of each number, as the store does, and sometimes loses a
+    // proposal.
     if (dice_.Chance(90)) view_ = std::move(next);
   }
 

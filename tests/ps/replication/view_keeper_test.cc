@@ -113,7 +113,7 @@ TEST(ViewKeeperTest, AServerThatIsNotRegisteredProposesNothing) {
   EXPECT_TRUE(KeeperOf(2).Next(known, kNow).has_value());
 }
 
-// Whoever of them comes back as it was may lead.
+// Expects that any of these replicas may lead if it comes back unchanged.
 TEST(ViewKeeperTest, AShardWhoseReplicasAreAllDeadKeepsThem) {
   ViewKeeper::Knowledge known = ThreeServers();
   known.view = View{
@@ -231,8 +231,8 @@ TEST(ViewKeeperTest, AMoveWaitsWhileAnotherReplicaJoins) {
                      {Server(2), {Server(0)}, {}}}};
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
   known.view->shards[1] = {Server(1), {Server(0)}, {}};
-  // Expects no proposal by the keeper: the primary of the shard, once it has
-  // begun, proposes the step itself.
+  // Expects no proposal by this keeper, because the primary of the shard, once
+  // it has begun, proposes the step itself.
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
   known.wishes = {{0, 3, true, {}, {}}};
   EXPECT_EQ(KeeperOf(1).Next(known, kNow), absl::nullopt);

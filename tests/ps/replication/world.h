@@ -33,7 +33,7 @@ class World {
             std::function<void()> deliver);
   // Stops all messages from `from` to `to` for a while.
   void Cut(const std::string& from, const std::string& to, absl::Duration time);
-  // From now on messages arrive soon and once.
+  // Ends the faults: from now on messages arrive soon and once.
   void EndFaults();
   bool is_fair() const { return is_fair_; }
   // True if clocks jump and differ by more than a lease allows.

@@ -140,7 +140,7 @@ TEST(BeginTest, OneOfChiefsThatDefineAtOnceGivesTheRun) {
 }
 
 // Tests a server that holds no part of the model. The worker pushes to this
-// server, too.
+// server nevertheless.
 TEST(BeginTest, ServerWithNothingDoesNotHoldBackAnAsynchronousWorker) {
   Server::Options options;
   options.membership.expected_workers = 2;

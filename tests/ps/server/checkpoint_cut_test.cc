@@ -157,8 +157,8 @@ TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
 }
 
 // A rank that was lost at one server joins that server again, at a clock after
-// its own pushes. Another server may still count the pushes between, so the cut
-// does not have them.
+// its own pushes. Another server may still count the pushes between, so these
+// pushes are not inside the cut.
 TEST_F(CheckpointTest, RankThatJoinsAheadOfACutHasTheClockOfTheCut) {
   const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
   constexpr WorkerId kStays = {0, 11};
@@ -200,7 +200,7 @@ TEST_F(CheckpointTest, RankThatJoinsAheadOfACutHasTheClockOfTheCut) {
   EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
   EXPECT_EQ(manifest->cut.clocks[1].clock, 1u);
   EXPECT_EQ(manifest->cut.clocks[2].clock, 0u);
-  // A join adds nothing to a checkpoint.
+  // Expects no new checkpoint, because a join adds nothing to a checkpoint.
   EXPECT_EQ(writer.Begin(RequestTo(&server)).status().code(),
             absl::StatusCode::kAlreadyExists);
 }

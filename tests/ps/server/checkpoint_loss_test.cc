@@ -48,8 +48,8 @@ class CheckpointLossTest : public CheckpointTest {
   std::vector<std::string> said_;
 };
 
-// Tests a folder that is emptied. The next checkpoint comes after another step,
-// or without one.
+// Tests a folder that was emptied. The next checkpoint comes after another
+// step, or without another step.
 TEST_F(CheckpointLossTest, FolderThatWasEmptiedGetsAFullCheckpoint) {
   SmallTraining training(SmallModel(), &files_, Logging(2));
   Start(&training);

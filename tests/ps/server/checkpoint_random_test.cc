@@ -206,8 +206,8 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
   for (int round = 0; points.size() < 12; ++round) {
     pushes.WaitForMore();
     const auto step = training.Checkpoint(round % 4 != 0);
-    // Continues if there is nothing to write: the server has accepted new
-    // pushes, but has applied none of them.
+    // Continues if there is nothing to write, because the server has accepted
+    // new pushes but has applied none of them.
     if (absl::IsAlreadyExists(step.status())) continue;
     ASSERT_TRUE(step.ok()) << step.status();
     SmallTraining restored(MovingModel(), &files, Of(1 + round % 3, 2, true));

@@ -71,8 +71,8 @@ Answer<Server::PushVerdict> StartPush(SmallServer* server, uint32_t rank,
 TEST(HelpTest, WhoHelpsAppliesTheStep) {
   SmallServer server(WorkersOf(1));
   Begin(&server, 0, 1);
-  // The server's own thread sometimes wakes first and answers the pull. This
-  // thread must still answer some pulls.
+  // Allows for pulls that the server's own thread answers, because it sometimes
+  // wakes first. This thread must still answer some pulls.
   int answered_here = 0;
   for (uint64_t step = 0; step < 50; ++step) {
     ASSERT_TRUE(StartPush(&server, 0, step, true).Wait().ok());

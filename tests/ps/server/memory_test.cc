@@ -134,7 +134,8 @@ TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
     EXPECT_EQ(ElementsOf(kept[i].bundle.tensors[0].tensor)[0], -1.0 * i);
   }
   EXPECT_LE(server->report().tables[0].bytes, 48u);
-  // Releases the versions. The server notices this without a further step.
+  // Releases the versions. The server must notice this even if no further step
+  // comes.
   kept.clear();
   const auto pulled = server.Pull(kChief, step);
   ASSERT_TRUE(pulled.ok()) << pulled.status();

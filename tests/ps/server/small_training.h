@@ -55,8 +55,8 @@ class SmallTraining {
     bool drop_tables = false;
     bool drop_rows = false;
     std::function<void(const std::string&)> restore_log;
-    // The options of checkpoints. Without a lease, each attempt ends the one
-    // before.
+    // The options of checkpoints. Without a lease, each attempt ends the
+    // previous attempt.
     CheckpointWriter::Options checkpoints = WithoutLease();
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };

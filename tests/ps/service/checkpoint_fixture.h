@@ -104,7 +104,7 @@ class CheckpointServiceTest : public testing::Test {
     ASSERT_TRUE(pushed.ok()) << pushed.status();
   }
 
-  // Returns all that step `clock` begins with, as bytes.
+  // Returns all values at the beginning of step `clock`, as bytes.
   std::string ValuesAt(uint64_t clock) {
     PullSpec spec;
     spec.rows = {{"rows", {0, 1, 2, 3, 4, 77}}};

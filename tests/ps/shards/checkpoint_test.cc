@@ -27,8 +27,8 @@
 namespace penstock::ps {
 namespace {
 
-// Each push of a worker adds 1 to its element, at all shards. The elements of a
-// cut are thus the clocks of the cut.
+// Workers whose pushes each add 1 to the worker's element, at all shards. The
+// elements of a cut are therefore the clocks of the cut.
 class Workers {
  public:
   explicit Workers(Cluster* cluster)

@@ -72,7 +72,7 @@ class Node {
   };
   Node(const std::string& name, uint64_t incarnation, const Options& options,
        Addresses* addresses);
-  // Ends like a killed process, which sends nothing any more.
+  // Ends like a killed process, which sends no further messages.
   ~Node();
 
   Server& own() { return own_; }

@@ -52,7 +52,7 @@ TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
   EXPECT_TRUE(absl::IsResourceExhausted(third.answer.Wait().status()));
   EXPECT_FALSE(first.answer.is_there());
   EXPECT_FALSE(second.answer.is_there());
-  // Puts the third push into the cut, so that the other pushes make room.
+  // Puts the third push inside the cut, so that the other pushes make room.
   CutPoint cut;
   cut.clocks.push_back({{2, 0}, 1});
   std::thread snapshot([&] {
@@ -71,7 +71,7 @@ TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
   EXPECT_TRUE(absl::IsResourceExhausted(second.answer.Wait().status()));
 }
 
-// Many workers push at once, while there is room for two pushes.
+// Tests many workers that push at once, while there is room for two pushes.
 TEST(HeldPushesTest, TakeNoRoomTwice) {
   constexpr uint32_t kMany = 8;
   constexpr int kRounds = 300;

@@ -197,7 +197,7 @@ tensor::Bundle SparsePush(uint64_t clock) {
   return bundle;
 }
 
-// Returns the values at one server, not through its log.
+// Returns the values at one server, read directly and not through its log.
 std::vector<float> ValuesAt(Server* server) {
   tensor::Bundle ids;
   std::vector<int64_t> all;
