@@ -237,7 +237,7 @@ def test_a_signal_handler_cannot_wait_behind_the_interrupted_operation():
 
 
 def other_signals(group):
-    """A signal whose handler returns does not end a wait."""
+    """Expects that a signal whose handler returns does not end a wait."""
     seen = []
     signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))
     if group.rank == 0:

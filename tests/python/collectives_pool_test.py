@@ -35,7 +35,8 @@ def sums_and_broadcasts(group):
         assert (array == sum(range(1, group.size + 1))).all()
         array[:] = group.rank
         assert (group.broadcast(array, 1) == 1).all()
-        # Other operations, and arrays elsewhere on a rank, work, too.
+        # Expects that other operations work, and arrays outside the pool on one
+        # rank.
         own = array if group.rank == 0 else np.empty((count, 2), "f4")
         own[:] = 2
         assert (group.allreduce(own, out=own) == 2 * group.size).all()
@@ -70,7 +71,7 @@ def fills(group):
     with part:
         array[:] = 1
         assert (part.allreduce(array, out=array) == 2).all()
-    # The array outlives its group.
+    # Uses the array after its group has ended.
     array += 1
     assert (array == 3).all()
     with raises(collectives.FailedPrecondition, "closed"):

@@ -148,7 +148,8 @@ def test_a_closed_channel_needs_no_collection():
         gc.disable()
         try:
             reference = asyncio.run(scene(target))
-            # Another thread may still return from the call's last report.
+            # Waits, because another thread may still be in the call's last
+            # report.
             deadline = time.monotonic() + 5
             while reference() is not None and time.monotonic() < deadline:
                 time.sleep(0.01)

@@ -297,7 +297,7 @@ def test_sync_handlers_of_streams(play):
             call = channel.stream_stream("/test/both")(iter([b"1", request]))
             error = await caught(_all_of(call))
             assert (error.code(), error.details()) == (code, details)
-        # Each call once.
+        # Expects that each call was intercepted once.
         assert len([one for one in intercepted if one.startswith("/test")]) == 4
         if team.is_fast:  # grpcio calls it on the loop's thread
             call = channel.unary_stream("/test/listed")(b"x")

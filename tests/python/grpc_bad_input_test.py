@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
-"""penstock.grpc with peers of other releases, odd programs, and channels that
-other classes wrap. Each behaves as grpcio does, or says why not."""
+"""Tests penstock.grpc with peers of other releases, unusual programs, and
+channels that other classes wrap. Each must behave as with grpcio, or report why
+it does not."""
 
 import contextlib
 import queue
@@ -42,7 +43,7 @@ def offering(offer):
 
 
 def until_reason(channel, text):
-    """Calls until the channel says why it stays with grpcio."""
+    """Calls until the channel reports why it uses grpcio."""
     echo = channel.unary_unary("/test/echo")
     for _ in range(2000):
         assert echo(b"x", timeout=LIMIT) == b"x"
@@ -61,7 +62,7 @@ def test_an_offer_of_another_release(offer):
 
 
 def test_a_wrong_token():
-    """The data plane is of another server, which knows another token."""
+    """Uses the data plane of another server, which has another token."""
     echo = fast_grpc.Handlers({"echo": lambda request, context: request})
     with fast_grpc.serving(penstock.grpc, [echo]) as other:
         with grpc.insecure_channel(other) as stock:

@@ -186,7 +186,7 @@ def test_a_channel_with_a_forgotten_ticket_gets_another(files):
                 "the server does not know the ticket any more")
             fast_grpc.until_fast(channel)
             assert channel._way.client is client and client.ticket != ticket
-            # A late answer about the old ticket changes nothing.
+            # Expects that a late answer about the old ticket changes nothing.
             channel._way.on_decline(client, b"\x01" + ticket,
                                     _wire.UNKNOWN_TICKET)
             assert channel.describe()[1] == "shm"
@@ -226,8 +226,8 @@ def test_another_server_does_not_get_the_ticket_of_an_old_connection(
     (_wire.STOPPING, b"", "gives no proof")))
 def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch, head, proof,
                                             reason):
-    """Another program listens at the port of the server's fast way, and knows
-    the server's token."""
+    """Lets another program listen at the port of the server's fast way. The
+    program knows the server's token."""
     received = []
     decode = _wire.decode_offer
 

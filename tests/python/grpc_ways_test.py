@@ -197,8 +197,7 @@ OWN_HOST = penstock.grpc._rules.host_identity()
 
 
 @pytest.mark.parametrize("hosts, address, host, is_called", [
-    # An offer as it comes through a forwarded port, behind which is another
-    # host.
+    # An offer that came through a forwarded port from another host.
     ("", "127.0.0.1", b"another host", False),
     ("", "0.0.0.0", b"another host", False),
     ("", "0.0.0.0", b"", False),

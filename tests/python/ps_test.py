@@ -92,8 +92,9 @@ def test_gradients_in_the_pool_are_sent_from_there():
         for worker in team:
             worker.pull(0)
         team[0].push(0, {"w": gradient})
-        # Writes to the pushed array, which nobody should do. The worker waits
-        # for the other worker's push, and nobody has a copy of the array.
+        # Writes to the pushed array, which a program must not do. The worker
+        # still waits for the other worker's push, and no copy of the array
+        # exists.
         array[0] = 41
         team[1].push(0, {"w": np.ones(BIG, "f4")})
         assert team[0].pull(1)["w"][0] == -21 * RATE

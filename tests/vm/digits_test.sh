@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The digits training over verbs must reach its accuracy, equal the training
-# over stock gRPC to the last bit (otherwise the demo fails), and report that
-# verbs carried it.
+# Tests the digits training over verbs. The training must reach its accuracy,
+# equal the training over stock gRPC to the last bit (otherwise the demo fails),
+# and report that verbs carried it.
 set -euo pipefail
 : "${RDMA_VM:?wants the devices of tools/rdma-vm}"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two machines must reach each other by rdma_cm and by verbs.
+# Tests that two machines reach each other by rdma_cm and by verbs.
 set -euo pipefail
 : "${RDMA_VM:?wants the devices of tools/rdma-vm}"
 

@@ -17,7 +17,7 @@
 
 namespace penstock::ps {
 
-// The places of the cluster's servers. A place has a process or is empty. For
+// The server slots of the cluster. A slot has a process or is empty. Used by
 // one thread, while all other threads wait.
 class Servers {
  public:

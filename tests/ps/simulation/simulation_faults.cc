@@ -138,7 +138,7 @@ void Simulation::RestartAll(size_t servers, bool is_proper) {
   Say(absl::StrCat("start all ", servers, " servers",
                    is_lost ? ", whose folder is lost" : ""));
   const bool none_restores = !is_proper && dice_.Chance(30);
-  // In most cases, start only one server in a wrong way.
+  // In most cases, starts only one server in a wrong way.
   const size_t wrong = dice_.Chance(80) ? dice_.Below(servers) : servers;
   for (size_t server = 0; server < servers; ++server) {
     Servers::How how;

@@ -51,7 +51,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   const auto pushed = Push(table.get(), Range(0, 3000));
   ASSERT_TRUE(pushed.ok()) << pushed.status();
   EXPECT_EQ(pushed->updated, 3000u);
-  // Reserves room, which is checked first and applied later.
+  // Reserves room for a push that is checked now and applied later.
   auto reservation = table->Reserve(Range(500, 1500), At(0));
   ASSERT_TRUE(reservation.ok()) << reservation.status();
   EXPECT_EQ(reservation->rows(), 0u);
@@ -65,7 +65,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   for (const auto& [id, value] : before) EXPECT_EQ(value, 2) << id;
   EXPECT_EQ(Pull(table.get(), {0, 499, 500, 1499, 1500, 2999}),
             (Floats{2, 2, 3, 3, 2, 2}));
-  // Expects that one row too many is refused, with all other rows of its push.
+  // Expects that a push with one row too many is refused as a whole.
   EXPECT_EQ(Push(table.get(), Range(0, 3001)).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Pull(table.get(), {0, 2999, 3000}), (Floats{2, 2, 0}));
@@ -76,8 +76,8 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   EXPECT_EQ(counters.dropped, 0u);
 }
 
-// Tests a push of more rows than memory and a full disk have room for. Each of
-// these rows could only use the place that another one leaves.
+// Tests a push of more rows than memory and a full disk have room for. Each row
+// would fit only if another row left its place.
 TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

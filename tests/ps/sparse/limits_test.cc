@@ -34,7 +34,7 @@ TEST(TableBudgetTest, APushForWhichThereIsNoRoomChangesNothing) {
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 1));
   EXPECT_EQ(table->counters().rows, id);
-  // Pushes only old ids, which needs no room.
+  // Pushes only ids that have rows, because such a push needs no room.
   EXPECT_EQ(Push(table.get(), Range(0, id))->updated, id);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 2));
 }

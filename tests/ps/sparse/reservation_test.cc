@@ -94,7 +94,8 @@ TEST(ReservationTest, AReservationOfAnotherTableIsRefused) {
   EXPECT_TRUE(PushReserved(other.get(), {1, 2}, Reservation()).ok());
 }
 
-// Tests that a reservation blocks nobody, however long it is held.
+// Tests that a reservation does not block other pushes, however long it is
+// held.
 TEST(ReservationTest, AReservationHoldsUpNoSnapshot) {
   const auto table = Make(SmallOptions());
   Reservation reservation = *table->Reserve({1, 2}, At(0));

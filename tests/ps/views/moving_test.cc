@@ -259,7 +259,8 @@ TEST_F(MovingTest, ADrainEndsIfItsServerDiesWithALastCopy) {
   EXPECT_THAT(drained.ToString(), HasSubstr("ps1 (ps1:1) has ended"));
 }
 
-// The mark of a drain goes with the lease of its command.
+// Tests a drain whose command was killed. The mark of a drain ends with the
+// lease of its command.
 TEST_F(MovingTest, ADrainGoesOnAfterEtcdHasEndedAllLeases) {
   Begin();
   for (const auto& node : nodes_) node->replicas.SetCompletes(false);

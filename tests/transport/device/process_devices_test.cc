@@ -91,7 +91,8 @@ TEST(ProcessDevicesTest, EachCallOfACopyMayFail) {
   const auto check = [](const absl::Status& status) {
     EXPECT_THAT(status.message(), HasSubstr("CUDA"));
   };
-  // Not every failed call causes an error: without slots, the driver copies.
+  // Allows calls that fail without an error. Without slots, for example, the
+  // driver copies.
   const FakeProcess::Failures failures = process.FailEach(
       abi::kOperatingSystem,
       [&] { return process.access()->CopyToHost(range, DataOf(&host)); },

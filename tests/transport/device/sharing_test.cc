@@ -189,7 +189,8 @@ TEST_F(SharingTest, OnesOwnMemoryIsFoundWhereItLies) {
   EXPECT_EQ(open->data, range.data());
   EXPECT_EQ(sender_->driver()->CallsOf("IpcOpenMemHandle"), 0);
   EXPECT_EQ(memory::FindDevice(range.data()), sender_->access());
-  // The opened memory is this process's own, so it can be shared again.
+  // Expects that the opened memory can be shared again, because it is this
+  // process's own.
   EXPECT_TRUE(sender_->access()->Share({open->data, 100}).ok());
 }
 

@@ -136,8 +136,8 @@ TEST_F(BetweenHostsTest, StockServerSeesOnlyTheClientsBytes) {
   EXPECT_EQ(Describe(true).path, "http2");
 }
 
-// Another user of the server's machine listens at the port, and knows the
-// addresses of the connection, but not its bytes.
+// Tests another user of the server's machine who listens at the port, and knows
+// the addresses of the connection, but not its bytes.
 TEST_F(BetweenHostsTest, AnotherUsersPortIsRefused) {
   const TcpAddress client = TcpOf(client_address_);
   const TcpAddress server = TcpOf(server_address_);
@@ -270,7 +270,8 @@ TEST_F(BetweenHostsTest, PathThatIsLostAtTheEndLosesNoBytes) {
   EXPECT_EQ(server_.Read(1), "");
 }
 
-// The path of a connection without TCP cannot send, and is not polled.
+// Tests that the path of a connection whose TCP is broken cannot send, and is
+// not polled.
 TEST_F(BetweenHostsTest, BrokenConnectionFreesItsQueuePairAtOnce) {
   MoveToRdma();
   api_->Hold();
@@ -282,8 +283,8 @@ TEST_F(BetweenHostsTest, BrokenConnectionFreesItsQueuePairAtOnce) {
   api_->Release();
 }
 
-// The client sends the first bytes of TLS, and knows how to ask for a path. TLS
-// has not authenticated it.
+// Tests a client that sends the first bytes of TLS and asks for a path, but
+// that TLS has not authenticated.
 TEST_F(BetweenHostsTest, StrangerGetsNoPath) {
   Listen();
   Accept();

@@ -55,7 +55,7 @@ TEST_F(LateServerTest, ClientAsksAgainAfterTheServersFirstBytes) {
   EXPECT_EQ(up_->all().size(), on_tcp);
 }
 
-// The server never meets its clients, like stock gRPC.
+// Tests a server that, like stock gRPC, never meets its clients.
 TEST_F(LateServerTest, ClientOfAStockServerStaysOnTcp) {
   EXPECT_FALSE(WaitForReason().empty());
   down_->Write("settings");

@@ -71,7 +71,7 @@ TEST(LifelineTest, EndOfTcpEndsTheConnectionAtAnyMoment) {
     std::this_thread::sleep_for(
         std::chrono::microseconds(random() % kLongestMicros));
     moved += Describe(/*is_client=*/true).path == "shm" ? 1 : 0;
-    // Either direction may end first.
+    // Ends both directions in random order.
     (random() % 2 == 0 ? up : down)->Close();
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000));
     up->Close();

@@ -71,7 +71,7 @@ TEST_P(OldPeerTest, CallsOurServer) {
   const std::string output = client->ReadAll();
   EXPECT_EQ(client->Finish(), 0) << output;
   EXPECT_EQ(output, "done\n");
-  // The server's only connections are those of this client.
+  // Checks all connections of the server, because all are this client's.
   for (const PathReport& report : DescribePaths(*server.server())) {
     EXPECT_EQ(report.path, "http2") << report;
   }

@@ -47,8 +47,8 @@ class PathEndTest : public testing::Test {
   const std::shared_ptr<Pipe> down_ = std::make_shared<Pipe>(GetCrew());
 };
 
-// The path was lost before gRPC ended the connection, but no thread has polled
-// since.
+// Tests a path that was lost before gRPC ended the connection, while no thread
+// has polled since.
 TEST_F(PathEndTest, PathThatWasLostUnnoticedLosesNoBytes) {
   Move();
   const size_t before = up_->all().size();
@@ -69,7 +69,8 @@ TEST_F(PathEndTest, PathThatCarriedNoBytesEndsAtOnce) {
   EXPECT_TRUE(script_->is_destroyed);
 }
 
-// The other end goes on over TCP, and this end must not.
+// Tests a lost path that is required. The other end continues over TCP, and
+// this end must not.
 TEST_F(PathEndTest, BytesAfterARequiredPathAreNotRead) {
   settings_.policy = Policy::kRequire;
   Move();

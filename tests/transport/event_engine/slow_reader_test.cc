@@ -131,7 +131,7 @@ class SlowReaderTest : public testing::TestWithParam<std::string> {
   }
 };
 
-// Tests that a reader who does not read stops its sender, and nobody else on
+// Tests that a reader who does not read stops its sender, and no other call on
 // the same connection.
 TEST_P(SlowReaderTest, StopsOnlyItsSender) {
   EchoServer server(OptionsOfParam());

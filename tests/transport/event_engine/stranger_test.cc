@@ -146,8 +146,8 @@ TEST(StrangerTest, BadOpeningsAreAnsweredAsByStockGrpc) {
   ExpectService(tcp);
 }
 
-// Sends the preface byte by byte on many connections. The others are served
-// meanwhile, and the slow ones end with the server's own deadline.
+// Sends the preface byte by byte on many connections. Other clients are served
+// meanwhile, and the slow connections end at the server's own deadline.
 TEST(StrangerTest, SlowOpeningsDisturbNobody) {
   constexpr int kSlow = 200;
   EchoServer server(kPenstock);

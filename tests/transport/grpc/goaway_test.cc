@@ -124,7 +124,8 @@ TEST_F(ServerGoawayTest, AnswerToAnotherPingIsNoAnswer) {
   EXPECT_EQ(client_->Next(), "goaway 1");
 }
 
-// The client never answers the ping. The server waits for 20 s, then goes on.
+// Tests a client that never answers the ping. The server must wait for 20 s,
+// and then continue.
 TEST_F(ServerGoawayTest, DoesNotWaitForEverForTheAnswer) {
   Serve(/*max_age_ms=*/100);
   EXPECT_EQ(client_->Next(), "goaway 4294967295");

@@ -265,7 +265,8 @@ TEST_F(SocketInputTest, InputThatWasNotReceivedEndsTheNextReadToo) {
   do {  // creation counts as an event, because there may be earlier input
     EXPECT_EQ(stream.Receive(&lifeline).value(), 0);
   } while (read() > 0);
-  // A waiting thread looks at the socket during the read, and finds nothing.
+  // Expects no input: a waiting thread looks at the socket during the read, and
+  // finds nothing.
   EXPECT_EQ(stream.Receive(&lifeline).value(), 0);
   Say("input");
   Poll();

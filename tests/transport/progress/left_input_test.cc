@@ -43,7 +43,7 @@ TEST(LeftInput, NotesThatNobodyTakesAreTheLeaversOwn) {
   EXPECT_TRUE(left.Leave());
 }
 
-// Tests one thread that leaves a note while another goes to sleep.
+// Tests a thread that leaves input while another thread goes to sleep.
 TEST(LeftInput, NobodySleepsWhileThereIsANote) {
   constexpr int kMaxRounds = 20000;
   const auto end = std::chrono::steady_clock::now() + kTime;

@@ -39,7 +39,7 @@ class StressPeer : public Pollable {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 
-  // Returns whether the sender must ring.
+  // Returns true if the sender must ring.
   bool Send() {
     sent_.fetch_add(1, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -156,7 +156,7 @@ class OnceAtATime : public Pollable {
   std::atomic<bool> input_{true};
 };
 
-// Returns whether all pollables that still exist are polled within ten seconds.
+// Returns true if all pollables that still exist are polled within ten seconds.
 bool AwaitPolled(const std::vector<std::weak_ptr<OnceAtATime>>& pollables) {
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
   for (const auto& weak : pollables) {

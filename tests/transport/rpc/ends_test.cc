@@ -56,8 +56,8 @@ TEST_P(EndsTest, CancelTellsTheHandler) {
   EXPECT_EQ(cancelled.count(), 1);
 }
 
-// Tests a handler that has answered its call, and then frees what its pending
-// callback would use.
+// Tests a handler that answers its call, and then frees the objects that its
+// pending callback would use.
 TEST_P(EndsTest, AnswerForgetsACancellationThatWaits) {
   const Awaited<std::shared_ptr<IncomingCall>> incoming;
   const Awaited<std::shared_ptr<IncomingCall>> cancelled;

@@ -194,7 +194,7 @@ TEST(AnnounceWire, OneOrTwoRegionsAreTaken) {
   }
 }
 
-// Tests an empty message, of which nobody could tell when it has been read.
+// Tests an empty message, for which no read would ever report the end.
 TEST(AnnounceWire, EmptyMessageIsRejected) {
   Announce announce = TwoRegions();
   announce.length = 0;

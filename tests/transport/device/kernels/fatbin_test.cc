@@ -105,7 +105,7 @@ TEST_F(FatbinTest, ThePtxRoundsEachOperationAndKeepsSubnormals) {
   EXPECT_THAT(ptx, HasSubstr("st.global.v4"));
 }
 
-// Returns what the command prints.
+// Returns the output of the command.
 std::string OutputOf(const std::string& command) {
   std::string output;
   FILE* pipe = popen(command.c_str(), "r");

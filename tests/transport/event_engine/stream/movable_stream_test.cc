@@ -136,7 +136,7 @@ TEST(MovableStreamTest, KeptBytesAreLimited) {
   EXPECT_TRUE(pair.status().ok()) << pair.status();
 }
 
-// The peer reads nothing, so that the sender keeps all packets.
+// Makes the peer read nothing, so that the sender keeps all packets.
 TEST(MovableStreamTest, KeptPacketsAreLimited) {
   Pair pair;
   pair.options.credits = 1 << 20;

@@ -130,8 +130,8 @@ TEST_F(TcpPushing, PushThatNobodyWaitsForIsDroppedAndReadLater) {
   EXPECT_EQ(events_.Take(), Lines{"read 42 OK"});
 }
 
-// Tests a push for which nobody waits, because the message was refused or its
-// stream has ended. Reads of later messages must go on waiting.
+// Tests a push for which no read waits, because the message was refused or its
+// stream has ended. Reads of later messages must continue to wait.
 TEST_F(TcpPushing, PushThatNobodyWaitsForLeavesLaterReadsWaiting) {
   std::string into(5, '-');
   ReadOf(2, 5, 0, &into, 6);

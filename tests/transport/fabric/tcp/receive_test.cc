@@ -87,7 +87,7 @@ TEST_F(TcpReceive, NothingIsNoErrorAndTheEndIs) {
   EXPECT_EQ(events_.Take(), Lines()) << "only the owner ends the endpoint";
 }
 
-// A doorbell makes the session receive from its other sockets.
+// Tests a doorbell that makes the session receive from its other sockets.
 TEST_F(TcpReceive, ADoorbellMayReceiveFromAnotherSocket) {
   int other[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, other), 0);

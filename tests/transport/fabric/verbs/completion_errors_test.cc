@@ -133,7 +133,8 @@ TEST(EndingTest, RemovedDeviceEndsBothSides) {
   }
 }
 
-// The owner learns of the loss by Poll(), and then sends the packet elsewhere.
+// Tests a lost packet, which counts as drained: the owner learns of the loss by
+// Poll(), and then sends the packet elsewhere.
 TEST(EndingTest, LostPacketsAreDrainedOnlyAfterPoll) {
   Ends ends;
   ASSERT_TRUE(ends.Connect().ok());

@@ -107,7 +107,7 @@ TEST_F(StripesEndpointTest, IsNotDrainedBeforeThePeersKernelHasAllBytes) {
   Counter received;
   const std::unique_ptr<Endpoint> peer = Peer(&received);
   ASSERT_TRUE(PollWhile(peer.get(), [&] { return received.bytes < sent; }));
-  // The owner looks again whenever there is input.
+  // Polls whenever there is input, like an owner.
   ASSERT_TRUE(PollWhile(endpoint_.get(), [&] {
     return !endpoint_->HasInput() || !endpoint_->IsDrained();
   }));

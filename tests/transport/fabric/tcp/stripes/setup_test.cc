@@ -222,7 +222,7 @@ TEST_F(StripesSetup, SocketsOfOtherHostsAreClosed) {
   EXPECT_TRUE(IsClosed(Give(2, 1, token_).get()));
 }
 
-// A forked child has copies of all descriptors.
+// Tests sockets whose descriptors a forked child has copied.
 TEST_F(StripesSetup, CopiesOfDescriptorsKeepNoConnection) {
   base::UniqueFd copies[3];
   Result result;
@@ -246,7 +246,7 @@ TEST_F(StripesSetup, WaitingEndsWhenDescriptorsBecomeFew) {
             absl::StatusCode::kResourceExhausted);
 }
 
-// A proxy may pass the socket to a server that does not wait for it.
+// Tests a socket that a proxy has passed to a server that does not wait for it.
 TEST_F(StripesSetup, AnotherAnswerOrNoneEndsTheAttemptAtOnce) {
   for (const std::string& answer :
        {std::string("HTTP/1.1 400"), std::string("PSTK"), std::string()}) {
