@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/base/per_process.h"
+#include "transport/progress/fork_count.h"
 #include "transport/progress/usable_cores.h"
 
 namespace penstock {
@@ -20,18 +22,28 @@ constexpr int kMaxLooks = 4;
 constexpr int kQuietLooks = 2;
 constexpr uint32_t kSpinsPerLook = 256;
 
+// The number of bits of a SlotId that tell the slot. The other bits tell the
+// process, because a forked child removes what its parent has added.
+constexpr int kSlotBits = 32;
+
+size_t ProcessBits() { return static_cast<size_t>(ForkCount()) << kSlotBits; }
+
+// Allows as many spinners as there are cores. Spinners yield their cores to
+// other threads, so no core has to stay free. With fewer spinners, two threads
+// that wait alternately would sleep and be woken each time.
+struct OfProcess {
+  PollSet set{UsableCores()};
+};
+
 }  // namespace
 
 constexpr int64_t PollSet::kRoundNanos;
 constexpr size_t PollSet::kSlotsPerBlock;
 
-PollSet* PollSet::Get() {
-  // Allows as many spinners as there are cores. Spinners yield their cores to
-  // other threads, so no core has to stay free. With fewer spinners, two
-  // threads that wait alternately would sleep and be woken each time.
-  static PollSet* const set = new PollSet(UsableCores());
-  return set;
-}
+// Returns an empty set in a forked child. The parent's pollables belong to the
+// parent, its spinners do not run in the child, and one of its threads may have
+// held the lock.
+PollSet* PollSet::Get() { return &base::PerProcess<OfProcess>::Get()->set; }
 
 PollSet::PollSet(int max_spinners, absl::Time (*clock)())
     : max_spinners_(max_spinners), clock_(clock) {}
@@ -85,10 +97,15 @@ PollSet::SlotId PollSet::Add(std::shared_ptr<Pollable> pollable) {
   slot->quiet_looks = 0;
   slot->state.store(kIdle, std::memory_order_release);
   if (id == limit) limit_.store(limit + 1, std::memory_order_release);
-  return id;
+  return ProcessBits() | id;
 }
 
+// Does nothing in a forked child if the parent has added the pollable. The
+// parent's set keeps its reference, because no thread of the child uses it.
 void PollSet::Remove(SlotId id) {
+  const size_t process = ProcessBits();
+  if ((id & ~((size_t{1} << kSlotBits) - 1)) != process) return;
+  id -= process;
   count_.fetch_sub(1, std::memory_order_relaxed);
   Slot* slot;
   {

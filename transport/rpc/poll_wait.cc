@@ -1,5 +1,7 @@
 #include "transport/rpc/poll_wait.h"
 
+#include <memory>
+
 #include "absl/status/statusor.h"
 #include "transport/base/steady_time.h"
 #include "transport/progress/event_loop.h"
@@ -10,9 +12,16 @@ namespace penstock {
 namespace rpc {
 namespace {
 
+// Returns the thread's spinner. Makes a new one in a forked child, which has
+// another PollSet.
 progress::Spinner* SpinnerOfThread(progress::PollingMode mode) {
-  thread_local progress::Spinner spinner(progress::PollSet::Get(), mode);
-  return &spinner;
+  thread_local progress::PollSet* set = nullptr;
+  thread_local std::unique_ptr<progress::Spinner> spinner;
+  if (set != progress::PollSet::Get()) {
+    set = progress::PollSet::Get();
+    spinner = std::make_unique<progress::Spinner>(set, mode);
+  }
+  return spinner.get();
 }
 
 // Polls on the loop's thread until the paths have no input.

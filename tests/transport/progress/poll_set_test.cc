@@ -1,5 +1,8 @@
 #include "transport/progress/poll_set.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -280,6 +283,34 @@ TEST(PollSet, WhoTakesItForColdWhileOthersSpinIsToldOfInput) {
   }
   EXPECT_TRUE(told);
   EXPECT_TRUE(pollable->armed);
+}
+
+// Tests a fork during a spin, with a pollable in the set. The child has neither
+// the spinners nor the pollables of its parent.
+TEST(PollSet, ForkedChildHasASetOfItsOwn) {
+  const auto parents = std::make_shared<FakePollable>();
+  PollSet* const set = PollSet::Get();
+  const PollSet::SlotId parents_id = set->Add(parents);
+  while (set->BeginSpin()) {
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    PollSet* const own = PollSet::Get();
+    if (!own->empty() || !own->BeginSpin()) _exit(1);
+    const auto pollable = std::make_shared<FakePollable>();
+    pollable->input = true;
+    const PollSet::SlotId id = own->Add(pollable);
+    own->Remove(parents_id);
+    if (own->empty() || !own->PollAll()) _exit(2);
+    own->Remove(id);
+    _exit(own->empty() && pollable.use_count() == 1 ? 0 : 3);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  set->Remove(parents_id);
+  EXPECT_TRUE(set->empty());
+  EXPECT_EQ(parents.use_count(), 1);
 }
 
 }  // namespace
