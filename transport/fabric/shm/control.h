@@ -49,7 +49,7 @@ struct ControlPage {
   // has made room. In the same cache line as the head, which the reader reads
   // anyway.
   std::atomic<uint32_t> sender_waits;
-  // 1 once the endpoint is destroyed and writes nothing more.
+  // 1 once the endpoint neither writes nor reads any further packet.
   std::atomic<uint32_t> closed;
 
   // The total number of bytes consumed from the peer's ring.

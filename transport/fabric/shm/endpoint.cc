@@ -272,7 +272,8 @@ bool ShmEndpoint::Poll() {
     return true;
   }
   if (gone && !receiver_.HasInput()) {
-    Break(WhyGone());
+    link_->StopReceiving();
+    if (!receiver_.HasInput()) Break(WhyGone());
     return true;
   }
   return any;

@@ -144,6 +144,14 @@ bool Link::PeerHasClosed() const {
   return peer_page()->closed.load(std::memory_order_acquire) != 0;
 }
 
+void Link::StopReceiving() {
+  if (IsForeign()) return;
+  own_page()->closed.store(1, std::memory_order_release);
+  // Orders the flag before the caller's check of the ring. Pairs with the
+  // peer's fence after its write (TakeDoorbellRequest()).
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
 bool Link::IsForeign() const { return fork_count_ != progress::ForkCount(); }
 
 void Link::OnHangUp(bool is_dead) {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
@@ -88,6 +89,23 @@ TEST_F(ShmHostileEnd, SocketThatEndsIsNoClosedPeer) {
   EXPECT_TRUE(endpoint()->Poll());
   ASSERT_EQ(events().broken.size(), 1u);
   EXPECT_TRUE(absl::IsAborted(events().broken[0])) << events().broken[0];
+}
+
+// The peer may not know yet that its socket has ended. Otherwise the peer could
+// write a packet after the end's last look at the ring, and end in the belief
+// that the packet will be read.
+TEST_F(ShmHostileEnd, PeerKnowsAtOnceThatNothingMoreIsRead) {
+  auto welcome = ReceiveSetup(pair_->socket.get());
+  ASSERT_TRUE(welcome.ok()) << welcome.status();
+  const auto control =
+      MapControl(std::move(welcome->fd), welcome->message.size);
+  ASSERT_TRUE(control.ok()) << control.status();
+  ASSERT_EQ(shutdown(pair_->socket.get(), SHUT_WR), 0);
+  ASSERT_TRUE(WaitUntil([this] { return endpoint()->HasInput(); }));
+  EXPECT_EQ(PageOf(*control)->closed, 0u);
+  EXPECT_TRUE(endpoint()->Poll());
+  ASSERT_EQ(events().broken.size(), 1u);
+  EXPECT_EQ(PageOf(*control)->closed, 1u);
 }
 
 TEST_F(ShmHostileEnd, ClosedPeerMayShutItsSocketDown) {
