@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -354,6 +355,39 @@ TEST_F(BetweenHostsTest, TakenRdmaPortIsSeldomTriedAgain) {
     places_->WrapAccepted(ServerSide(), GetCrew(), [](const auto&) {});
   }
   EXPECT_LE(openings, 2 + (absl::Now() - begin) / absl::Seconds(1));
+}
+
+// Two threads open a taken port. The first one blocks, and fails after the
+// second one has succeeded.
+TEST_F(BetweenHostsTest, PortThatAnotherThreadHasOpenedStays) {
+  std::atomic<int> openings{0};
+  absl::Notification second_opened;
+  std::weak_ptr<fabric::Fabric> port;
+  places_ = std::make_unique<MeetingPlaces>(
+      settings_,
+      [&](const Settings&, const TcpAddress&,
+          uint16_t) -> absl::StatusOr<std::shared_ptr<fabric::Fabric>> {
+        const int number = ++openings;
+        if (number == 2) second_opened.WaitForNotification();
+        if (number < 3) return absl::AlreadyExistsError("the port is taken");
+        auto made = std::make_shared<NoDoorbells>();
+        port = made;
+        return made;
+      });
+  places_->Open(server_address_, kServerPort);
+  const auto accept_until = [&](int number) {
+    while (openings < number) {
+      places_->WrapAccepted(ServerSide(), GetCrew(), [](const auto&) {});
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  };
+  std::thread first([&] { accept_until(2); });
+  while (openings < 2) absl::SleepFor(absl::Milliseconds(5));
+  accept_until(3);
+  EXPECT_FALSE(port.expired());
+  second_opened.Notify();
+  first.join();
+  EXPECT_FALSE(port.expired());
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ has a core of its own.
                                  with its input
   old_peer.py client PORT SEED ROOTS
                                  makes random calls that must be echoed, and
-                                 prints "done"
+                                 prints a line for each; prints "done", and
+                                 ends with its input
 
 KEY, CERT and ROOTS are files in PEM; "-" means no TLS.
 """
@@ -69,10 +70,16 @@ def call(port, seed, roots):
         message = any_message(dice)
         if unary(message, timeout=60) != message:
             sys.exit(f"seed {seed}, call {number}: a wrong answer")
+        print("called", number, flush=True)
     messages = [any_message(dice) for _ in range(CALLS)]
-    if list(stream(iter(messages), timeout=60)) != messages:
+    answers = []
+    for answer in stream(iter(messages), timeout=60):
+        answers.append(answer)
+        print("received", len(answers), flush=True)
+    if answers != messages:
         sys.exit(f"seed {seed}: a wrong stream")
     print("done", flush=True)
+    sys.stdin.read()
 
 
 def main():

@@ -25,21 +25,30 @@ struct Script {
 
   const std::thread::id test;
   std::atomic<bool> is_drained{true};
-  // The peer has ended the path, but only the test's thread notices that.
-  std::atomic<bool> has_ended{false};
-  std::atomic<bool> is_destroyed{false};
+  // The number of paths that the peer has ended.
+  std::atomic<int> ended_paths{0};
+  // If true, only the test's thread notices the end of a path.
+  std::atomic<bool> only_test_notices{false};
+  // If true, the peer sends an invalid packet again and again.
+  std::atomic<bool> has_nonsense{false};
+  std::atomic<int> paths{0};      // made so far
+  std::atomic<int> doorbell{-1};  // of the last path
+  std::atomic<int> destroyed_paths{0};
 };
 
 // A path whose peer greets and acknowledges nothing.
 class ScriptedPath final : public fabric::Endpoint {
  public:
   explicit ScriptedPath(std::shared_ptr<Script> script)
-      : script_(std::move(script)), doorbell_(eventfd(0, EFD_NONBLOCK)) {
+      : script_(std::move(script)),
+        number_(++script_->paths),
+        doorbell_(eventfd(0, EFD_NONBLOCK)) {
     capabilities_.max_packet_bytes = 16 * 1024;
+    script_->doorbell = doorbell_;
   }
   ~ScriptedPath() override {
     close(doorbell_);
-    script_->is_destroyed = true;
+    ++script_->destroyed_paths;
   }
 
   const fabric::Capabilities& capabilities() const override {
@@ -50,20 +59,18 @@ class ScriptedPath final : public fabric::Endpoint {
   bool Send(absl::Span<const uint8_t>) override { return true; }
   bool IsDrained() override { return script_->is_drained; }
   bool Poll() override {
-    if (!has_greeted_.exchange(true)) {
-      const std::string greeting = EncodeHead(Packet());
-      events_->OnPacket(
-          {reinterpret_cast<const uint8_t*>(greeting.data()), greeting.size()});
-      return true;
-    }
-    if (!script_->has_ended || std::this_thread::get_id() != script_->test ||
+    if (!has_greeted_.exchange(true)) return Deliver(EncodeHead(Packet()));
+    if (script_->has_nonsense) return Deliver("nonsense");
+    if (script_->ended_paths < number_ || !Notices() ||
         std::exchange(is_broken_, true)) {
       return false;
     }
     events_->OnBroken(absl::UnavailableError("the peer has ended the path"));
     return true;
   }
-  bool HasInput() const override { return !has_greeted_; }
+  bool HasInput() const override {
+    return !has_greeted_ || script_->has_nonsense;
+  }
   std::vector<int> wakeup_fds() const override { return {doorbell_}; }
   void SetArmed(bool) override {}
   bool TakeDoorbellRequest() override { return false; }
@@ -83,7 +90,18 @@ class ScriptedPath final : public fabric::Endpoint {
   }
 
  private:
+  bool Notices() const {
+    return !script_->only_test_notices ||
+           std::this_thread::get_id() == script_->test;
+  }
+  bool Deliver(const std::string& packet) {
+    events_->OnPacket(
+        {reinterpret_cast<const uint8_t*>(packet.data()), packet.size()});
+    return true;
+  }
+
   const std::shared_ptr<Script> script_;
+  const int number_;  // from 1 on
   const int doorbell_;
   fabric::Capabilities capabilities_;
   fabric::EndpointEvents* events_ = nullptr;
