@@ -31,7 +31,7 @@ uint64_t RowsOf(const LocalRange& range) {
 class SnapshotWriter {
  public:
   SnapshotWriter(const Tables& tables, const checkpoint::Model& model,
-                 const Cancellation* cancellation, Pace* pace,
+                 const Cancellation* cancellation, checkpoint::Pace* pace,
                  ShardProgress* progress, checkpoint::ShardWriter* writer)
       : tables_(tables),
         model_(model),
@@ -61,7 +61,7 @@ class SnapshotWriter {
   const Tables& tables_;
   const checkpoint::Model& model_;
   const Cancellation* const cancellation_;
-  Pace* const pace_;
+  checkpoint::Pace* const pace_;
   ShardProgress* const progress_;
   checkpoint::ShardWriter* const writer_;
   std::vector<uint64_t> expected_;  // of each sparse table
@@ -186,8 +186,9 @@ absl::Status SnapshotWriter::WritePiece(const Part::Piece& piece,
 
 absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
                            const absl::optional<PartSteps>& base,
-                           const Cancellation* cancellation, Pace* pace,
-                           ModelSnapshot snapshot, ShardProgress* progress,
+                           const Cancellation* cancellation,
+                           checkpoint::Pace* pace, ModelSnapshot snapshot,
+                           ShardProgress* progress,
                            checkpoint::ShardWriter* writer) {
   SnapshotWriter to(tables, model, cancellation, pace, progress, writer);
   std::vector<size_t> changed;

@@ -10,10 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "ps/checkpoint/model.h"
+#include "ps/checkpoint/pace.h"
 #include "ps/checkpoint/shard_writer.h"
 #include "ps/server/cancellation.h"
 #include "ps/server/model_snapshot.h"
-#include "ps/server/pace.h"
 #include "ps/server/tables.h"
 
 namespace penstock::ps {
@@ -45,8 +45,9 @@ struct ShardProgress {
 // cancellation, and the errors of `writer` and of the snapshot.
 absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
                            const absl::optional<PartSteps>& base,
-                           const Cancellation* cancellation, Pace* pace,
-                           ModelSnapshot snapshot, ShardProgress* progress,
+                           const Cancellation* cancellation,
+                           checkpoint::Pace* pace, ModelSnapshot snapshot,
+                           ShardProgress* progress,
                            checkpoint::ShardWriter* writer);
 
 }  // namespace penstock::ps

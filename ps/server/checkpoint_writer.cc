@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/manifest.h"
 #include "ps/checkpoint/names.h"
+#include "ps/checkpoint/pace.h"
 #include "ps/server/checkpoint_model.h"
-#include "ps/server/pace.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -149,8 +149,8 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(
   if (!writer.ok()) return writer.status();
   absl::optional<PartSteps> part_steps;
   if (base != nullptr) part_steps = base->part_steps;
-  Pace pace(ShareOfOne(options_.share),
-            [&] { return server_->push_counts().counted; });
+  checkpoint::Pace pace(checkpoint::ShareOfOne(options_.share),
+                        [&] { return server_->push_counts().counted; });
   absl::Status status =
       WriteSnapshot(*training.tables, *model, part_steps, cancellation, &pace,
                     std::move(snapshot), &progress_, writer->get());

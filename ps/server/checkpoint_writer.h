@@ -59,7 +59,7 @@ class CheckpointWriter {
     // checkpoint fails above the limit. The default is enough for a second of
     // pushes that each change other rows.
     size_t copy_bytes = size_t{1} << 30;
-    // Limits the share of processor time during training; see Pace.
+    // Limits the share of processor time during training; see checkpoint::Pace.
     double share = 0.05;
     // Limits the time that Write() waits for its cut.
     absl::Duration max_wait = absl::Minutes(1);

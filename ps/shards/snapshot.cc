@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/pace.h"
 #include "ps/checkpoint/restore.h"
 #include "ps/checkpoint/shard_reader.h"
 #include "ps/checkpoint/shard_writer.h"
@@ -168,7 +169,7 @@ absl::Status WriteValues(const Server::Training& training,
   OneFile files(&sink);
   auto writer = checkpoint::ShardWriter::Create(&files, &*model, kAttempt, 0);
   if (!writer.ok()) return writer.status();
-  Pace pace(1, [] { return uint64_t{0}; });
+  checkpoint::Pace pace(1, [] { return uint64_t{0}; });
   ShardProgress progress;
   absl::Status status =
       WriteSnapshot(*training.tables, *model, absl::nullopt, cancellation,

@@ -1,10 +1,10 @@
-#include "ps/server/pace.h"
+#include "ps/checkpoint/pace.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
-namespace penstock::ps {
+namespace penstock::ps::checkpoint {
 namespace {
 
 // A simulated thread, whose processor time and pushes the test sets.
@@ -94,4 +94,4 @@ TEST(PaceTest, TheThreadsOwnTimeIsWhatCounts) {
 }
 
 }  // namespace
-}  // namespace penstock::ps
+}  // namespace penstock::ps::checkpoint

@@ -1,14 +1,14 @@
 // Slows the writing of a checkpoint during training.
 
-#ifndef PENSTOCK_PS_SERVER_PACE_H_
-#define PENSTOCK_PS_SERVER_PACE_H_
+#ifndef PENSTOCK_PS_CHECKPOINT_PACE_H_
+#define PENSTOCK_PS_CHECKPOINT_PACE_H_
 
 #include <cstdint>
 #include <functional>
 
 #include "absl/time/time.h"
 
-namespace penstock::ps {
+namespace penstock::ps::checkpoint {
 
 // A limit on the processor time that writing a checkpoint takes from training
 // steps. The writer rests after each piece of work, in proportion to the
@@ -52,6 +52,6 @@ class Pace {
 // Pace.
 double ShareOfOne(double share_of_all);
 
-}  // namespace penstock::ps
+}  // namespace penstock::ps::checkpoint
 
-#endif  // PENSTOCK_PS_SERVER_PACE_H_
+#endif  // PENSTOCK_PS_CHECKPOINT_PACE_H_

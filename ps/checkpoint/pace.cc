@@ -1,4 +1,4 @@
-#include "ps/server/pace.h"
+#include "ps/checkpoint/pace.h"
 
 #include <time.h>
 
@@ -8,7 +8,7 @@
 
 #include "absl/time/clock.h"
 
-namespace penstock::ps {
+namespace penstock::ps::checkpoint {
 namespace {
 
 absl::Duration ThreadTime() {
@@ -49,4 +49,4 @@ double ShareOfOne(double share_of_all) {
   return share_of_all * std::max(1u, std::thread::hardware_concurrency());
 }
 
-}  // namespace penstock::ps
+}  // namespace penstock::ps::checkpoint
