@@ -38,9 +38,9 @@ void Pause() {
 }  // namespace
 
 Exchange::Exchange(Members members, progress::PollingMode polling,
-                   absl::Duration timeout)
+                   absl::Duration timeout, absl::Duration silence)
     : members_(std::move(members)),
-      watch_(&members_, timeout),
+      watch_(&members_, timeout, silence),
       fork_count_(progress::ForkCount()),
       policy_(polling) {}
 

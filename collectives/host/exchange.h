@@ -30,7 +30,7 @@ namespace penstock::collectives {
 class Exchange {
  public:
   Exchange(Members members, progress::PollingMode polling,
-           absl::Duration timeout);
+           absl::Duration timeout, absl::Duration silence = Watch::kSilence);
 
   int rank() const { return members_.rank; }
   int ranks() const { return static_cast<int>(members_.peers.size()); }

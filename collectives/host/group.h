@@ -22,6 +22,7 @@
 #include "collectives/host/mail.h"
 #include "collectives/host/meeting.h"
 #include "collectives/host/pool.h"
+#include "collectives/host/watch.h"
 #include "collectives/letter.h"
 #include "collectives/reduction/reduction.h"
 #include "tensor_service/dtype.h"
@@ -42,6 +43,8 @@ struct HostGroupOptions {
   absl::Duration meeting_timeout = absl::Minutes(1);
   // Limits each wait of an operation for other ranks.
   absl::Duration timeout = absl::Minutes(30);
+  // Limits the silence of a rank whose process is stopped.
+  absl::Duration silence = Watch::kSilence;
   progress::PollingMode polling = progress::PollingMode::kAdaptive;
 };
 
@@ -89,7 +92,8 @@ class HostGroup final : public Group {
   using Take = std::function<void(const Piece& piece)>;
 
   HostGroup(Members members, const HostGroupOptions& options)
-      : exchange_(std::move(members), options.polling, options.timeout),
+      : exchange_(std::move(members), options.polling, options.timeout,
+                  options.silence),
         mail_(exchange_.members(), exchange_.watch(), options.polling),
         pool_(std::make_shared<Pool>(exchange_.pool(), options.pool_bytes,
                                      exchange_.pool_memory())) {}

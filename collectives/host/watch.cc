@@ -134,7 +134,7 @@ absl::Status Watch::LookForSilence(Wait* wait) {
 }
 
 bool Watch::CountsAsStopped(int rank, absl::Duration silence) const {
-  if (silence < kSilence) return false;
+  if (silence < silence_) return false;
   const Control& control = members_->peers[rank]->control();
   const absl::optional<ThreadState> state =
       StateOfThread(control.beating_thread.load(std::memory_order_acquire));

@@ -21,11 +21,11 @@ namespace penstock::collectives {
 // error. Thread-safe.
 class Watch {
  public:
-  // Limits the silence of a process, counted from the beginning of a wait. A
-  // process without a heartbeat for this long counts as stopped, unless its
-  // thread only waits for a core. Less than the promised two seconds.
+  // The default limit of a process's silence, counted from the beginning of a
+  // wait. A process without a heartbeat for this long counts as stopped, unless
+  // its thread only waits for a core. Less than the promised two seconds.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
-  // The same limit for a process whose thread waits for a disk. Longer, because
+  // The least limit for a process whose thread waits for a disk. Longer, because
   // an overloaded machine that swaps looks the same as a frozen container.
   static constexpr absl::Duration kDiskSilence = absl::Seconds(15);
 
@@ -44,9 +44,11 @@ class Watch {
     absl::Time last_look = absl::InfinitePast();
   };
 
-  // `members` must outlive this object.
-  Watch(const Members* members, absl::Duration timeout)
-      : members_(members), timeout_(timeout) {}
+  // `members` must outlive this object. `silence` limits the silence of a
+  // process.
+  Watch(const Members* members, absl::Duration timeout,
+        absl::Duration silence = kSilence)
+      : members_(members), timeout_(timeout), silence_(silence) {}
 
   // Returns the error that ended the group, or OK.
   absl::Status Ready();
@@ -82,6 +84,7 @@ class Watch {
 
   const Members* const members_;
   const absl::Duration timeout_;
+  const absl::Duration silence_;
   std::atomic<bool> aborted_{false};
   std::atomic<bool> has_ended_{false};
   base::Mutex mu_;
