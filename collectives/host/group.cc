@@ -17,13 +17,13 @@
 #include "collectives/elements.h"
 #include "collectives/host/exchange.h"
 #include "collectives/host/meeting.h"
-#include "collectives/host/streaming_copy.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/blocks.h"
 #include "collectives/schedule/plan.h"
 #include "tensor_service/dtype.h"
 #include "transport/base/mutex.h"
 #include "transport/base/steady_time.h"
+#include "transport/base/streaming_copy.h"
 
 namespace penstock::collectives {
 namespace {
@@ -40,7 +40,7 @@ constexpr size_t kLargeResult = size_t{16} << 20;
 
 // Copies a piece of an operation whose result has `whole` bytes.
 void CopyPiece(const void* from, void* to, size_t bytes, size_t whole) {
-  if (whole >= kLargeResult) return StreamingCopy(from, to, bytes);
+  if (whole >= kLargeResult) return base::StreamingCopy(from, to, bytes);
   Copy(from, to, bytes);
 }
 
@@ -291,8 +291,8 @@ absl::Status HostGroup::BroadcastBySlots(const Call& call, void* data,
       call, SlotElements(dtype, 1),
       [&](const Piece& piece, uint8_t* slot) {
         if (rank() != root) return;
-        (streams ? StreamingCopy : Copy)(At(data, piece.begin, dtype), slot,
-                                         BytesOf(dtype, piece.count));
+        (streams ? base::StreamingCopy : Copy)(
+            At(data, piece.begin, dtype), slot, BytesOf(dtype, piece.count));
       },
       [&](const Piece& piece) {
         if (rank() == root) return;

@@ -1,15 +1,16 @@
 // Copies that bypass the caches.
 
-#ifndef PENSTOCK_COLLECTIVES_HOST_STREAMING_COPY_H_
-#define PENSTOCK_COLLECTIVES_HOST_STREAMING_COPY_H_
+#ifndef PENSTOCK_TRANSPORT_BASE_STREAMING_COPY_H_
+#define PENSTOCK_TRANSPORT_BASE_STREAMING_COPY_H_
 
 #include <cstddef>
 
-namespace penstock::collectives {
+namespace penstock {
+namespace base {
 
 // The minimum size of a streaming copy. Smaller copies go through the caches,
 // because a peer reads a few dirty lines sooner than memory.
-inline constexpr size_t kMinStreamedBytes = 32 * 1024;
+constexpr size_t kMinStreamedBytes = 32 * 1024;
 
 // Copies to memory that another core reads next, or that no core reads soon.
 // Bypasses the caches: if the bytes stayed in this core's cache, each line
@@ -20,6 +21,7 @@ inline constexpr size_t kMinStreamedBytes = 32 * 1024;
 // copy, store with memory_order_release.
 void StreamingCopy(const void* from, void* to, size_t bytes);
 
-}  // namespace penstock::collectives
+}  // namespace base
+}  // namespace penstock
 
-#endif  // PENSTOCK_COLLECTIVES_HOST_STREAMING_COPY_H_
+#endif  // PENSTOCK_TRANSPORT_BASE_STREAMING_COPY_H_

@@ -1,4 +1,4 @@
-#include "collectives/host/streaming_copy.h"
+#include "transport/base/streaming_copy.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 #include "gtest/gtest.h"
 
-namespace penstock::collectives {
+namespace penstock {
+namespace base {
 namespace {
 
 constexpr size_t kMargin = 128;
@@ -47,4 +48,5 @@ TEST(StreamingCopy, LeavesACopyToItselfAlone) {
 }
 
 }  // namespace
-}  // namespace penstock::collectives
+}  // namespace base
+}  // namespace penstock

@@ -1,4 +1,4 @@
-#include "collectives/host/streaming_copy.h"
+#include "transport/base/streaming_copy.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,8 @@
 #include <emmintrin.h>
 #endif
 
-namespace penstock::collectives {
+namespace penstock {
+namespace base {
 namespace {
 
 #ifdef __SSE2__
@@ -61,4 +62,5 @@ void StreamingCopy(const void* from, void* to, size_t bytes) {
   Stream(static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to), bytes);
 }
 
-}  // namespace penstock::collectives
+}  // namespace base
+}  // namespace penstock
