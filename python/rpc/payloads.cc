@@ -1,11 +1,15 @@
 #include "python/rpc/payloads.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "python/gil.h"
+#include "transport/base/streaming_copy.h"
 #include "transport/pool.h"
 
 namespace penstock::python {
@@ -17,6 +21,20 @@ namespace py = pybind11;
 // bytes, releasing and taking the GIL costs more than the copy.
 constexpr size_t kLeastUnlockedBytes = 64 * 1024;
 
+// The smallest copy, in bytes, that bypasses the caches. Smaller messages are
+// still in a cache when the next process reads them.
+constexpr size_t kLeastStreamedBytes = 4 * 1024 * 1024;
+
+constexpr size_t kHugePage = 2 * 1024 * 1024;
+// The smallest new object, in bytes, that asks for huge pages, as NumPy's
+// arrays do. Such an object contains a whole huge page.
+constexpr size_t kLeastHugeBytes = 2 * kHugePage;
+
+// The smallest block, in bytes, for which glibc always maps new pages. The
+// kernel has just cleared these pages, so they are in the caches. Copies to
+// them are plain.
+constexpr size_t kLeastNewBytes = 32 * 1024 * 1024;
+
 std::shared_ptr<uint8_t> Allocate(size_t bytes) {
   if (bytes >= kLeastPoolBytes) {
     std::shared_ptr<uint8_t> pooled = AllocateFromPool(bytes);
@@ -24,6 +42,35 @@ std::shared_ptr<uint8_t> Allocate(size_t bytes) {
   }
   absl::StatusOr<memory::Block> block = memory::AllocateBlock(bytes);
   return block.ok() ? std::move(block->data) : nullptr;
+}
+
+void CopyIn(absl::string_view message, uint8_t* to) {
+  if (message.size() < kLeastStreamedBytes) {
+    memcpy(to, message.data(), message.size());
+  } else {
+    base::StreamingCopy(message.data(), to, message.size());
+  }
+}
+
+void CopyOut(const memory::Payload& payload, uint8_t* to) {
+  if (payload.size() < kLeastStreamedBytes ||
+      payload.size() >= kLeastNewBytes) {
+    return payload.CopyTo(to);
+  }
+  for (const memory::Bytes& piece : payload.pieces()) {
+    base::StreamingCopy(piece.data, to, piece.size);
+    to += piece.size;
+  }
+}
+
+// Asks for huge pages within memory that may have no pages yet. A fault for
+// each small page takes longer than the copy.
+void AskForHugePages(uint8_t* data, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t end = (begin + bytes) / kHugePage * kHugePage;
+  // A system that cannot follow the advice uses small pages.
+  (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
 }  // namespace
@@ -39,7 +86,7 @@ absl::StatusOr<memory::Payload> ToPayload(absl::string_view message) {
   if (data == nullptr) {
     return absl::ResourceExhaustedError("no memory for the message");
   }
-  memcpy(data.get(), message.data(), message.size());
+  CopyIn(message, data.get());
   const uint8_t* const begin = data.get();
   return memory::Payload(
       memory::Bytes{begin, message.size(), std::move(data), nullptr});
@@ -50,10 +97,11 @@ py::bytes ToBytes(const memory::Payload& payload) {
       nullptr, static_cast<Py_ssize_t>(payload.size()));
   if (object == nullptr) throw py::error_already_set();
   auto bytes = py::reinterpret_steal<py::bytes>(object);
+  auto* const data = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(object));
   std::optional<Unlocked> unlocked;
   if (payload.size() >= kLeastUnlockedBytes) unlocked.emplace();
-  // Writes into the new object, which no other code has yet.
-  payload.CopyTo(reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(object)));
+  if (payload.size() >= kLeastHugeBytes) AskForHugePages(data, payload.size());
+  CopyOut(payload, data);  // into the new object, which no other code has yet
   return bytes;
 }
 

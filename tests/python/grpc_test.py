@@ -3,6 +3,7 @@
 same outcome."""
 
 import concurrent.futures
+import contextlib
 import os
 import signal
 import threading
@@ -26,6 +27,17 @@ def test_bytes_come_back(team):
     if team.way == "fast":
         path = fast_grpc.path_of(team.target)
         assert ": shm (" in path or ": tcp" in path, path
+
+
+def test_large_messages_come_back():
+    """From 4 MiB to 32 MiB, copies bypass the caches."""
+    options = [("grpc.max_receive_message_length", -1)]
+    with contextlib.ExitStack() as stack:
+        channel = fast_grpc.Team("fast", stack).start(options)
+        echo = channel.unary_unary("/test/echo")
+        most = os.urandom(32 << 20)
+        for size in ((4 << 20) - 1, 4 << 20, (32 << 20) - 1, 32 << 20):
+            assert echo(most[-size:]) == most[-size:]
 
 
 def test_serializers_are_used(team):
