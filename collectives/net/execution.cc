@@ -30,9 +30,9 @@ namespace {
 
 // Shorter sends are copied: a copy costs little, and nobody waits for answers.
 constexpr int64_t kMinLentBytes = 64 * 1024;
-// The number of bytes at the end of an operation's last sends that are copied.
-// Peers receive the bytes before them by the time when this rank receives its
-// last part. Waiting for the end would take another round trip.
+// The end of each send in a rank's last step is copied. Peers have received the
+// beginning by the time at which this rank has received its last part. A wait
+// for the end would take another round trip.
 constexpr int64_t kCopiedEndBytes = 512 * 1024;
 // The longest sleep during a wait for the end of a lost connection.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
@@ -56,7 +56,7 @@ Execution::Execution(Ledger* ledger, Links* links, Loans* loans,
       number_(number),
       words_(words),
       operands_(operands),
-      part_elements_(kPartBytes /
+      part_elements_(kMaxPartBytes /
                      static_cast<int64_t>(tensor::ElementSize(operands.dtype))),
       patience_(ledger, links, number, words, timeout),
       sent_parts_(ledger->ranks()),
@@ -79,8 +79,9 @@ absl::Status Execution::Run(const Schedule& schedule) {
   return AwaitLoans();
 }
 
-// Lends nothing if this rank receives nothing in the last step. Senders such as
-// the root of a broadcast then wait for no other rank.
+// In the last step, lends only if this rank receives something in that step,
+// and therefore waits anyway. The root of a broadcast to one rank waits for
+// nobody.
 int64_t Execution::LentBy(const Action& send, bool is_last) const {
   const int64_t bytes = BytesOf(operands_.dtype, send.range.count);
   if (bytes < kMinLentBytes || send.peer == ledger_->rank()) return 0;
@@ -102,14 +103,25 @@ absl::Status Execution::AwaitLoans() {
     const uint32_t seen = ledger_->signal().count();
     const absl::optional<int> borrower = loans_->Borrower();
     if (!borrower.has_value()) return absl::OkStatus();
-    // The end of a connection ends its loans.
-    if (ledger_->IsGone(*borrower)) {
-      ledger_->signal().Await(seen, kNap);
-      continue;
-    }
-    absl::Status status = patience_.AwaitAnswers(*borrower, seen);
+    absl::Status status = AwaitReturn(*borrower, seen);
     if (!status.ok()) return status;
   }
+}
+
+absl::Status Execution::AwaitReturn(int borrower, uint32_t seen) {
+  if (!ledger_->IsGone(borrower)) return patience_.AwaitAnswers(borrower, seen);
+  // The end of a connection ends its loans.
+  ledger_->signal().Await(seen, kNap);
+  return absl::OkStatus();
+}
+
+// Peers soon have what was lent in earlier steps, because the elements to
+// receive depend on it.
+absl::optional<int> Execution::BorrowerOfNext() {
+  if (next_receive_ == receives_.size()) return absl::nullopt;
+  const Transfer& next = receives_[next_receive_];
+  return loans_->BorrowerOf(DataAt(next.action->range.begin + next.done),
+                            BytesOf(operands_.dtype, NextCount(next)));
 }
 
 absl::Status Execution::RunStep(absl::Span<const Action> actions,
@@ -140,6 +152,8 @@ absl::Status Execution::RunStep(absl::Span<const Action> actions,
 }
 
 absl::Status Execution::Wait(uint32_t seen) {
+  const absl::optional<int> borrower = BorrowerOfNext();
+  if (borrower.has_value()) return AwaitReturn(*borrower, seen);
   const Transfer& transfer = next_receive_ < receives_.size()
                                  ? receives_[next_receive_]
                                  : sends_[next_send_];
@@ -229,12 +243,7 @@ absl::StatusOr<bool> Execution::ReceiveNext() {
   const Action& action = *transfer.action;
   const int64_t begin = action.range.begin + transfer.done;
   const int64_t count = NextCount(transfer);
-  // Waits only if a loan covers the elements to receive. The peers soon have
-  // the bytes that were lent in earlier steps, because these elements depend on
-  // them.
-  if (loans_->Covers(DataAt(begin), BytesOf(operands_.dtype, count))) {
-    return false;
-  }
+  if (BorrowerOfNext().has_value()) return false;
   if (action.peer == ledger_->rank()) {
     const absl::Status copied = CopyToSelf(&transfer);
     if (!copied.ok()) return copied;

@@ -11,11 +11,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "collectives/call.h"
 #include "collectives/net/ledger.h"
 #include "collectives/net/links.h"
 #include "collectives/net/loans.h"
+#include "collectives/net/message.h"
 #include "collectives/net/patience.h"
 #include "collectives/net/window.h"
 #include "collectives/reduction/reduction.h"
@@ -38,8 +40,6 @@ struct Operands {
 //  Thread-compatible.
 class Execution {
  public:
-  // Limits the bytes of a part.
-  static constexpr int64_t kPartBytes = 256 * 1024;
   // Limits the parts that a peer has not acknowledged, in bytes.
   static constexpr int64_t kWindow = 4 * 1024 * 1024;
 
@@ -70,6 +70,11 @@ class Execution {
   int64_t LentBy(const Action& send, bool is_last) const;
   // Waits until peers have received all lent parts.
   absl::Status AwaitLoans();
+  // Waits for a short time until `borrower` has received lent parts.
+  absl::Status AwaitReturn(int borrower, uint32_t seen);
+  // Returns the rank that still borrows memory which the next received part
+  // overwrites, or nothing.
+  absl::optional<int> BorrowerOfNext();
   // Return true if they have sent or received any part.
   absl::StatusOr<bool> SendNext();
   absl::StatusOr<bool> ReceiveNext();

@@ -73,7 +73,7 @@ absl::Status Letters::SendLarge(const Letter& letter, const void* data) {
     if (done == bytes && window->IsBelow(1)) return ledger_->status();
     absl::Status status;
     if (done < bytes && window->IsBelow(Execution::kWindow)) {
-      const int64_t part = std::min(Execution::kPartBytes, bytes - done);
+      const int64_t part = std::min(kMaxPartBytes, bytes - done);
       status = SendPart(letter, key, static_cast<const uint8_t*>(data) + done,
                         part, window);
       done += part;

@@ -1,6 +1,5 @@
 #include "collectives/net/loans.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -33,12 +32,13 @@ void Loans::End(std::list<Loan>::iterator loan) {
   ledger_->signal().Notify();
 }
 
-bool Loans::Covers(const void* data, size_t bytes) {
+absl::optional<int> Loans::BorrowerOf(const void* data, size_t bytes) {
   const auto* const begin = static_cast<const uint8_t*>(data);
   base::MutexLock lock(&mu_);
-  return std::any_of(loans_.begin(), loans_.end(), [&](const Loan& loan) {
-    return loan.begin < begin + bytes && begin < loan.end;
-  });
+  for (const Loan& loan : loans_) {
+    if (loan.begin < begin + bytes && begin < loan.end) return loan.peer;
+  }
+  return absl::nullopt;
 }
 
 absl::optional<int> Loans::Borrower() {

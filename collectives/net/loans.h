@@ -31,8 +31,8 @@ class Loans : public std::enable_shared_from_this<Loans> {
   // copy of the result.
   memory::Bytes Lend(int peer, const void* data, size_t bytes);
 
-  // Returns true if a part of the range is lent.
-  bool Covers(const void* data, size_t bytes);
+  // Returns a rank to which a part of the range is lent, or nothing.
+  absl::optional<int> BorrowerOf(const void* data, size_t bytes);
   // Returns a rank to which memory is lent, or nothing.
   absl::optional<int> Borrower();
 

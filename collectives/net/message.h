@@ -29,6 +29,9 @@ struct Key {
   }
 };
 
+// Limits the bytes of a part's elements. A rank refuses larger parts.
+inline constexpr int64_t kMaxPartBytes = 256 * 1024;
+
 inline uint64_t ChannelOf(uint32_t tag) { return uint64_t{1} << 32 | tag; }
 
 // The metadata of a call of transport/rpc. Format, little-endian: u32 "PSCN",

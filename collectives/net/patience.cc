@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "collectives/fault.h"
 #include "collectives/interruption.h"
@@ -25,14 +26,16 @@ constexpr absl::Duration kUntilNotice = absl::Milliseconds(50);
 absl::Status Patience::Await(int peer, uint32_t seen) {
   const bool has_left =
       ledger_->HasLeft(peer, number_ > 0 ? number_ : Ledger::kAnyOperation);
-  return AwaitUnless(has_left, peer, seen);
+  return AwaitUnless(has_left, peer, seen, "call the operation");
 }
 
 absl::Status Patience::AwaitAnswers(int peer, uint32_t seen) {
-  return AwaitUnless(ledger_->IsGone(peer), peer, seen);
+  return AwaitUnless(ledger_->IsGone(peer), peer, seen,
+                     "receive what was sent");
 }
 
-absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen) {
+absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen,
+                                   absl::string_view missing) {
   // Returns OK if there was an event. The caller may have waited for this
   // event, and the peer may have left after the event.
   absl::Status status = ledger_->status();
@@ -50,7 +53,7 @@ absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen) {
   if (waited >= timeout_) {
     return ledger_->End(
         Fault::kLate, peer,
-        absl::StrCat("rank ", peer, " did not call the operation within ",
+        absl::StrCat("rank ", peer, " did not ", missing, " within ",
                      absl::FormatDuration(timeout_)));
   }
   if (number_ > 0 && waited >= kUntilNotice && !has_noticed_) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "collectives/call.h"
 #include "collectives/net/ledger.h"
@@ -36,13 +37,16 @@ class Patience {
   // error that ends the group: for example the timeout of the wait for `peer`,
   // or that `peer` has left.
   absl::Status Await(int peer, uint32_t seen);
-  // Like Await(), but waits for the acknowledgement of parts. If the peer has
+  // Like Await(), but waits until the peer has received parts. If the peer has
   // left, waits until the connection to it ends, because the peer may have
   // received the parts.
   absl::Status AwaitAnswers(int peer, uint32_t seen);
 
  private:
-  absl::Status AwaitUnless(bool is_absent, int peer, uint32_t seen);
+  // Waits as above. `missing` says in an error what the peer did not do.
+  absl::Status AwaitUnless(bool is_absent, int peer, uint32_t seen,
+                           absl::string_view missing);
+
   Ledger* const ledger_;
   Links* const links_;
   const uint64_t number_;

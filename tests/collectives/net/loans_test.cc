@@ -33,18 +33,23 @@ TEST(Loans, EndWithTheLastCopyAndNotify) {
   EXPECT_EQ(loans->Borrower(), absl::nullopt);
 }
 
-TEST(Loans, CoverRangesThatOverlap) {
+TEST(Loans, AreFoundByRangesThatOverlap) {
   const auto loans = std::make_shared<Loans>(
-      std::make_shared<Ledger>(0, 2, progress::PollingMode::kAdaptive));
+      std::make_shared<Ledger>(0, 3, progress::PollingMode::kAdaptive));
   const std::vector<uint8_t> memory(100);
   const uint8_t* const begin = memory.data();
-  const memory::Bytes lent = loans->Lend(1, begin + 10, 20);
-  EXPECT_TRUE(loans->Covers(begin, 100));
-  EXPECT_TRUE(loans->Covers(begin, 11));
-  EXPECT_TRUE(loans->Covers(begin + 29, 5));
-  EXPECT_TRUE(loans->Covers(begin + 15, 1));
-  EXPECT_FALSE(loans->Covers(begin, 10));
-  EXPECT_FALSE(loans->Covers(begin + 30, 70));
+  const memory::Bytes first = loans->Lend(1, begin + 10, 20);
+  const memory::Bytes second = loans->Lend(2, begin + 40, 20);
+  const absl::optional<int> one = 1;
+  const absl::optional<int> two = 2;
+  EXPECT_EQ(loans->BorrowerOf(begin, 11), one);
+  EXPECT_EQ(loans->BorrowerOf(begin + 15, 1), one);
+  EXPECT_EQ(loans->BorrowerOf(begin + 29, 5), one);
+  EXPECT_EQ(loans->BorrowerOf(begin + 30, 11), two);
+  EXPECT_EQ(loans->BorrowerOf(begin + 59, 41), two);
+  EXPECT_EQ(loans->BorrowerOf(begin, 10), absl::nullopt);
+  EXPECT_EQ(loans->BorrowerOf(begin + 30, 10), absl::nullopt);
+  EXPECT_EQ(loans->BorrowerOf(begin + 60, 40), absl::nullopt);
 }
 
 }  // namespace

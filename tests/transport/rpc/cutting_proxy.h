@@ -1,5 +1,5 @@
 // A TCP proxy that breaks connections after a number of bytes, or after a
-// silence.
+// silence, or that holds all bytes back.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
 #define PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
@@ -66,6 +66,8 @@ class CuttingProxy {
     std::lock_guard<std::mutex> lock(mu_);
     silence_ = silence;
   }
+  // Stops reading from all connections, like a host that is stopped.
+  void Hold() { held_ = true; }
   // Returns the number of connections that have ended or were cut.
   size_t ended() {
     std::lock_guard<std::mutex> lock(mu_);
@@ -131,6 +133,10 @@ class CuttingProxy {
     std::vector<char> buffer(64 * 1024);
     Clock::time_point heard[] = {Clock::now(), Clock::now()};
     while (bytes > 0 && !stopped_) {
+      if (held_) {
+        poll(nullptr, 0, 20);
+        continue;
+      }
       pollfd ready[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
       const int count = poll(ready, 2, 20);
       if (count < 0) return;
@@ -176,6 +182,7 @@ class CuttingProxy {
   const base::UniqueFd listener_;
   int port_ = 0;
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> held_{false};
   std::mutex mu_;  // guards the members below, except acceptor_
   std::condition_variable changed_;
   size_t carried_ = 0;
