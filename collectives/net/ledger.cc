@@ -3,11 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "collectives/call.h"
@@ -17,6 +19,18 @@
 #include "transport/base/mutex.h"
 
 namespace penstock::collectives {
+namespace {
+
+// Replaces characters of a peer's text that could forge lines of a log, or that
+// are not ASCII. The texts of this library have none.
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
 
 Ledger::Ledger(int rank, int ranks, progress::PollingMode polling)
     : rank_(rank), signal_(polling), peers_(ranks) {}
@@ -31,11 +45,20 @@ void Ledger::OnHello(int from) {
 
 void Ledger::OnPart(int from, const Key& key, Part part) {
   std::function<void()> acknowledge;
+  std::map<Key, Part> dropped;  // after the lock
   {
     base::MutexLock lock(&mu_);
     if (key.channel == 0) CompareLocked(from, key.number, part.words);
     Peer& peer = peers_[from];
     const int64_t cost = CostOfPart(part.payload.size());
+    if (peer.untaken + cost > kMostUntaken) {
+      (void)EndLocked(
+          Fault::kFailed, from,
+          absl::StrCat("rank ", from, " sends more than ", kMostUntaken,
+                       " bytes that rank ", rank_, " has not received"));
+      dropped.swap(peer.parts);
+      peer.untaken = 0;
+    }
     if (peer.untaken + cost <= kMaxUntaken || peer.has_left || !status_.ok()) {
       acknowledge = std::exchange(part.acknowledge, nullptr);
     }
@@ -67,9 +90,9 @@ void Ledger::OnFailure(int from, const Message& failure) {
             ? absl::StrCat("rank ", culprit, " ", Text(failure.fault))
             : failure.text;
     if (!status_.ok()) return;
+    // This rank tells all others, too. `from` may have told only this rank.
     (void)EndLocked(failure.fault, culprit,
                     absl::StrCat(text, ", as rank ", from, " reports"));
-    has_report_ = false;  // `from` tells all others
   }
   Notify();
 }
@@ -206,7 +229,7 @@ void Ledger::Notify() {
 absl::Status Ledger::EndLocked(Fault fault, int culprit,
                                const std::string& detail) {
   if (!status_.ok()) return status_;
-  status_ = StatusOf(fault, culprit, detail);
+  status_ = StatusOf(fault, culprit, Printable(detail));
   report_.kind = Message::Kind::kFailure;
   report_.from = static_cast<uint32_t>(rank_);
   report_.fault = fault;

@@ -46,6 +46,10 @@ class Ledger {
   // CostOfPart() counts. Parts beyond the limit are acknowledged only when they
   // are taken. The peer waits for acknowledgements; see window.h.
   static constexpr int64_t kMaxUntaken = 8 * 1024 * 1024;
+  // Ends the group if a peer sends more, although nothing was acknowledged.
+  // Penstock's own ranks stop long before: each operation, and each thread that
+  // sends a large message, has at most Execution::kWindow under way.
+  static constexpr int64_t kMostUntaken = int64_t{4} << 30;
 
   Ledger(int rank, int ranks, progress::PollingMode polling);
 

@@ -1,6 +1,7 @@
 #include "collectives/net/listener.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,6 +35,11 @@ class Listener::Door {
   void Handle(IncomingCall call) {
     absl::StatusOr<Message> message = DecodeMessage(call->request().metadata);
     if (!message.ok()) return call->Respond(message.status());
+    const bool has_elements = call->request().payload.size() > 0;
+    if (has_elements && message->kind != Message::Kind::kPart) {
+      return call->Respond(
+          absl::InvalidArgumentError("a rank's message has elements"));
+    }
     std::shared_ptr<Ledger> ledger;
     {
       base::MutexLock lock(&mu_);
@@ -47,9 +53,10 @@ class Listener::Door {
       return call->Respond(
           absl::FailedPreconditionError("this rank has not formed its group"));
     }
-    if (message->from >= static_cast<uint32_t>(ledger->ranks())) {
-      return call->Respond(absl::InvalidArgumentError(
-          absl::StrCat("there is no rank ", message->from)));
+    for (const uint32_t rank : {message->from, message->culprit}) {
+      if (rank < static_cast<uint32_t>(ledger->ranks())) continue;
+      return call->Respond(
+          absl::InvalidArgumentError(absl::StrCat("there is no rank ", rank)));
     }
     Deliver(*message, call, ledger.get());
   }
@@ -121,6 +128,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
   server.token = *token;
   server.settings = options.settings;
   server.polling = options.polling;
+  server.max_receive_bytes = kMaxPartBytes;
   auto started = rpc::Server::Start(
       server, [door](IncomingCall call) { door->Handle(std::move(call)); });
   if (!started.ok()) return started.status();
