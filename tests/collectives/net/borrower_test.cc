@@ -54,16 +54,17 @@ void SendTwoBlocks(Links* links, const Call& call) {
   }
 }
 
-// In a ring, rank 0 lends its blocks to rank 2, and then receives their new
-// values from rank 2. Here rank 2 sends them before it has received anything.
-TEST(Borrower, ThatKeepsMemoryIsNamed) {
+// Returns the error of rank 0. In a ring, rank 0 lends its blocks to rank 2,
+// and then receives their new values from rank 2. Here rank 2 sends them before
+// it has received anything.
+std::string ErrorOfLender() {
   rpc::CuttingProxy proxy;
   Team team = OpenTeam(kRanks, Over({Fabric::kTcp}));
   std::vector<std::string> addresses = team.addresses;
   addresses[2] = Through(&proxy, addresses[2]);
   auto zero = std::async(std::launch::async, [&] {
     NetGroupOptions options;
-    options.timeout = absl::Milliseconds(300);
+    options.timeout = absl::Milliseconds(500);
     options.algorithms = "all_reduce=ring";
     return NetGroup::Form(std::move(team.listeners[0]), addresses, options);
   });
@@ -73,9 +74,8 @@ TEST(Borrower, ThatKeepsMemoryIsNamed) {
   Member two(2, std::move(team.listeners[2]), addresses);
   const std::unique_ptr<Member> member = one.get();
   auto group = zero.get();
-  ASSERT_TRUE(group.ok()) << group.status();
-  ASSERT_NE(member->links(), nullptr);
-  ASSERT_NE(two.links(), nullptr);
+  EXPECT_TRUE(group.ok()) << group.status();
+  if (testing::Test::HasFailure()) return "";
   proxy.Hold();
   Call call = {Operation::kAllReduce, ReduceOp::kMax, tensor::DType::kUint8};
   call.count = kRanks * kBlock;
@@ -84,8 +84,16 @@ TEST(Borrower, ThatKeepsMemoryIsNamed) {
   std::vector<uint8_t> data(call.count);
   const absl::Status status = (*group)->AllReduce(
       call.op, call.dtype, data.data(), data.data(), call.count);
-  EXPECT_EQ(std::string(status.message()),
-            "rank 2 did not receive what was sent within 300ms");
+  return std::string(status.message());
+}
+
+TEST(Borrower, ThatKeepsMemoryIsNamed) {
+  const std::string expected =
+      "rank 2 did not receive what was sent within 500ms";
+  // Tries again if the machine stands still for longer than a timeout.
+  std::string error;
+  for (int i = 0; i < 5 && error != expected; ++i) error = ErrorOfLender();
+  EXPECT_EQ(error, expected);
 }
 
 }  // namespace
