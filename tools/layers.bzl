@@ -309,6 +309,16 @@ LAYERS = {
         "collectives/schedule",
         "collectives/reduction",
     ],
+    # Operands of collective operations on GPUs.
+    "collectives/cuda": [
+        "transport/base",
+        "transport/memory",
+        "transport/device",
+        "transport/device/kernels",
+        "tensor_service/dtype.h",
+        "collectives/reduction",
+        "collectives",
+    ],
     # Groups of ranks on one host, over shared memory.
     "collectives/host": [
         "transport/base",

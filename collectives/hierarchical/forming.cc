@@ -55,6 +55,11 @@ absl::StatusOr<std::unique_ptr<HierarchicalGroup>> HierarchicalGroup::Form(
         absl::StrCat("a host has ", layout.largest(), " ranks, expected up to ",
                      kMaxHostRanks));
   }
+  if (!options.memories.empty() && layout.largest() > 1) {
+    return absl::InvalidArgumentError(
+        "operands on devices need a NetGroup: ranks of one host share the "
+        "host's memory");
+  }
   const ListenerOptions listener_options = listener->options();
   auto all = NetGroup::Form(std::move(listener), addresses, options);
   if (!all.ok()) return all.status();

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "collectives/call.h"
 #include "collectives/elements.h"
+#include "collectives/operand_memory.h"
 #include "collectives/schedule/plan.h"
 #include "transport/memory/bytes.h"
 
@@ -37,9 +38,9 @@ absl::Status Buffers::Own(const Call& call, int64_t elements) {
 }
 
 absl::StatusOr<Buffers> Buffers::Fill(const Call& call, int rank, int ranks,
-                                      int64_t extent, const void* in,
-                                      void* out) {
-  Buffers buffers;
+                                      int64_t extent, OperandMemory* memory,
+                                      const void* in, void* out) {
+  Buffers buffers(memory);
   const int64_t block = rank * call.count;
   const int64_t all = BufferCount(call, ranks);
   const size_t bytes = BytesOf(call.dtype, call.count);
@@ -50,12 +51,12 @@ absl::StatusOr<Buffers> Buffers::Fill(const Call& call, int rank, int ranks,
     case Operation::kAllReduce:
     case Operation::kReduce:
       if (out == nullptr) status = buffers.Own(call, all);
-      if (status.ok()) Copy(in, buffers.data_, bytes);
+      if (status.ok()) status = buffers.CopyIn(in, buffers.data_, bytes);
       break;
     case Operation::kReduceScatter:
       status = buffers.Own(call, all);
       if (!status.ok()) break;
-      Copy(in, buffers.data_, bytes * ranks);
+      status = buffers.CopyIn(in, buffers.data_, bytes * ranks);
       buffers.out_ = out;
       break;
     case Operation::kAllGather:
@@ -64,7 +65,7 @@ absl::StatusOr<Buffers> Buffers::Fill(const Call& call, int rank, int ranks,
         status = buffers.Own(call, std::max(extent, block + call.count));
       }
       if (!status.ok()) break;
-      Copy(in, At(buffers.data_, block, call.dtype), bytes);
+      status = buffers.CopyIn(in, At(buffers.data_, block, call.dtype), bytes);
       break;
     case Operation::kScatter:
       buffers.out_ = out;
@@ -88,8 +89,19 @@ absl::StatusOr<Buffers> Buffers::Fill(const Call& call, int rank, int ranks,
   return buffers;
 }
 
-void Buffers::Deliver() {
-  if (out_ != nullptr) Copy(result_, out_, result_bytes_);
+absl::Status Buffers::CopyIn(const void* from, void* to, size_t bytes) {
+  if (from == to || bytes == 0) return absl::OkStatus();
+  return block_.data == nullptr ? callers_->Copy(from, to, bytes)
+                                : callers_->CopyToHost(from, to, bytes);
+}
+
+absl::Status Buffers::Deliver() {
+  if (out_ == nullptr || out_ == result_ || result_bytes_ == 0) {
+    return absl::OkStatus();
+  }
+  return block_.data == nullptr
+             ? callers_->Copy(result_, out_, result_bytes_)
+             : callers_->CopyFromHost(result_, out_, result_bytes_);
 }
 
 }  // namespace penstock::collectives

@@ -3,10 +3,13 @@
 #ifndef PENSTOCK_COLLECTIVES_NET_BUFFERS_H_
 #define PENSTOCK_COLLECTIVES_NET_BUFFERS_H_
 
+#include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "collectives/call.h"
+#include "collectives/operand_memory.h"
 #include "collectives/schedule/blocks.h"
 #include "transport/memory/bytes.h"
 
@@ -20,22 +23,30 @@ int64_t BufferCount(const Call& call, int ranks);
 // possible, and otherwise a block of its own.
 class Buffers {
  public:
-  // Copies the rank's operand to its range of the buffer. `extent` is the
-  // number of elements, from the beginning of the buffer, that the schedule
-  // uses. Returns RESOURCE_EXHAUSTED if there is no memory.
+  // Copies the rank's operand to its range of the buffer. `memory` has `in` and
+  // `out`. `extent` is the number of elements, from the beginning of the
+  // buffer, that the schedule uses. Returns RESOURCE_EXHAUSTED if there is no
+  // memory, and errors of `memory`.
   static absl::StatusOr<Buffers> Fill(const Call& call, int rank, int ranks,
-                                      int64_t extent, const void* in,
-                                      void* out);
+                                      int64_t extent, OperandMemory* memory,
+                                      const void* in, void* out);
 
   void* data() const { return data_; }
+  // Returns the memory of data().
+  OperandMemory* memory() const {
+    return block_.data == nullptr ? callers_ : HostMemory();
+  }
   // Copies the rank's result to the caller's memory.
-  void Deliver();
+  absl::Status Deliver();
 
  private:
-  Buffers() = default;
+  explicit Buffers(OperandMemory* callers) : callers_(callers) {}
+  // Copies from the caller's memory to data().
+  absl::Status CopyIn(const void* from, void* to, size_t bytes);
   absl::Status Own(const Call& call, int64_t elements);
 
-  memory::Block block_;  // unless the caller's memory is used
+  OperandMemory* callers_;
+  memory::Block block_;  // on the host, unless the caller's memory is used
   void* data_ = nullptr;
   // The result that Deliver() copies to the caller, or null.
   const void* result_ = nullptr;

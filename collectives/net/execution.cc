@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +18,7 @@
 #include "collectives/net/loans.h"
 #include "collectives/net/message.h"
 #include "collectives/net/window.h"
+#include "collectives/operand_memory.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/schedule.h"
 #include "tensor_service/dtype.h"
@@ -86,6 +86,8 @@ int64_t Execution::LentBy(const Action& send, bool is_last) const {
   const int64_t bytes = BytesOf(operands_.dtype, send.range.count);
   if (bytes < kMinLentBytes || send.peer == ledger_->rank()) return 0;
   if (is_last && (receives_.empty() || bytes <= kCopiedEndBytes)) return 0;
+  const void* source;
+  if (SourceOf(send, &source) != HostMemory()) return 0;
   if (links_->PathTo(send.peer) != "tcp") return 0;
   for (const Transfer& receive : receives_) {
     if (send.buffer == Action::Buffer::kData &&
@@ -187,11 +189,9 @@ absl::StatusOr<bool> Execution::SendNext() {
 absl::Status Execution::SendPart(Transfer* transfer) {
   const Action& action = *transfer->action;
   const int64_t count = NextCount(*transfer);
-  const void* const from = action.buffer == Action::Buffer::kInput
-                               ? operands_.input
-                               : operands_.data;
-  const void* const data =
-      At(from, action.range.begin + transfer->done, operands_.dtype);
+  const void* from;
+  OperandMemory* const memory = SourceOf(action, &from);
+  const void* const data = At(from, transfer->done, operands_.dtype);
   const size_t bytes = BytesOf(operands_.dtype, count);
   const Key key = {0, number_, sent_parts_[action.peer]++};
   const auto& window = windows_[action.peer];
@@ -199,14 +199,18 @@ absl::Status Execution::SendPart(Transfer* transfer) {
   if (transfer->done + count <= transfer->lent) {
     links_->SendOwnedPart(action.peer, key, words_,
                           loans_->Lend(action.peer, data, bytes), window);
-  } else {
+  } else if (memory == HostMemory() || bytes == 0) {
     sent = links_->SendPart(action.peer, key, words_, data, bytes, window);
+  } else {
+    absl::StatusOr<memory::Block> staged = memory::AllocateBlock(bytes);
+    sent = staged.ok() ? memory->CopyToHost(data, staged->data.get(), bytes)
+                       : staged.status();
+    if (sent.ok()) {
+      links_->SendOwnedPart(action.peer, key, words_, staged->AsBytes(),
+                            window);
+    }
   }
-  if (!sent.ok()) {
-    return ledger_->End(
-        Fault::kFailed, ledger_->rank(),
-        absl::StrCat("rank ", ledger_->rank(), ": ", sent.message()));
-  }
+  if (!sent.ok()) return Fail(sent);
   transfer->done += count;
   transfer->over = transfer->done == action.range.count;
   return absl::OkStatus();
@@ -267,12 +271,13 @@ absl::Status Execution::CopyToSelf(Transfer* receive) {
   for (const Transfer& send : sends_) {
     const Action& from = *send.action;
     if (from.peer != ledger_->rank()) continue;
-    const void* const source = from.buffer == Action::Buffer::kInput
-                                   ? operands_.input
-                                   : operands_.data;
-    Copy(At(source, from.range.begin, operands_.dtype),
-         DataAt(into.range.begin), BytesOf(operands_.dtype, into.range.count));
-    return absl::OkStatus();
+    const void* source;
+    OperandMemory* const memory = SourceOf(from, &source);
+    void* const target = DataAt(into.range.begin);
+    const size_t bytes = BytesOf(operands_.dtype, into.range.count);
+    if (source == target || bytes == 0) return absl::OkStatus();
+    const absl::Status copied = memory->Copy(source, target, bytes);
+    return copied.ok() ? copied : Fail(copied);
   }
   return absl::InternalError("a schedule without a send to the own rank");
 }
@@ -286,10 +291,6 @@ absl::Status Execution::Apply(const Action& action, int64_t begin,
                                      payload.size(), " bytes of a part, rank ",
                                      ledger_->rank(), " expected ", bytes));
   }
-  if (action.kind == Kind::kReceive) {
-    payload.CopyTo(static_cast<uint8_t*>(DataAt(begin)));
-    return absl::OkStatus();
-  }
   const size_t size = tensor::ElementSize(operands_.dtype);
   bool is_cut = false;  // an element lies in two pieces
   for (const memory::Bytes& piece : payload.pieces()) {
@@ -298,23 +299,43 @@ absl::Status Execution::Apply(const Action& action, int64_t begin,
   if (is_cut) {
     scratch_.resize(bytes);
     payload.CopyTo(scratch_.data());
-    Combine(action.kind, scratch_.data(), DataAt(begin), count);
-    return absl::OkStatus();
+    return Combine(action.kind, scratch_.data(), DataAt(begin), count);
   }
+  absl::Status status;
   for (const memory::Bytes& piece : payload.pieces()) {
     const auto elements = static_cast<int64_t>(piece.size / size);
-    Combine(action.kind, piece.data, DataAt(begin), elements);
+    status = Combine(action.kind, piece.data, DataAt(begin), elements);
+    if (!status.ok()) break;
     begin += elements;
   }
-  return absl::OkStatus();
+  return status;
 }
 
-void Execution::Combine(Kind kind, const void* from, void* into,
-                        int64_t count) {
-  const void* operands[2] = {from, into};
-  if (kind == Kind::kReduceRight) std::swap(operands[0], operands[1]);
-  collectives::Reduce(operands_.op, operands_.dtype, operands, into,
-                      static_cast<size_t>(count));
+absl::Status Execution::Combine(Kind kind, const void* from, void* into,
+                                int64_t count) {
+  if (count == 0) return absl::OkStatus();
+  const absl::Status status =
+      kind == Kind::kReceive
+          ? operands_.data_memory->CopyFromHost(from, into,
+                                                BytesOf(operands_.dtype, count))
+          : operands_.data_memory->Reduce(operands_.op, operands_.dtype, from,
+                                          kind == Kind::kReduceRight, into,
+                                          static_cast<size_t>(count));
+  return status.ok() ? status : Fail(status);
+}
+
+OperandMemory* Execution::SourceOf(const Action& send,
+                                   const void** address) const {
+  const bool is_input = send.buffer == Action::Buffer::kInput;
+  *address = At(is_input ? operands_.input : operands_.data, send.range.begin,
+                operands_.dtype);
+  return is_input ? operands_.input_memory : operands_.data_memory;
+}
+
+absl::Status Execution::Fail(const absl::Status& status) {
+  return ledger_->End(
+      Fault::kFailed, ledger_->rank(),
+      absl::StrCat("rank ", ledger_->rank(), ": ", status.message()));
 }
 
 }  // namespace penstock::collectives

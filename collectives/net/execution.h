@@ -20,6 +20,7 @@
 #include "collectives/net/message.h"
 #include "collectives/net/patience.h"
 #include "collectives/net/window.h"
+#include "collectives/operand_memory.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/schedule.h"
 #include "tensor_service/dtype.h"
@@ -30,7 +31,9 @@ namespace penstock::collectives {
 struct Operands {
   tensor::DType dtype = tensor::DType::kUint8;
   ReduceOp op = ReduceOp::kSum;
+  OperandMemory* data_memory = nullptr;
   void* data = nullptr;
+  OperandMemory* input_memory = nullptr;
   const void* input = nullptr;
 };
 
@@ -88,7 +91,14 @@ class Execution {
   absl::Status CopyToSelf(Transfer* receive);
   absl::Status Apply(const Action& action, int64_t begin, int64_t count,
                      const memory::Payload& payload);
-  void Combine(Action::Kind kind, const void* from, void* into, int64_t count);
+  // Copies received elements into the buffer, or reduces them there.
+  absl::Status Combine(Action::Kind kind, const void* from, void* into,
+                       int64_t count);
+  // Returns the memory that a send reads. Sets `address` to the address of the
+  // send's first element.
+  OperandMemory* SourceOf(const Action& send, const void** address) const;
+  // Ends the group because of an error of this rank alone.
+  absl::Status Fail(const absl::Status& status);
   absl::Status Wait(uint32_t seen);
 
   int64_t NextCount(const Transfer& transfer) const;

@@ -23,6 +23,7 @@
 #include "collectives/net/listener.h"
 #include "collectives/net/message.h"
 #include "collectives/net/window.h"
+#include "collectives/operand_memory.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/blocks.h"
 #include "collectives/schedule/choice.h"
@@ -211,6 +212,7 @@ absl::Status NetGroup::RunPhase(const Call& whole, const Call& phase,
 
 absl::Status NetGroup::SendLetter(const Letter& letter, const void* data) {
   absl::Status own = CheckOwner();
+  if (own.ok()) own = CheckOnHost(data);
   if (!own.ok()) return own;
   absl::Status status = letters_.Send(letter, data);
   if (!status.ok()) Report();
@@ -219,44 +221,67 @@ absl::Status NetGroup::SendLetter(const Letter& letter, const void* data) {
 
 absl::Status NetGroup::ReceiveLetter(const Letter& letter, void* data) {
   absl::Status own = CheckOwner();
+  if (own.ok()) own = CheckOnHost(data);
   if (!own.ok()) return own;
   absl::Status status = letters_.Receive(letter, data);
   if (!status.ok()) Report();
   return status;
 }
 
+absl::Status NetGroup::CheckOnHost(const void* data) const {
+  if (MemoryOf(options_.memories, data) == HostMemory()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "messages with tags are of the host's memory: copy the elements there");
+}
+
 absl::Status NetGroup::RunLocked(const CallWords& words, const Call& call,
                                  const void* in, void* out) {
+  const absl::StatusOr<OperandMemory*> memory = MemoryOfBoth(in, out);
+  if (!memory.ok()) return memory.status();
   ++number_;
   absl::Status begun = ledger_->Begin(number_, words);
   if (!begun.ok()) return begun;
   const absl::StatusOr<const Planned*> planned = PlanOf(call);
   if (!planned.ok()) return Fail(planned.status());
-  absl::StatusOr<Buffers> buffers =
-      Buffers::Fill(call, rank(), ranks(), (*planned)->extent, in, out);
+  absl::StatusOr<Buffers> buffers = Buffers::Fill(
+      call, rank(), ranks(), (*planned)->extent, *memory, in, out);
   if (!buffers.ok()) return Fail(buffers.status());
-  absl::Status status = Execute(words, call, **planned, buffers->data(), in);
-  if (status.ok()) buffers->Deliver();
-  return status;
+  Operands operands = {call.dtype,      call.op, buffers->memory(),
+                       buffers->data(), *memory, in};
+  absl::Status status = Execute(words, call, **planned, &operands);
+  if (!status.ok()) return status;
+  status = buffers->Deliver();
+  return status.ok() ? status : Fail(status);
+}
+
+absl::StatusOr<OperandMemory*> NetGroup::MemoryOfBoth(const void* in,
+                                                      const void* out) const {
+  OperandMemory* const of_in = MemoryOf(options_.memories, in);
+  OperandMemory* const of_out = MemoryOf(options_.memories, out);
+  if (in == nullptr || out == nullptr || of_in == of_out) {
+    return in == nullptr ? of_out : of_in;
+  }
+  return absl::InvalidArgumentError(
+      "input and output are in memories of different kinds");
 }
 
 absl::Status NetGroup::Execute(const CallWords& words, const Call& call,
-                               const Planned& planned, void* data,
-                               const void* input) {
-  Operands operands;
-  operands.dtype = call.dtype;
-  operands.op = call.op == ReduceOp::kAverage ? ReduceOp::kSum : call.op;
-  operands.data = data;
-  operands.input = input;
+                               const Planned& planned, Operands* operands) {
+  if (call.op == ReduceOp::kAverage) operands->op = ReduceOp::kSum;
   Execution execution(ledger_.get(), links_.get(), loans_.get(), windows_,
-                      number_, words, operands, options_.timeout);
+                      number_, words, *operands, options_.timeout);
   absl::Status status = execution.Run(planned.schedule);
   if (!status.ok()) EndLoans();
   if (!status.ok() || call.op != ReduceOp::kAverage) return status;
   const bool has_blocks = call.operation == Operation::kReduceScatter;
-  Divide(call.dtype, At(data, has_blocks ? rank() * call.count : 0, call.dtype),
-         ranks(), static_cast<size_t>(call.count));
-  return status;
+  if (call.count == 0) return status;
+  status = operands->data_memory->Divide(
+      call.dtype,
+      At(operands->data, has_blocks ? rank() * call.count : 0, call.dtype),
+      ranks(), static_cast<size_t>(call.count));
+  return status.ok() ? status : Fail(status);
 }
 
 void NetGroup::EndLoans() {

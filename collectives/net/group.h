@@ -24,6 +24,7 @@
 #include "collectives/net/listener.h"
 #include "collectives/net/loans.h"
 #include "collectives/net/window.h"
+#include "collectives/operand_memory.h"
 #include "collectives/schedule/choice.h"
 #include "collectives/schedule/schedule.h"
 #include "tensor_service/dtype.h"
@@ -47,7 +48,13 @@ struct NetGroupOptions {
   // memory, and two wake-ups. An assumption, as choice.h explains.
   LinkCosts inside_host = {10, 1 / 4e3};
   LinkCosts between_hosts = kTcp;
+  // The memories of devices in which operands may lie. The first one that has
+  // an operand copies and reduces the operand. Other operands are in the host's
+  // memory. The objects must outlive the group.
+  std::vector<OperandMemory*> memories;
 };
+
+struct Operands;
 
 // Ranks that exchange messages. Each pair of ranks agrees on its path: shared
 // memory, verbs or tcp.
@@ -113,13 +120,18 @@ class NetGroup final : public Group {
   absl::Status Run(const Call& call, const void* in, void* out) override;
   absl::Status SendLetter(const Letter& letter, const void* data) override;
   absl::Status ReceiveLetter(const Letter& letter, void* data) override;
+  // Returns INVALID_ARGUMENT if `data` is in the memory of a device.
+  absl::Status CheckOnHost(const void* data) const;
   absl::Status RunLocked(const CallWords& words, const Call& call,
                          const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<const Planned*> PlanOf(const Call& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns the memory that has both `in` and `out`. Null is in any memory.
+  absl::StatusOr<OperandMemory*> MemoryOfBoth(const void* in,
+                                              const void* out) const;
   absl::Status Execute(const CallWords& words, const Call& call,
-                       const Planned& planned, void* data, const void* input)
+                       const Planned& planned, Operands* operands)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes back all lent memory after an error. Disconnects from peers that do
   // not receive memory that is lent to them.
