@@ -90,7 +90,7 @@ std::string ErrorOfLender() {
 TEST(Borrower, ThatKeepsMemoryIsNamed) {
   const std::string expected =
       "rank 2 did not receive what was sent within 500ms";
-  // Tries again if the machine stands still for longer than a timeout.
+  // Tries again if the machine was busy for longer than a timeout.
   std::string error;
   for (int i = 0; i < 5 && error != expected; ++i) error = ErrorOfLender();
   EXPECT_EQ(error, expected);
