@@ -25,8 +25,9 @@ class Watch {
   // wait. A process without a heartbeat for this long counts as stopped, unless
   // its thread only waits for a core. Less than the promised two seconds.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
-  // The least limit for a process whose thread waits for a disk. Longer, because
-  // an overloaded machine that swaps looks the same as a frozen container.
+  // The least limit for a process whose thread waits for a disk. Longer,
+  // because an overloaded machine that swaps looks the same as a frozen
+  // container.
   static constexpr absl::Duration kDiskSilence = absl::Seconds(15);
 
   // The last heartbeat of a rank, and the time at which this rank first saw it.

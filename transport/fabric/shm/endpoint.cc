@@ -319,8 +319,7 @@ void ShmEndpoint::Fail(absl::Status cause) {
   failed_.store(true, std::memory_order_release);
 }
 
-// Reports the end. `cause` is a copy, because the event may destroy this
-// endpoint.
+// Takes a copy of the cause, because the event may destroy this endpoint.
 void ShmEndpoint::Break(absl::Status cause) {
   broken_.store(true, std::memory_order_release);
   events_->OnBroken(cause);
