@@ -1,10 +1,11 @@
 // Pushes to parameter servers on command, and prints how long each push took.
-// cost.py runs it.
+// cost.py and step.py run it.
 //
 //   replicas_worker --servers=HOST:PORT,... --table=dense|rows --bytes=N
 //
 // Prints "ready", and then, for each line "SECONDS" of its input, one line of
-// numbers: the microseconds of each push.
+// numbers: the microseconds of each push. With --compute-us=N, the numbers are
+// those of whole steps: a pull, N microseconds of work on a core, and a push.
 
 #include "ps/client/worker.h"
 
@@ -40,6 +41,7 @@ struct Flags {
   std::string table = "dense";
   int64_t bytes = 1 << 20;
   bool is_synchronous = false;
+  int64_t compute_us = -1;  // negative: no steps, only pushes
 };
 
 ps::Model ModelOf(const Flags& flags) {
@@ -103,19 +105,45 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(const Flags& flags) {
   return worker;
 }
 
+ps::PullSpec PullOf(const ps::StepGradients& gradients) {
+  ps::PullSpec pull;
+  for (const auto& each : gradients.rows) {
+    pull.rows.push_back({each.table, each.ids});
+  }
+  return pull;
+}
+
+// Keeps a core busy, as a worker that computes gradients does.
+void Compute(absl::Duration time) {
+  const absl::Time end = absl::Now() + time;
+  while (absl::Now() < end) continue;
+}
+
+absl::Status Step(const Flags& flags, const ps::PullSpec& pull,
+                  const ps::StepGradients& gradients, uint64_t step,
+                  ps::Worker* worker) {
+  if (flags.compute_us >= 0) {
+    absl::Status pulled = worker->Pull(step, pull).status();
+    if (!pulled.ok()) return pulled;
+    Compute(absl::Microseconds(flags.compute_us));
+  }
+  return worker->Push(step, gradients).status();
+}
+
 absl::Status Run(const Flags& flags) {
   const auto worker = Join(flags);
   if (!worker.ok()) return worker.status();
   const auto gradients = GradientsOf(flags);
   if (!gradients.ok()) return gradients.status();
+  const ps::PullSpec pull = PullOf(*gradients);
   uint64_t step = (*worker)->clock();
   std::cout << "ready" << std::endl;
   double seconds = 0;
   while (std::cin >> seconds) {
     const absl::Time end = absl::Now() + absl::Seconds(seconds);
     for (absl::Time now = absl::Now(); now < end;) {
-      const auto pushed = (*worker)->Push(step++, *gradients);
-      if (!pushed.ok()) return pushed.status();
+      absl::Status done = Step(flags, pull, *gradients, step++, worker->get());
+      if (!done.ok()) return done;
       const absl::Time then = absl::Now();
       std::cout << absl::ToInt64Microseconds(then - now) << ' ';
       now = then;
@@ -134,6 +162,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"dense", "rows"}));
   app.add_option("--bytes", flags.bytes)->check(CLI::PositiveNumber);
   app.add_flag("--synchronous", flags.is_synchronous);
+  app.add_option("--compute-us", flags.compute_us);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(flags);
   if (status.ok()) return 0;
