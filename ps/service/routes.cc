@@ -30,6 +30,19 @@ absl::StatusOr<absl::optional<uint32_t>> ShardIn(
   return absl::make_optional(shard);
 }
 
+// A reactor for a message of another server. After the answer, helps the
+// replica to apply what the message has committed. Deletes itself.
+struct ReplicateReactor final : grpc::ServerUnaryReactor {
+  void OnDone() override {
+    const std::shared_ptr<Shard> helped = std::move(to_help);
+    delete this;
+    if (helped != nullptr) helped->Help();
+  }
+  bool InternalInlineable() override { return true; }  // see TicketReactor
+
+  std::shared_ptr<Shard> to_help;  // null if no replica has the message
+};
+
 }  // namespace
 
 Routes::Routes(Server* server, CheckpointWriter* writer, Shards* shards)
@@ -105,17 +118,16 @@ absl::StatusOr<std::shared_ptr<Shard>> Routes::LeaderOf(
   return shards_->LeaderOf(*shard);
 }
 
-grpc::ServerUnaryReactor* Routes::Replicate(CallbackServerContext* context,
-                                            const grpc::ByteBuffer& request,
+grpc::ServerUnaryReactor* Routes::Replicate(const grpc::ByteBuffer& request,
                                             grpc::ByteBuffer* reply) const {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new ReplicateReactor;
   if (shards_ == nullptr) {
     reactor->Finish(tensor::ToGrpc(absl::FailedPreconditionError(
         "replicate: this server was started without --replicas")));
     return reactor;
   }
   // The holder of the shard checks that the sender is the shard's primary.
-  shards_->Replicate(
+  reactor->to_help = shards_->Replicate(
       request,
       [reactor, reply](const absl::StatusOr<grpc::ByteBuffer>& answer) {
         if (answer.ok()) *reply = *answer;

@@ -59,8 +59,7 @@ class Routes {
       const grpc::CallbackServerContext& context) const;
 
   // Returns the reactor of a message from another server.
-  grpc::ServerUnaryReactor* Replicate(grpc::CallbackServerContext* context,
-                                      const grpc::ByteBuffer& request,
+  grpc::ServerUnaryReactor* Replicate(const grpc::ByteBuffer& request,
                                       grpc::ByteBuffer* reply) const;
 
  private:

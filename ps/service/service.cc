@@ -108,7 +108,7 @@ class ServiceImpl final : public Base {
                                 ByteBuffer* reply) override {
     absl::Status status = Check(*context, Permission::kAdminister);
     if (!status.ok()) return Finish(context, status);
-    return routes_.Replicate(context, *request, reply);
+    return routes_.Replicate(*request, reply);
   }
 
   ServerUnaryReactor* Push(CallbackServerContext* context,

@@ -30,7 +30,7 @@ Feeder::Feeder(std::shared_ptr<ReplicaState> state,
                std::shared_ptr<WorkerCalls> calls)
     : state_(std::move(state)), calls_(std::move(calls)) {}
 
-void Feeder::Collect(absl::Time now, ReplicaState::Due* due) {
+void Feeder::Collect(absl::Time now, Wait wait, ReplicaState::Due* due) {
   absl::MutexLock lock(&state_->mu);
   const replication::Holdings& holdings = state_->replica.holdings();
   FedEntries& fed = state_->fed;
@@ -46,9 +46,8 @@ void Feeder::Collect(absl::Time now, ReplicaState::Due* due) {
   const EntryPtr entry = holdings.log.At(fed.last() + 1);
   fed.Begin(*entry, MembersLocked());
   ++state_->tracked;
-  due->push_back([self = shared_from_this(), entry, server = state_->server] {
-    self->Feed(entry, server);
-  });
+  due->push_back([self = shared_from_this(), entry, server = state_->server,
+                  wait] { self->Feed(entry, server, wait); });
 }
 
 FedEntries::MembersNow Feeder::MembersLocked() {
@@ -65,8 +64,8 @@ View Feeder::training_view() {
   return state_->training_view;
 }
 
-void Feeder::Feed(const EntryPtr& entry,
-                  const std::shared_ptr<Server>& server) {
+void Feeder::Feed(const EntryPtr& entry, const std::shared_ptr<Server>& server,
+                  Wait wait) {
   const View view = training_view();
   const auto exchange = server->Serving(view);
   absl::optional<PushId> push;
@@ -77,16 +76,23 @@ void Feeder::Feed(const EntryPtr& entry,
   const auto may_feed = [&](const Coordinator& all) {
     return MayFeed(all, push);
   };
-  if (exchange.ok() && !(*exchange)->Await(may_feed, kStepWait)) {
+  const absl::Duration limit =
+      wait == Wait::kWait ? kStepWait : absl::ZeroDuration();
+  if (exchange.ok() && !(*exchange)->Await(may_feed, limit)) {
     {
       absl::MutexLock lock(&state_->mu);
       state_->fed.Stop();
-      state_->wants_pump = true;
+      state_->wants_thread = true;
     }
     return state_->EndTracked();
   }
   if (!entry->pushes.empty()) {
-    if (exchange.ok()) return FeedPush(entry, *exchange);
+    if (exchange.ok()) {
+      FeedPush(entry, *exchange);
+      // Apply a small step here, as a server without replicas does, because
+      // waking the server's thread takes longer.
+      return server->Help();
+    }
     OnPushFed(entry, exchange.status());
   } else if (entry->joins.has_value()) {
     OnJoinFed(entry, server->Join(view, *entry->joins));
@@ -112,7 +118,7 @@ void Feeder::FeedPush(const EntryPtr& entry,
        entry](const absl::StatusOr<Exchange::PushVerdict>& is) {
         self->OnPushFed(entry, is);
       },
-      /*will_help=*/false);
+      /*will_help=*/true);
 }
 
 void Feeder::OnPushFed(const EntryPtr& entry,

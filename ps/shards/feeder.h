@@ -26,14 +26,17 @@ class Feeder final : public std::enable_shared_from_this<Feeder> {
   Feeder(std::shared_ptr<ReplicaState> state,
          std::shared_ptr<WorkerCalls> calls);
 
+  // Says how to treat an entry that waits for a step: wait with it for a short
+  // time, or leave it to the Shard's thread.
+  enum class Wait { kWait, kLeaveToThread };
   // Adds to `due` the work that feeds the next entry, if there is one.
-  void Collect(absl::Time now, ReplicaState::Due* due);
+  void Collect(absl::Time now, Wait wait, ReplicaState::Due* due);
   // Asks the server which entries it has applied.
   void PollApplied();
 
  private:
   void Feed(const replication::EntryPtr& entry,
-            const std::shared_ptr<Server>& server);
+            const std::shared_ptr<Server>& server, Wait wait);
   void FeedPush(const replication::EntryPtr& entry,
                 const std::shared_ptr<Exchange>& exchange);
   void FeedEvent(const replication::EntryPtr& entry, Server* server);

@@ -104,7 +104,7 @@ void LogSender::OnReply(const ReplicaId& to, uint64_t view,
       }
     }
   }
-  state_->Pump();
+  state_->Work();
   state_->EndTracked();
 }
 

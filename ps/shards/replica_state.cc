@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/server/refusals.h"
+#include "ps/shards/rounds.h"
 #include "ps/wire/shard_key.h"
 
 namespace penstock::ps {
@@ -116,6 +117,11 @@ void ReplicaState::Advance(const std::vector<RankClock>& clocks) {
 void ReplicaState::Pump() {
   absl::MutexLock lock(&mu);
   wants_pump = true;
+}
+
+void ReplicaState::Work() {
+  const std::shared_ptr<Rounds> helped = rounds.lock();
+  if (helped != nullptr) helped->Help();
 }
 
 void ReplicaState::EndTracked() {

@@ -26,9 +26,11 @@
 
 namespace penstock::ps {
 
+class Rounds;
+
 // The role, the log and the Server of one replica, with the lock of all its
-// parts. A part that changes the state calls Pump(). The thread of the Shard
-// then looks for work in all parts.
+// parts. A part that changes the state calls Pump() or Work(). Rounds then
+// looks for work in all parts.
 //
 // Shard::Stop() waits for work that is done without the lock and is tracked. To
 // track work, add 1 to `tracked` when the work begins, and call EndTracked()
@@ -63,13 +65,20 @@ struct ReplicaState {
   void Advance(const std::vector<RankClock>& clocks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
+  // Asks for a round of work, on the Shard's thread or on the thread that is at
+  // work.
   void Pump() ABSL_LOCKS_EXCLUDED(mu);
+  // Like Pump(), but does the work on this thread, unless another one is at
+  // work. Call where waking a thread would delay the answer to a worker.
+  void Work() ABSL_LOCKS_EXCLUDED(mu);
   void EndTracked() ABSL_LOCKS_EXCLUDED(mu);
   void Say(const std::string& line) const;
 
   const ShardOptions options;
   const replication::Group group;
   const replication::ReplicaId self;
+  // Set before the replica gets its first view; the Shard owns it.
+  std::weak_ptr<Rounds> rounds;
 
   absl::Mutex mu;
   replication::Replica replica ABSL_GUARDED_BY(mu);
@@ -82,7 +91,12 @@ struct ReplicaState {
   // Why the server's training has failed; OK while it has not.
   absl::Status failure ABSL_GUARDED_BY(mu);
   bool is_stopped ABSL_GUARDED_BY(mu) = false;
+  // True if a round of work is wanted, and true if only the Shard's thread can
+  // do it, since the work waits.
   bool wants_pump ABSL_GUARDED_BY(mu) = false;
+  bool wants_thread ABSL_GUARDED_BY(mu) = false;
+  // True while a thread does rounds of work.
+  bool is_at_work ABSL_GUARDED_BY(mu) = false;
   int tracked ABSL_GUARDED_BY(mu) = 0;
 
   // The members below are used by the primary.

@@ -1,5 +1,7 @@
 #include "ps/shards/shard.h"
 
+#include <pthread.h>
+
 #include <string>
 #include <thread>
 #include <utility>
@@ -7,13 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "ps/server/refusals.h"
 #include "ps/shards/boot_time.h"
+#include "ps/shards/rounds.h"
 
 namespace penstock::ps {
 namespace {
 
-// The interval at which leases and applied entries are checked. A fraction of
-// the shortest useful lease.
-constexpr absl::Duration kTick = absl::Milliseconds(20);
 // The pause before the next attempt to lock the folder of checkpoints, which
 // the former primary may still hold.
 constexpr absl::Duration kLockPause = absl::Seconds(1);
@@ -52,7 +52,11 @@ Shard::Shard(const ShardOptions& options, const replication::Group& group,
       log_sender_(std::make_shared<LogSender>(state_)),
       feeder_(std::make_shared<Feeder>(state_, calls_)),
       snapshot_sender_(std::make_shared<SnapshotSender>(state_)),
-      snapshot_receiver_(std::make_shared<SnapshotReceiver>(state_)) {}
+      snapshot_receiver_(std::make_shared<SnapshotReceiver>(state_)),
+      rounds_(std::make_shared<Rounds>(state_, calls_, log_sender_, feeder_,
+                                       snapshot_sender_)) {
+  state_->rounds = rounds_;
+}
 
 Shard::~Shard() { Stop(); }
 
@@ -162,7 +166,6 @@ void Shard::Handle(ReplicateMessage message,
   }
   callback(message.piece.has_value() ? snapshot_receiver_->TakePiece(message)
                                      : TakeAppend(message));
-  state_->Pump();
 }
 
 absl::StatusOr<replication::Answer> Shard::TakeAppend(
@@ -228,31 +231,10 @@ void Shard::StartThreadLocked() {
 }
 
 void Shard::PumpLoop() {
-  absl::Time tick = BootNow();
-  while (true) {
-    {
-      absl::MutexLock lock(&state_->mu);
-      state_->mu.AwaitWithTimeout(absl::Condition(&state_->wants_pump), kTick);
-      if (state_->is_stopped) {
-        is_pumping_ = false;
-        return;
-      }
-      state_->wants_pump = false;
-    }
-    const absl::Time now = BootNow();
-    if (now >= tick) {
-      tick = now + kTick;
-      calls_->ExpireWorkers(now);
-      feeder_->PollApplied();
-    }
-    ReplicaState::Due due;
-    calls_->Collect(now, &due);
-    log_sender_->Collect(now, &due);
-    feeder_->Collect(now, &due);
-    snapshot_sender_->Collect(now, &due);
-    for (const auto& each : due) each();
-    if (!due.empty()) state_->Pump();
-  }
+  pthread_setname_np(pthread_self(), "penstock-shard");
+  while (rounds_->AwaitOne()) continue;
+  absl::MutexLock lock(&state_->mu);
+  is_pumping_ = false;
 }
 
 void Shard::Stop() {

@@ -42,8 +42,8 @@ namespace penstock::ps {
 // If a primary's training has failed and there is a backup, the primary feeds
 // and answers nothing any more. The backup then takes over.
 //
-// Thread-safe. One thread repeatedly collects the work of all parts that has
-// become possible, and does this work without the lock.
+// Thread-safe. Rounds does the work of the parts, on a thread of the Shard and
+// on threads that have news.
 class Shard final : public std::enable_shared_from_this<Shard> {
  public:
   // Makes a replica of `group` for the server `self`. `first` has the first
@@ -61,9 +61,12 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   // Returns the primary's wish for the next view; nullopt at other replicas.
   absl::optional<replication::ViewFollower::Wish> Wishes();
   // Handles a message of another server. Passes the answer to `callback`, later
-  // if the message restores values.
+  // if the message restores values. The caller calls Help() once the answer is
+  // sent. Without Help(), up to a tick passes until the news are applied.
   void Handle(ReplicateMessage message,
               SnapshotReceiver::AnswerCallback callback);
+  // Feeds the entries that a message has committed.
+  void Help() { state_->Work(); }
 
   // Returns the object that takes the calls of workers.
   std::shared_ptr<Calls> calls() const { return calls_; }
@@ -109,6 +112,7 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   const std::shared_ptr<Feeder> feeder_;
   const std::shared_ptr<SnapshotSender> snapshot_sender_;
   const std::shared_ptr<SnapshotReceiver> snapshot_receiver_;
+  const std::shared_ptr<Rounds> rounds_;
   // True while the thread runs.
   bool is_pumping_ ABSL_GUARDED_BY(state_->mu) = false;
   // The writer of this reign; null without a folder.

@@ -375,18 +375,21 @@ absl::StatusOr<Shards::ShardPtr> Shards::HolderOf(
   return joiner;
 }
 
-void Shards::Replicate(const grpc::ByteBuffer& request,
-                       const ReplyCallback& callback) {
+std::shared_ptr<Shard> Shards::Replicate(const grpc::ByteBuffer& request,
+                                         const ReplyCallback& callback) {
   absl::StatusOr<ReplicateMessage> message = MessageIn(request);
-  if (!message.ok()) return callback(message.status());
-  auto holder = HolderOf(*message);
-  if (!holder.ok()) return callback(holder.status());
+  auto holder = message.ok() ? HolderOf(*message) : message.status();
+  if (!holder.ok()) {
+    callback(holder.status());
+    return nullptr;
+  }
   (*holder)->Handle(*std::move(message),
                     [callback, keep = *holder](
                         const absl::StatusOr<replication::Answer>& answer) {
                       if (!answer.ok()) return callback(answer.status());
                       callback(ToBytes(*answer));
                     });
+  return *std::move(holder);
 }
 
 }  // namespace penstock::ps

@@ -86,8 +86,11 @@ class Shards final : public replication::ViewFollower {
   bool HasFolder(uint64_t replaces) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Handles Replicate() of a peer. `callback` gets the reply, on any thread.
+  // Returns the replica that has taken the message; null if none has. The
+  // caller calls Shard::Help() once the reply is sent.
   using ReplyCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
-  void Replicate(const grpc::ByteBuffer& request, const ReplyCallback& callback)
+  std::shared_ptr<Shard> Replicate(const grpc::ByteBuffer& request,
+                                   const ReplyCallback& callback)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends all waiting calls, and the shards' threads. Call before the gRPC

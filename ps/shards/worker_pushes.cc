@@ -86,7 +86,7 @@ void WorkerCalls::AcceptPush(const PushCallPtr& call, uint64_t reign) {
     status = EnterLocked(call, reign, *std::move(status));
   }
   if (!status.has_value()) return;
-  if (status->ok()) return state_->Pump();
+  if (status->ok()) return state_->Work();
   AnswerPush(reign, call->ticket, *status);
 }
 
