@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """penstock.grpc where Ctrl-C, or an error that is no Exception, ends a function
 in its middle: no result, report or call is lost. Also calls that the server
-declines."""
+declines, and unary calls of handlers for streams."""
 
 import asyncio
 import contextlib
@@ -167,8 +167,6 @@ def test_reports_of_a_loop_outlive_ctrl_c_between_two_steps():
     asyncio.run(scene())
 
 
-# Declines.
-
 class Counting(grpc.ServerInterceptor):
     """Counts the calls."""
 
@@ -186,19 +184,38 @@ class AioCounting(Counting, grpc.aio.ServerInterceptor):
         return await continuation(details)
 
 
-_STREAMS = {"any": grpc.stream_stream_rpc_method_handler(
-    lambda requests, context: requests)}
+# Unary calls of handlers for streams.
+
+# The methods, and their outcomes.
+_STREAMS = {
+    "any": (lambda requests, context: requests, b"x"),
+    "none": (lambda requests, context: iter(()), grpc.StatusCode.INTERNAL),
+    "two": (lambda requests, context: iter([b"a", b"b"]),
+            grpc.StatusCode.INTERNAL),
+    "code": (lambda requests, context: context.set_code(
+        grpc.StatusCode.NOT_FOUND) or iter(()), grpc.StatusCode.NOT_FOUND)}
+_STREAM_HANDLERS = {
+    name: grpc.stream_stream_rpc_method_handler(behavior)
+    for name, (behavior, _) in _STREAMS.items()}
 
 
-# The method of a generic handler is known after its first call.
-def test_a_unary_call_of_a_handler_for_streams_meets_interceptors_once():
+def outcome_of(call):
+    try:
+        return call()
+    except grpc.RpcError as error:
+        return error.code()
+
+
+def test_unary_calls_of_handlers_for_streams():
     counting = Counting()
-    with fast_channel([counting], **_STREAMS) as channel:
-        call = channel.unary_unary("/test/any")
-        assert call(b"x") == b"x"
+    with fast_channel([counting], **_STREAM_HANDLERS) as channel:
         counting.calls = 0
-        assert call(b"x") == b"x"
-        assert counting.calls == 1
+        for name, (_, outcome) in _STREAMS.items():
+            call = channel.unary_unary("/test/" + name)
+            assert outcome_of(lambda: call(b"x")) == outcome, name
+            assert outcome_of(call.future(b"x").result) == outcome, name
+        # A call that is repeated over grpcio would meet them twice.
+        assert counting.calls == 2 * len(_STREAMS)
 
 
 @contextlib.asynccontextmanager
@@ -214,15 +231,29 @@ async def fast_aio_channel(interceptors=None, **handlers):
     await server.stop(None)
 
 
-def test_the_same_over_asyncio():
+def test_unary_calls_of_asynchronous_handlers_for_streams():
+    async def echo(requests, context):
+        async for request in requests:
+            yield request
+
+    async def two(requests, context):
+        await context.write(b"a")
+        await context.write(b"b")
+
+    handlers = {**_STREAM_HANDLERS,
+                "any": grpc.stream_stream_rpc_method_handler(echo),
+                "two": grpc.stream_stream_rpc_method_handler(two)}
+
     async def scene():
         counting = AioCounting()
-        async with fast_aio_channel([counting], **_STREAMS) as channel:
-            call = channel.unary_unary("/test/any")
-            assert await call(b"x") == b"x"
-            counting.calls = 0
-            assert await call(b"x") == b"x"
-            assert counting.calls == 1
+        async with fast_aio_channel([counting], **handlers) as channel:
+            for name, (_, outcome) in _STREAMS.items():
+                try:
+                    found = await channel.unary_unary("/test/" + name)(b"x")
+                except grpc.aio.AioRpcError as error:
+                    found = error.code()
+                assert found == outcome, name
+            assert counting.calls == len(_STREAMS)
 
     asyncio.run(asyncio.wait_for(scene(), LIMIT))
 

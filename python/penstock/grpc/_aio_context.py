@@ -72,6 +72,7 @@ class Context(grpc.aio.ServicerContext):
         self._turns = _loops.Turns()
         self.callbacks = []
         self._has_request = True  # of a unary call: nobody has read it
+        self._response = None  # of a unary call's handler for streams
         self.handler = None
         self.abort_error = None
         self.is_over = False  # answered
@@ -98,6 +99,10 @@ class Context(grpc.aio.ServicerContext):
 
     def finish_well(self, message=None):
         """Answers with the code and the details that the handler has set."""
+        if not self.is_stream and message is None and not self.status_code:
+            message = self._response
+            if message is None:
+                return self.finish(13, _context.UnaryStreamContext.TOO_FEW)
         if message is not None and len(message) > self._max_send_bytes:
             return self.finish(8, _calls.too_large("SERVER", message,
                                                    self._max_send_bytes))
@@ -185,6 +190,8 @@ class Context(grpc.aio.ServicerContext):
         if len(message) > self._max_send_bytes:
             return self.finish(8, _calls.too_large("SERVER", message,
                                                    self._max_send_bytes))
+        if not self.is_stream:
+            return self._keep(message)
         while True:
             written = self._received.try_write(message)
             if written is False:
@@ -193,6 +200,14 @@ class Context(grpc.aio.ServicerContext):
                 self._has_sent_initial = True
                 return None
             await self._change()
+
+    def _keep(self, response):
+        """Keeps the response of a handler for streams whose client makes a
+        unary call. Raises if there was one."""
+        if self._response is not None:
+            self.finish(13, _context.UnaryStreamContext.TOO_MANY)
+            raise cygrpc.ExecuteBatchError("the call has ended")
+        self._response = response
 
     async def send_initial_metadata(self, initial_metadata):
         self.raise_for_termination()

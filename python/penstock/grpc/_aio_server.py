@@ -143,19 +143,13 @@ class _Call:
 
     async def _serve(self):
         context = self._context
-        handlers = self._plane.handlers
-        if not context.is_stream and handlers.is_for_streams(
-                self._details.method):
-            return context.decline()
-        handler = await handlers.find_soon(self._details)
+        handler = await self._plane.handlers.find_soon(self._details)
         if handler is None:
             return context.finish(12, "Method not found!")
         if not await self._plane.limit.take():
             return context.finish(_limits.RESOURCE_EXHAUSTED, _limits.TEXT)
         context.handler = handler
         behavior = getattr(handler, _fast_server.name_of(handler))
-        if not context.is_stream and _fast_server.is_for_streams(handler):
-            return context.decline()
         request = await self._request(handler, _is_async(behavior))
         if request is None:
             return None  # cancelled before its request

@@ -98,6 +98,12 @@ class Context(grpc.ServicerContext):
             return self.finish(16, b"the ticket is not known")
         return self.finish(0, b"", proof)
 
+    def for_streams(self):
+        """Returns the context of the same unary call for a handler of
+        streams. Nobody uses this one any more."""
+        return UnaryStreamContext(self._received, self._metadata, self._queue,
+                                  self._identity)
+
     def decline(self, head=_wire.DECLINED):
         """Asks the client to call over the real channel."""
         with self._lock:
@@ -267,3 +273,38 @@ class StreamContext(Context):
         if message is not None:
             self._received.write(message)
         self._received.finish(head)
+
+
+class UnaryStreamContext(Context):
+    """The context of a handler for streams whose client makes a unary call:
+    there is one request, and one response."""
+
+    TOO_MANY = b"Too many responses for unary request"
+    TOO_FEW = b"No message returned for unary request"
+
+    _has_request = True
+    _response = None
+
+    def read(self):
+        """Returns the request, and then None."""
+        if not self._has_request:
+            return None
+        self._has_request = False
+        return self._received.message()
+
+    def write(self, message):
+        """Keeps the response. Returns false, and ends the call, if there was
+        one."""
+        if self._response is not None:
+            self.finish(13, self.TOO_MANY)
+        if self._is_over:
+            return False
+        self._response = message
+        return True
+
+    def finish(self, outcome_code, details, message=None):
+        if outcome_code == 0 and message is None:
+            message = self._response
+            if message is None and self._code in (None, grpc.StatusCode.OK):
+                outcome_code, details = 13, self.TOO_FEW
+        super().finish(outcome_code, details, message)

@@ -16,9 +16,6 @@ from . import (_calls, _context, _identity, _limits, _reports,
 _LOGGER = logging.getLogger(__name__)
 
 _END = object()
-# Limits the methods that are remembered, because generic handlers may serve any
-# name.
-_MAX_STREAMS = 1000
 
 
 class Details(
@@ -65,7 +62,6 @@ class Handlers:
     def __init__(self, generic, interceptors):
         self._generic = list(generic or ())
         self._registered = {}
-        self._streams = set()  # methods of generic handlers for streams
         self.interceptors = tuple(interceptors or ())
 
     def add_generic(self, handlers):
@@ -85,16 +81,6 @@ class Handlers:
         return self.interceptors[index].intercept_service(
             lambda changed: self._intercept(changed, index + 1), details)
 
-    def is_for_streams(self, method):
-        """Returns true if the method is known to have a handler for streams.
-        Runs no code of the program. A call that is declined for this reason
-        then meets each interceptor once. A method of a generic handler is
-        known after its first call. Returns false without interceptors."""
-        handler = self._registered.get(method)
-        if handler is None:
-            return method in self._streams
-        return bool(self.interceptors) and is_for_streams(handler)
-
     def own(self, details):
         handler = self._registered.get(details.method)
         if handler is not None:
@@ -102,18 +88,8 @@ class Handlers:
         for generic in self._generic:
             handler = generic.service(details)
             if handler is not None:
-                self._note(details.method, handler)
                 return handler
         return None
-
-    def _note(self, method, handler):
-        """Remembers the kind of a generic handler's method."""
-        if not self.interceptors:
-            return
-        if not is_for_streams(handler):
-            self._streams.discard(method)
-        elif len(self._streams) < _MAX_STREAMS:
-            self._streams.add(method)
 
 
 def _context_of(received, metadata, queue, identity=_context.NOBODY):
@@ -201,8 +177,6 @@ class _Work:
         self._find(handlers, Details(method, metadata))
 
     def _find(self, handlers, details):
-        if not self._is_stream and handlers.is_for_streams(details.method):
-            return self.context.decline()
         try:
             handler = self.variables.run(handlers.find, details)
         except Exception as error:  # pylint: disable=broad-except
@@ -211,7 +185,7 @@ class _Work:
         if handler is None:
             return self.context.finish(12, b"Method not found!")
         if not self._is_stream and is_for_streams(handler):
-            return self.context.decline()
+            self.context = self.context.for_streams()
         self.handler = handler
         self._behavior = getattr(handler, name_of(handler))
         self._is_non_blocking = getattr(self._behavior,
