@@ -5,6 +5,9 @@ declines, and unary calls of handlers for streams."""
 
 import asyncio
 import contextlib
+import dis
+import os
+import sys
 import threading
 import types
 
@@ -20,6 +23,7 @@ import penstock.grpc.aio
 from penstock.grpc import _aio_server, _loops, _open_call, _wire
 
 LIMIT = 20
+_FOLDER = os.path.dirname(_loops.__file__)
 
 
 class Odd(BaseException):
@@ -155,16 +159,100 @@ def test_a_declined_call_begins_again_once():
         assert begun == [_wire.DECLINED]
 
 
-def test_reports_of_a_loop_outlive_ctrl_c_between_two_steps():
-    """Ctrl-C ended a function that had taken reports and not run them."""
-    async def scene():
-        queue = _loops.queue_of(asyncio.get_running_loop())
-        run_numbers = []
-        queue._reported.append(queue.add(lambda: run_numbers.append("old")))
-        queue._run()
-        assert run_numbers == ["old"]
+class Interruption:
+    """Raises KeyboardInterrupt once while a loop runs the callbacks of
+    penstock.grpc, at the `when`-th place where Python may run a signal handler.
+    Such places are the start of a function, the end of a call, and a jump
+    backward."""
 
-    asyncio.run(scene())
+    _PLACES = ("CALL", "JUMP_BACKWARD")
+
+    def __init__(self, when):
+        self._left = when
+        self.has_come = False
+
+    def _pass(self):
+        self._left -= 1
+        if self._left == 0:
+            self.has_come = True
+            raise KeyboardInterrupt()
+
+    @staticmethod
+    def _is_callback(frame):
+        while frame is not None:
+            if frame.f_code is _loops.Queue._run.__code__:
+                return True
+            frame = frame.f_back
+        return False
+
+    def trace(self, frame, event, arg):
+        del event, arg
+        if (os.path.dirname(frame.f_code.co_filename) != _FOLDER or
+                not self._is_callback(frame)):
+            return None
+        frame.f_trace_opcodes = True
+        names = {each.offset: each.opname
+                 for each in dis.get_instructions(frame.f_code)}
+        last = ""
+
+        def local(frame, event, arg):
+            nonlocal last
+            del arg
+            if event == "opcode":
+                before, last = last, names[frame.f_lasti]
+                if before.startswith(self._PLACES):
+                    self._pass()
+            return local
+
+        self._pass()
+        return local
+
+
+def run_interrupted(loop, coroutine, when):
+    """Runs a task, and runs the loop again after an interruption. Returns
+    false if the task ended before."""
+    task = loop.create_task(asyncio.wait_for(coroutine, LIMIT))
+    interruption = Interruption(when)
+    sys.settrace(interruption.trace)
+    try:
+        loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        assert interruption.has_come
+    finally:
+        sys.settrace(None)
+    loop.run_until_complete(task)
+    return interruption.has_come
+
+
+def test_calls_of_a_loop_outlive_ctrl_c_at_any_place():
+    """Ctrl-C ended a function that had taken reports and not run them."""
+    async def answers(channel):
+        assert await channel.unary_unary("/test/echo")(b"x") == b"x"
+        last = channel.stream_unary("/test/last")(iter([b"1", b"2"]))
+        assert await last == b"2"
+        responses = channel.stream_stream("/test/all")(iter([b"y"]))
+        assert [each async for each in responses] == [b"y"]
+
+    async def connect(target):
+        channel = penstock.grpc.aio.insecure_channel(target)
+        await fast_grpc.until_fast_aio(channel)
+        return channel
+
+    loop = asyncio.new_event_loop()
+    handlers = {"echo": lambda request, context: request,
+                "last": grpc.stream_unary_rpc_method_handler(
+                    lambda requests, context: list(requests)[-1]),
+                "all": grpc.stream_stream_rpc_method_handler(
+                    lambda requests, context: requests)}
+    with fast_grpc.serving(penstock.grpc,
+                           [fast_grpc.Handlers(handlers)]) as target:
+        channel = loop.run_until_complete(connect(target))
+        when = 1
+        while run_interrupted(loop, answers(channel), when):
+            when += 1
+        assert when > 10
+        loop.run_until_complete(channel.close())
+    loop.close()
 
 
 class Counting(grpc.ServerInterceptor):

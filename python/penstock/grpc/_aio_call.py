@@ -6,11 +6,12 @@ of cygrpc._AioCall, which a Call replaces.
 """
 
 import asyncio
+import operator
 import time
 
 from grpc._cython import cygrpc
 
-from . import _calls, _loops, _wire
+from . import _calls, _loops, _open_call, _wire
 
 # Limits the requests that a stream keeps in case it must begin again, in
 # bytes.
@@ -49,6 +50,7 @@ class Call:
         self._is_unary = False
         self._has_unary_response = False
         self._response = None
+        self._read = []  # the response, as soon as it has been read
         self._done_callbacks = []
         self._waiters = []
         self._is_watched = False  # _on_change() will run
@@ -60,15 +62,19 @@ class Call:
 
     def _set_status(self, status):
         self._status = status
+        self._tell_end()
+
+    def _tell_end(self):
+        """Tells all that wait for the end. Goes on if Ctrl-C has ended an
+        earlier call of this function."""
         self._kept.drop()
         self._set_initial_metadata(())
         self._wake()
-        # Breaks the reference cycle with grpcio's object of the call.
-        # Otherwise a closed channel would live until the next garbage
-        # collection, and with it grpcio's threads.
-        callbacks, self._done_callbacks = self._done_callbacks, []
-        for callback in callbacks:
-            callback()
+        # Leaves no callback, which breaks the reference cycle with grpcio's
+        # object of the call. Otherwise a closed channel would live until the
+        # next garbage collection, and with it grpcio's threads.
+        while self._done_callbacks:
+            self._done_callbacks.pop(0)()
 
     def _set_initial_metadata(self, metadata):
         if self._initial_metadata is None:
@@ -135,10 +141,7 @@ class Call:
     # Waits.
 
     def _wake(self):
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        _loops.wake(self._waiters)
 
     async def _change(self):
         """Waits until something has changed. The caller then checks its
@@ -197,9 +200,7 @@ class Call:
         self.__dict__.clear()
         self.__class__ = _OverReal
         self._wrap(channel, real)
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        _loops.wake(waiters)
         return real
 
     # A unary call.
@@ -256,8 +257,10 @@ class Call:
         return True
 
     def _on_end(self):
+        if self._is_real():  # runs again after Ctrl-C
+            return None
         if self._status is not None:
-            return
+            return self._tell_end()
         code, details, head = self._handle.outcome()
         outcome = _calls.outcome_of(code, details, head)
         if outcome is None:
@@ -267,13 +270,14 @@ class Call:
                 return self._wake()
             outcome = _wire.Outcome(14, "the server is stopping", (), ())
         if self._has_unary_response and not outcome.code:
-            self._response = self._handle.try_read()
+            self._response = _open_call.keep_result(
+                self._read, operator.methodcaller("try_read"), self._handle)
             if self._response is None:
                 outcome = _wire.Outcome(
                     13, "No message returned for unary request", (), ())
         self._take_metadata()
         self._set_initial_metadata(tuple(outcome.initial))
-        self._set_status(_status_of(outcome))
+        return self._set_status(_status_of(outcome))
 
     def _take_metadata(self):
         """Takes the server's initial metadata. Returns false if the metadata

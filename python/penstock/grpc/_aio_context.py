@@ -153,10 +153,7 @@ class Context(grpc.aio.ServicerContext):
         self._wake()
 
     def _wake(self):
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        _loops.wake(self._waiters)
 
     async def read_message(self):
         """Returns the next request's bytes, or None after the last one."""

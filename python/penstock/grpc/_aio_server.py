@@ -2,8 +2,10 @@
 it."""
 
 import asyncio
+import collections
 import contextvars
 import inspect
+import itertools
 import logging
 import time
 
@@ -249,6 +251,7 @@ class _DataPlane:
         self._tasks = {}  # the contexts of open calls, by task
         self._ends = set()  # the tasks of end()
         self._is_draining = False
+        self._taken = collections.deque()  # calls that have not begun
         self._number = self._queue.add_lasting(self._accept_some)
         self.ended = loop.create_future()
         port.report(self._number)
@@ -256,7 +259,12 @@ class _DataPlane:
     def _accept_some(self):
         """Begins the calls that wait, up to a limit for one turn of the loop,
         so that a crowd of clients does not stop the loop's other tasks."""
-        for received in self._port.take_some(_MAX_ACCEPTED):
+        # No Ctrl-C comes between taking calls and keeping them, because no code
+        # of Python's runs there.
+        self._taken.extend(itertools.chain.from_iterable(
+            map(self._port.take_some, (_MAX_ACCEPTED - len(self._taken),))))
+        while self._taken:
+            received = self._taken.popleft()
             try:
                 self._accept(received)
             except Exception:  # pylint: disable=broad-except

@@ -4,6 +4,7 @@ import asyncio
 import collections
 import itertools
 import os
+import sys
 import weakref
 
 from .. import _rpc
@@ -15,6 +16,9 @@ _MAX_RUN = 64
 # The number of bits of a call's number that are below the number of its queue.
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
+
+# Added to an eventfd, makes it readable.
+_ONE = (1).to_bytes(8, sys.byteorder)
 
 _queues = weakref.WeakKeyDictionary()  # by loop
 
@@ -31,9 +35,12 @@ class Queue:
         self._numbers = itertools.count(1)
         self._callbacks = {}  # by number
         self._lasting = {}    # likewise; these run at each report
-        self._reported = collections.deque()  # the numbers whose turn comes
-        self._is_going_on = False  # the loop will run the rest of them
-        self._loop = weakref.ref(loop)
+        # The reports whose turn comes: their order and their number.
+        self._reported = collections.deque()
+        self._order = itertools.count()
+        # The numbers of callbacks that are running. A callback may run the loop
+        # again, as packages for notebooks do.
+        self._running = set()
         self._finalize = weakref.finalize(self, _rpc.close_reports, self._queue)
         self._finalize.atexit = False
         # Gives the loop a reference to this object. The object itself must not
@@ -42,7 +49,7 @@ class Queue:
 
     def add(self, callback):
         """Returns a number. Runs `callback` once, on the loop, when _rpc
-        reports the number."""
+        reports the number. If Ctrl-C ends the callback, runs it again."""
         number = self._unused_number()
         self._callbacks[number] = callback
         return self._queue << _SHIFT | number
@@ -65,31 +72,44 @@ class Queue:
         self._lasting.pop(number & _MASK, None)
 
     def _run(self):
-        # No Ctrl-C comes between the two, because no code of Python's runs there.
-        self._reported.extend(itertools.chain.from_iterable(
-            map(_rpc.take_ready_reports, (self._queue,))))
-        if not self._is_going_on:
+        """Runs callbacks, up to a limit. Leaves the descriptor readable if
+        there are more, or if Ctrl-C ends this function at any place. The loop's
+        next turn thus goes on."""
+        is_done = False
+        try:
+            _clear(self._descriptor)
+            # No Ctrl-C comes between taking reports and keeping them, because
+            # no code of Python's runs there.
+            self._reported.extend(zip(self._order, itertools.chain.from_iterable(
+                map(_rpc.take_ready_reports, (self._queue,)))))
             self._run_some()
+            is_done = not self._reported
+        finally:
+            if not is_done:
+                os.write(self._descriptor, _ONE)
 
     def _run_some(self):
-        """Runs callbacks, up to a limit, and leaves the others to the loop's
-        next turn."""
-        self._is_going_on = False
-        try:
-            for _ in range(min(_MAX_RUN, len(self._reported))):
-                self._run_one(self._reported.popleft() & _MASK)
-        finally:  # Ctrl-C may end a callback
-            loop = self._loop()
-            if self._reported and loop is not None and not loop.is_closed():
-                loop.call_soon(self._run_some)
-                self._is_going_on = True
+        some = list(itertools.islice(self._reported, _MAX_RUN))
+        for _, number in some:
+            self._run_one(number & _MASK)
+        # A callback may have run the loop, which has then dropped some.
+        while some and self._reported and self._reported[0] <= some[-1]:
+            self._reported.popleft()
 
     def _run_one(self, number):
-        callback = self._callbacks.pop(number, None)
-        if callback is None:
-            callback = self._lasting.get(number)
-        if callback is not None:
+        lasting = self._lasting.get(number)
+        if lasting is not None:
+            return _reports.run((lasting,))
+        callback = self._callbacks.get(number)
+        if callback is None or number in self._running:
+            return None
+        try:
+            self._running.add(number)
             _reports.run((callback,))
+            self._callbacks.pop(number, None)
+        finally:
+            self._running.discard(number)
+        return None
 
     def close(self):
         """Closes the descriptor. The loop is closed."""
@@ -99,6 +119,23 @@ class Queue:
         """Keeps the parent's queue out of a forked child, whose own queues
         have the same numbers."""
         self._finalize.detach()
+
+
+def wake(waiters):
+    """Sets all futures of a list, and empties the list. If Ctrl-C ends this
+    function, a second call goes on."""
+    while waiters:
+        if not waiters[-1].done():
+            waiters[-1].set_result(None)
+        waiters.pop()
+
+
+def _clear(descriptor):
+    """Makes an eventfd unreadable."""
+    try:
+        os.read(descriptor, 8)
+    except BlockingIOError:
+        pass
 
 
 class Turns:
