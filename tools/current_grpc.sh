@@ -40,7 +40,7 @@ install_packages() {
     moved_on "libgrpc++-dev is ${version:-missing}, not 1.60 or later"
   fi
   install -t experimental g++ libgrpc++-dev pkgconf protobuf-compiler-grpc libprotobuf-dev
-  install cmake ninja-build libspdlog-dev libgmock-dev openssl
+  install cmake make ninja-build libspdlog-dev libgmock-dev openssl
   install libssl-dev libibverbs-dev librdmacm-dev
   install libcli11-dev nlohmann-json3-dev libjs-chart.js zlib1g-dev
   # Stock gRPC 1.51.1, with a core of its own, as a peer.
