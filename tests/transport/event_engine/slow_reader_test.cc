@@ -1,6 +1,7 @@
 // Tests readers that leave their messages unread, over both paths.
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -136,13 +137,16 @@ class SlowReaderTest : public testing::TestWithParam<std::string> {
 TEST_P(SlowReaderTest, StopsOnlyItsSender) {
   EchoServer server(OptionsOfParam());
   const auto channel = NewChannel(server.target(), OptionsOfParam());
+  ASSERT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() +
+                                        std::chrono::minutes(1)));
   if (GetParam() == "Shm") ASSERT_TRUE(ReachesShm(channel, server.target()));
   Sender sender(channel);
   const int sent = AwaitBlocked(sender);
   EXPECT_GT(sent, 0);
   EXPECT_LE(sent, kMostUnread);
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(Echo(channel, std::string(1000, 'x')).ok()) << i;
+    const grpc::Status status = Echo(channel, std::string(1000, 'x'));
+    ASSERT_TRUE(status.ok()) << i << ": " << status.error_message();
   }
   EXPECT_LE(sender.written(), kMostUnread);
   for (int i = 0; i < kMessages; ++i) {
