@@ -61,6 +61,7 @@ fabric::shm::Options ShmOptions(const Settings& settings) {
   // doorbells. Without the peer's doorbell, a sleeping thread would not notice
   // input.
   options.other_users = false;
+  options.copies_with_doorbells = true;
   return options;
 }
 

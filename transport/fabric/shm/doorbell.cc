@@ -13,6 +13,19 @@
 namespace penstock {
 namespace fabric {
 namespace shm {
+namespace {
+
+// Returns false if the ring failed.
+bool RingAt(int fd) {
+  constexpr uint64_t kNothing = 0;
+  ssize_t written;
+  do {
+    written = write(fd, &kNothing, sizeof kNothing);
+  } while (written < 0 && errno == EINTR);
+  return written == sizeof kNothing;
+}
+
+}  // namespace
 
 Doorbell::Doorbell() : fork_count_(progress::ForkCount()) {}
 
@@ -41,15 +54,13 @@ absl::Status Doorbell::TakePeers(progress::ForeignFd fd) {
   return absl::OkStatus();
 }
 
+void Doorbell::WakeOwner() const {
+  if (own_.valid()) (void)RingAt(own_.get());
+}
+
 bool Doorbell::Ring() const {
   const int fd = peers_number_.load(std::memory_order_acquire);
-  if (fd < 0) return false;
-  constexpr uint64_t kNothing = 0;
-  ssize_t written;
-  do {
-    written = write(fd, &kNothing, sizeof kNothing);
-  } while (written < 0 && errno == EINTR);
-  return written == sizeof kNothing;
+  return fd >= 0 && RingAt(fd);
 }
 
 }  // namespace shm

@@ -50,6 +50,9 @@ class Doorbell {
   // has not got the descriptor.
   int fd() const { return own_.get(); }
 
+  // Wakes the threads that wait on fd(). Does not block.
+  void WakeOwner() const;
+
   // Accepts the peer's eventfd, which ReceiveSetup() has checked. If this side
   // has no eventfd and descriptors are scarce, closes the peer's eventfd: one
   // doorbell is useless without the other. Returns INVALID_ARGUMENT for a

@@ -48,7 +48,7 @@ Link::Link(PeerSocket socket, Segment control, PeerSegment peer_control,
       device_lender_(socket_.get(), DevicesOf(sharing_)),
       lender_(sharing_.arena, socket_.get(), peer_page(), &device_lender_),
       borrower_(socket_.get(), own_page(), DevicesOf(sharing_), &device_lender_,
-                sharing_.copies ? nullptr : &doorbell_) {}
+                sharing_.MayPassDoorbells() ? &doorbell_ : nullptr) {}
 
 Link::~Link() {
   if (IsForeign()) return;
@@ -157,6 +157,8 @@ bool Link::IsForeign() const { return fork_count_ != progress::ForkCount(); }
 void Link::OnHangUp(bool is_dead) {
   lender_.EndAll();
   hung_up_.store(true, std::memory_order_release);
+  // The endpoint has input now, and its owner may sleep.
+  doorbell_.WakeOwner();
   if (is_dead) {
     peer_is_dead_ = true;
     MayLetGo();

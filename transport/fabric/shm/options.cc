@@ -13,6 +13,8 @@ namespace shm {
 absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
   if (peer.is_other && !options.other_users) return RefuseOtherUser(peer);
   Sharing sharing;
+  sharing.copies_with_doorbells =
+      options.copies_with_doorbells && !peer.is_other;
   if (peer.is_other) {
     sharing.copies = true;
     sharing.reason = absl::StrCat("another user (uid ", peer.uid, ")");
@@ -39,7 +41,8 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
 
 uint32_t FeaturesOf(const Sharing& sharing) {
   return (sharing.devices == nullptr ? 0 : kOpensDevices) |
-         (!sharing.copies && RecognizesEventFds() ? kTakesDoorbell : 0);
+         (sharing.MayPassDoorbells() && RecognizesEventFds() ? kTakesDoorbell
+                                                             : 0);
 }
 
 void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing) {
@@ -51,7 +54,7 @@ void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing) {
   sharing->peer_opens_devices =
       sharing->devices != nullptr && (of_peer.features & kOpensDevices) != 0;
   sharing->peer_takes_doorbell =
-      !sharing->copies && (of_peer.features & kTakesDoorbell) != 0;
+      sharing->MayPassDoorbells() && (of_peer.features & kTakesDoorbell) != 0;
 }
 
 }  // namespace shm

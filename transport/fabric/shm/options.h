@@ -46,6 +46,9 @@ struct Options {
   // allocation can read and write all of it. Null for connections whose
   // receivers read all bytes with the CPU. Must live as long as the process.
   memory::DeviceAccess* devices = nullptr;
+  // Passes doorbells to a process of the same user even if the sides copy, if
+  // the peer has this option, too. For owners without a doorbell of a lifeline.
+  bool copies_with_doorbells = false;
   // The directory of the socket files of this process and its peers. Use for
   // processes that share a directory but no network namespace. Empty means
   // abstract sockets, without files.

@@ -24,6 +24,8 @@ struct Sharing {
   // copies, a peer of another user could change memory while the application
   // parses it, and could keep lent memory.
   bool copies = false;
+  // True if the sides pass each other doorbells even if they copy.
+  bool copies_with_doorbells = false;
   // The reason for copying, for people. Empty if the sides do not copy.
   std::string reason;
   // The access by which this side opens device memory that the peer lends. If
@@ -33,6 +35,8 @@ struct Sharing {
   bool peer_opens_devices = false;
   // True if the peer accepts a doorbell. This side then passes one.
   bool peer_takes_doorbell = false;
+
+  bool MayPassDoorbells() const { return !copies || copies_with_doorbells; }
 };
 
 }  // namespace shm

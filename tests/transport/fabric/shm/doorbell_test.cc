@@ -111,6 +111,19 @@ TEST_F(ShmDoorbell, PeersThatCopyHaveNone) {
   EXPECT_TRUE(SendAndRing(b()));
 }
 
+TEST_F(ShmDoorbell, PeersThatCopyMayAskForThem) {
+  Options options;
+  options.copies_with_doorbells = true;
+  ShmFabric asks(options);
+  options.always_copy = true;
+  ShmFabric copies(options);
+  pair_ = MakePair(&asks, &copies);
+  ASSERT_NE(pair_, nullptr);
+  EXPECT_FALSE(a()->capabilities().can_load);
+  EXPECT_EQ(a()->wakeup_fds().size(), 1u);
+  EXPECT_EQ(b()->wakeup_fds().size(), 1u);
+}
+
 // Hides /proc from this process. Returns false if that is not allowed.
 bool HideProc() {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
@@ -214,6 +227,15 @@ TEST_F(ShmHostileDoorbell, PeerWithTheFeatureGetsOne) {
   }
   EXPECT_TRUE(asleep.TakeRing());
   EXPECT_FALSE(asleep.TakeRing());
+}
+
+// The owner sleeps, and has to learn that its path is lost.
+TEST_F(ShmHostileDoorbell, HangUpWakesTheOwner) {
+  Connect(kTakesDoorbell);
+  SleepingEnd asleep(end());
+  ASSERT_EQ(shutdown(pair_->socket.get(), SHUT_RDWR), 0);
+  EXPECT_TRUE(WaitUntil([&asleep] { return asleep.TakeRing(); }));
+  EXPECT_TRUE(end()->HasInput());
 }
 
 // Tests descriptors that are no eventfds. Writing to one would block, end this
