@@ -6,6 +6,7 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/fabric/tcp/receive.h"
 #include "transport/grpc/internal/slice_bytes.h"
+#include "transport/grpc/polling/plain_tcp.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -21,7 +22,10 @@ void Forward(void* outer, grpc_error_handle error) {
 
 EndpointStream::EndpointStream(grpc_endpoint* endpoint,
                                EndpointStreamEvents* events)
-    : endpoint_(endpoint), events_(events), fork_count_(progress::ForkCount()) {
+    : endpoint_(endpoint),
+      events_(events),
+      fork_count_(progress::ForkCount()),
+      socket_(PlainTcpSocket(*endpoint)) {
   GRPC_CLOSURE_INIT(
       &read_outer_,
       [](void* self, grpc_error_handle error) {
@@ -39,12 +43,7 @@ EndpointStream::EndpointStream(grpc_endpoint* endpoint,
 // Leaks the endpoint in a forked child. Destroying it would shut down the
 // socket, which ends the connection for the parent, too.
 EndpointStream::~EndpointStream() {
-  if (IsForeign()) {
-    (void)input_.release();
-    return;
-  }
-  input_ = nullptr;
-  grpc_endpoint_destroy(endpoint_);
+  if (!IsForeign()) grpc_endpoint_destroy(endpoint_);
 }
 
 bool EndpointStream::IsForeign() const {
@@ -53,11 +52,11 @@ bool EndpointStream::IsForeign() const {
 
 void EndpointStream::Read() {
   events_->Hold();
-  if (input_ != nullptr) {
+  if (socket_ != nullptr) {
     if (may_have_input_) {
       grpc_core::ExecCtx::Run(DEBUG_LOCATION, &read_outer_, absl::OkStatus());
     } else {
-      input_->Notify(&read_outer_);
+      grpc_fd_notify_on_read(socket_, &read_outer_);
     }
     return;
   }
@@ -66,15 +65,9 @@ void EndpointStream::Read() {
                      /*urgent=*/false, /*min_progress_size=*/1);
 }
 
-void EndpointStream::ReceiveDirectly() {
-  if (std::exchange(tried_directly_, true)) return;
-  input_ = SocketInput::Create(endpoint_);
-}
-
 absl::StatusOr<size_t> EndpointStream::Receive(
     fabric::tcp::Endpoint* lifeline) {
-  absl::StatusOr<size_t> received =
-      fabric::tcp::Receive(input_->fd(), lifeline);
+  absl::StatusOr<size_t> received = fabric::tcp::Receive(input_fd(), lifeline);
   may_have_input_ = !received.ok() || *received > 0;
   return received;
 }
@@ -94,7 +87,6 @@ void EndpointStream::Shutdown(grpc_error_handle why) {
   if (shut_down_ || IsForeign()) return;
   shut_down_ = true;
   grpc_endpoint_shutdown(endpoint_, why);
-  if (input_ != nullptr) input_->Wake();
 }
 
 }  // namespace core

@@ -9,11 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "src/core/lib/iomgr/endpoint.h"
+#include "src/core/lib/iomgr/ev_posix.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "transport/fabric/tcp/byte_stream.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/internal/grpc_abi.h"
-#include "transport/grpc/polling/socket_input.h"
 
 namespace penstock {
 namespace core {
@@ -50,13 +50,12 @@ class EndpointStream : public fabric::tcp::ByteStream {
   void Shutdown(grpc_error_handle why);
   bool is_shut_down() const { return shut_down_; }
 
-  // Makes the stream receive directly from its socket from now on, if possible.
-  // This saves the copy of a large message from the slices into which gRPC's
-  // endpoint reads. Call with no read in flight.
-  void ReceiveDirectly();
-  bool receives_directly() const { return input_ != nullptr; }
+  // Returns true if the stream receives directly from its socket, over plain
+  // TCP. Over TLS gRPC's endpoint reads into slices of its own, from which a
+  // large message is copied.
+  bool receives_directly() const { return socket_ != nullptr; }
   // Returns the descriptor from which the stream receives directly.
-  int input_fd() const { return input_->fd(); }
+  int input_fd() const { return grpc_fd_wrapped_fd(socket_); }
   // Records that a read has ended, and that the socket may have input. Call in
   // OnRead().
   void EndRead() { may_have_input_ = true; }
@@ -72,13 +71,11 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_endpoint* const endpoint_;
   EndpointStreamEvents* const events_;
   const uint32_t fork_count_;
-  // The input of a stream that receives directly. Null while gRPC's endpoint
-  // reads.
-  std::unique_ptr<SocketInput> input_;
-  // False from the time when Receive() has emptied the socket until a read
-  // ends.
+  // The endpoint's socket if the stream receives directly. Null if gRPC's
+  // endpoint reads.
+  grpc_fd* const socket_;
+  // False once Receive() has emptied the socket, until a read ends.
   bool may_have_input_ = true;
-  bool tried_directly_ = false;
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;

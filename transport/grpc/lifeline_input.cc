@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "src/core/lib/slice/slice_buffer.h"
-#include "transport/base/descriptors.h"
+#include "transport/fabric/tcp/receive.h"
 
 namespace penstock {
 namespace core {
@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kMostReadBytes = 1024 * 1024;
 // Limits the bytes of one poll. The thread has other sources to poll, too.
 constexpr size_t kMostPolledBytes = 256 * 1024;
-// The number of reads after which a connection counts as busy, and takes a
-// second descriptor.
+// The number of reads after which a connection counts as busy. Most connections
+// have a fast path earlier, or were made for a few calls.
 constexpr int kReadsOfBusy = 8;
 
 }  // namespace
@@ -30,16 +30,17 @@ absl::Status LifelineInput::OnRead() {
   // the socket, because gRPC reports input only once.
   stream_->EndRead();
   DeliverReadBuffer();
-  TakeOver();
   if (!stream_->receives_directly()) return absl::OkStatus();
-  const absl::StatusOr<bool> received = Receive(kMostReadBytes);
+  const absl::StatusOr<bool> received =
+      Receive(kMostReadBytes, /*until_empty=*/true);
   has_input_ = received.ok() && *received;
+  if (has_input_ && reads_ < kReadsOfBusy) ++reads_;
   return received.status();
 }
 
 bool LifelineInput::WantsPolling() const {
-  return has_input_ && !poller_.is_started() && !session_->closed() &&
-         !session_->path().in_use();
+  return has_input_ && reads_ == kReadsOfBusy && !poller_.is_started() &&
+         !session_->closed() && !session_->path().in_use();
 }
 
 void LifelineInput::StartPolling(InputPoller::Receive poll) {
@@ -52,7 +53,7 @@ absl::StatusOr<bool> LifelineInput::Poll() {
     poller_.Stop();
     return false;
   }
-  return Receive(kMostPolledBytes);
+  return Receive(kMostPolledBytes, /*until_empty=*/false);
 }
 
 void LifelineInput::ReadOn() {
@@ -72,22 +73,19 @@ void LifelineInput::DeliverReadBuffer() {
   buffer->Clear();
 }
 
-void LifelineInput::TakeOver() {
-  if (session_->closed()) return;
-  const bool is_busy = !session_->path().in_use() && ++reads_ == kReadsOfBusy &&
-                       base::Descriptors::HaveRoomForDoorbell();
-  if (is_busy || lifeline_->reading()) stream_->ReceiveDirectly();
-}
-
 // Receives until the socket is empty, or somewhat more than `most_bytes` were
-// received.
-absl::StatusOr<bool> LifelineInput::Receive(size_t most_bytes) {
+// received. Without `until_empty`, a short result suffices as the end, which
+// saves a system call: threads that poll look again. epoll reports input only
+// once.
+absl::StatusOr<bool> LifelineInput::Receive(size_t most_bytes,
+                                            bool until_empty) {
   size_t bytes = 0;
   while (bytes < most_bytes && !session_->closed() && session_->reads()) {
     const absl::StatusOr<size_t> received = stream_->Receive(lifeline_);
     if (!received.ok()) return received.status();
-    if (*received == 0) break;
     bytes += *received;
+    const bool is_short = *received < fabric::tcp::kLeastRoom;
+    if (*received == 0 || (is_short && !until_empty)) break;
   }
   return bytes > 0;
 }

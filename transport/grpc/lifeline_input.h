@@ -15,10 +15,9 @@
 namespace penstock {
 namespace core {
 
-// Passes the bytes of a stream to the session's lifeline. gRPC's endpoint reads
-// at first. Once the connection is busy, or a large message comes, this object
-// receives directly from the socket, if possible. Then waiting threads also
-// poll the socket.
+// Passes the bytes of a stream to the session's lifeline. Receives from the
+// socket itself over plain TCP. Once the connection is busy, waiting threads
+// then poll the socket, too. Over TLS, gRPC's endpoint reads.
 //
 // Does not read while the peer leaves this side's answers unread, because
 // further requests would cause further answers. gRPC's HTTP/2 stops reading for
@@ -36,8 +35,8 @@ class LifelineInput {
   void Start();
   // Handles the end of a read. Returns an error if the connection has ended.
   absl::Status OnRead();
-  // Returns true if StartPolling() should be called: input has come, no thread
-  // polls for more, and there is no fast path.
+  // Returns true if StartPolling() should be called: input has come to a busy
+  // connection, no thread polls for more, and there is no fast path.
   bool WantsPolling() const;
   // Lets waiting threads call `poll`, which must call Poll() under the lock.
   void StartPolling(InputPoller::Receive poll);
@@ -51,14 +50,13 @@ class LifelineInput {
 
  private:
   void DeliverReadBuffer();
-  void TakeOver();
-  absl::StatusOr<bool> Receive(size_t most_bytes);
+  absl::StatusOr<bool> Receive(size_t most_bytes, bool until_empty);
 
   EndpointStream* const stream_;
   fabric::tcp::Endpoint* const lifeline_;
   session::Session* const session_;
   InputPoller poller_;
-  int reads_ = 0;            // by gRPC's endpoint, while no path was in use
+  int reads_ = 0;            // until the connection is busy
   bool wants_read_ = false;  // the next read may begin
   bool has_input_ = false;   // the last read has received directly
 };

@@ -1,0 +1,190 @@
+#include "transport/grpc/endpoint_stream.h"
+
+#include <dirent.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+
+#include "grpc/grpc.h"
+#include "grpc/support/alloc.h"
+#include "gtest/gtest.h"
+#include "src/core/lib/iomgr/endpoint_pair.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "src/core/lib/iomgr/pollset.h"
+#include "transport/fabric/tcp/endpoint.h"
+#include "transport/grpc/polling/plain_tcp.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+int OpenDescriptors() {
+  int count = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+class CountedReads : public EndpointStreamEvents {
+ public:
+  void Hold() override {}
+  void OnRead(grpc_error_handle error) override {
+    stream->EndRead();
+    if (error.ok()) {
+      ++reads;
+    } else {
+      ++errors;
+    }
+  }
+  void OnWritten(grpc_error_handle) override {}
+  EndpointStream* stream = nullptr;
+  int reads = 0;
+  int errors = 0;
+};
+
+// A fixture with two of gRPC's endpoints over one connection. A stream has the
+// client's end.
+class EndpointStreamTest : public testing::Test {
+ protected:
+  EndpointStreamTest() {
+    grpc_init();
+    pollset_ = static_cast<grpc_pollset*>(gpr_zalloc(grpc_pollset_size()));
+    grpc_core::ExecCtx context;
+    grpc_pollset_init(pollset_, &mu_);
+    pair_ = grpc_iomgr_create_endpoint_pair("test", nullptr);
+    // Looks for gRPC's functions, which is done once in a process.
+    EXPECT_TRUE(IsPlainTcp(*pair_.client));
+    context.Flush();
+    descriptors_ = OpenDescriptors();
+    stream_ = std::make_unique<EndpointStream>(pair_.client, &events_);
+    events_.stream = stream_.get();
+    lifeline_ = std::make_unique<fabric::tcp::Endpoint>(stream_.get());
+  }
+  ~EndpointStreamTest() override {
+    {
+      grpc_core::ExecCtx context;
+      stream_ = nullptr;
+      grpc_endpoint_destroy(pair_.server);
+      grpc_closure done;
+      GRPC_CLOSURE_INIT(
+          &done, [](void*, grpc_error_handle) {}, nullptr, nullptr);
+      gpr_mu_lock(mu_);
+      grpc_pollset_shutdown(pollset_, &done);
+      gpr_mu_unlock(mu_);
+      context.Flush();
+      grpc_pollset_destroy(pollset_);
+    }
+    gpr_free(pollset_);
+    grpc_shutdown_blocking();
+  }
+
+  void Say(const std::string& bytes) {
+    ASSERT_EQ(send(grpc_endpoint_get_fd(pair_.server), bytes.data(),
+                   bytes.size(), MSG_DONTWAIT),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // Handles the events that there are. One call handles at most one event.
+  void Poll() {
+    for (int i = 0; i < 10; ++i) {
+      gpr_mu_lock(mu_);
+      grpc_pollset_worker* worker = nullptr;
+      EXPECT_TRUE(grpc_pollset_work(pollset_, &worker,
+                                    grpc_core::Timestamp::ProcessEpoch())
+                      .ok());
+      gpr_mu_unlock(mu_);
+      grpc_core::ExecCtx::Get()->Flush();
+    }
+  }
+  // Begins a read. Returns the number of reads that have ended.
+  int Read() {
+    events_.reads = 0;
+    stream_->Read();
+    Poll();
+    return events_.reads;
+  }
+  // Receives, and begins a read, until the read waits for new input.
+  void ReadUntilEmpty() {
+    do {
+      EXPECT_EQ(stream_->Receive(lifeline_.get()).value(), 0);
+    } while (Read() > 0);
+  }
+
+  grpc_endpoint_pair pair_;
+  grpc_pollset* pollset_;
+  gpr_mu* mu_;
+  int descriptors_;
+  CountedReads events_;
+  std::unique_ptr<EndpointStream> stream_;
+  std::unique_ptr<fabric::tcp::Endpoint> lifeline_;
+};
+
+// The socket is the endpoint's, so many connections take no more descriptors
+// than with stock gRPC.
+TEST_F(EndpointStreamTest, ReceivesDirectlyWithoutADescriptorOfItsOwn) {
+  grpc_core::ExecCtx context;
+  ASSERT_TRUE(stream_->receives_directly());
+  EXPECT_EQ(stream_->input_fd(), grpc_endpoint_get_fd(pair_.client));
+  ReadUntilEmpty();
+  EXPECT_EQ(OpenDescriptors(), descriptors_);
+}
+
+TEST_F(EndpointStreamTest, EachInputEndsARead) {
+  grpc_core::ExecCtx context;
+  ReadUntilEmpty();
+  for (const char first : {'a', 'b'}) {
+    Say(std::string(2, first));
+    Poll();
+    EXPECT_EQ(events_.reads, 1);
+    EXPECT_EQ(stream_->Receive(lifeline_.get()).value(), 2);
+    EXPECT_EQ(stream_->Receive(lifeline_.get()).value(), 0);
+    EXPECT_EQ(Read(), 0);
+  }
+}
+
+TEST_F(EndpointStreamTest, EndOfTheConnectionEndsARead) {
+  grpc_core::ExecCtx context;
+  ReadUntilEmpty();
+  shutdown(grpc_endpoint_get_fd(pair_.server), SHUT_WR);
+  Poll();
+  EXPECT_EQ(events_.reads, 1);
+  EXPECT_FALSE(stream_->Receive(lifeline_.get()).ok());
+}
+
+TEST_F(EndpointStreamTest, ShutdownEndsTheReadThatWaits) {
+  grpc_core::ExecCtx context;
+  ReadUntilEmpty();
+  EXPECT_EQ(events_.errors, 0);
+  stream_->Shutdown(GRPC_ERROR_CREATE("test"));
+  Poll();
+  EXPECT_EQ(events_.errors, 1);
+}
+
+// Tests other endpoints, such as TLS endpoints. Their bytes are not the bytes
+// of the socket.
+TEST_F(EndpointStreamTest, OtherEndpointsReadThemselves) {
+  grpc_core::ExecCtx context;
+  const grpc_endpoint_vtable functions = *pair_.client->vtable;
+  grpc_endpoint other = *pair_.client;
+  other.vtable = &functions;
+  EXPECT_EQ(PlainTcpSocket(other), nullptr);
+}
+
+// Tests an owner without room, which reads again before it has received the
+// input. The epoll set reports the input only once, but each read must end.
+TEST_F(EndpointStreamTest, InputThatWasNotReceivedEndsTheNextReadToo) {
+  grpc_core::ExecCtx context;
+  ReadUntilEmpty();
+  // A waiting thread looks at the socket during the read, and finds nothing.
+  EXPECT_EQ(stream_->Receive(lifeline_.get()).value(), 0);
+  Say("input");
+  Poll();
+  EXPECT_EQ(events_.reads, 1);
+  EXPECT_EQ(Read(), 1);
+  EXPECT_EQ(Read(), 1);
+}
+
+}  // namespace
+}  // namespace core
+}  // namespace penstock
