@@ -2,25 +2,38 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <utility>
 
+#include "absl/time/time.h"
+#include "transport/base/per_process.h"
+#include "transport/base/steady_time.h"
+#include "transport/grpc/polling/polling_mode.h"
 #include "transport/progress/fork_count.h"
+#include "transport/progress/spin_policy.h"
 
 namespace penstock {
 namespace core {
 namespace {
 
-// The number of checks without input after which polling a socket ends. A check
-// takes less than a microsecond, so this takes longer than the longest spin.
-constexpr int kQuietLooks = 2048;
+// Ends the polling of a socket after threads have looked for this time without
+// input, in nanoseconds. Longer than the longest spin.
+constexpr int64_t kQuietNanos = 1000 * 1000;
+static_assert(kQuietNanos > progress::SpinPolicy::kMaxNanos, "");
+
+// Limits the time between two looks that counts as looking, in nanoseconds.
+// Longer than a round of looks at all sockets. Threads that sleep do not look.
+constexpr int64_t kRoundNanos = 50 * 1000;
 
 // Caps the polled sockets of the process. One round of checks of that many
 // sockets takes some 20 us. Other sockets are watched only by epoll.
 constexpr int kMostSockets = 32;
 
-std::atomic<int> g_sockets{0};
+struct PolledSockets {
+  base::Places places;
+};
 
 }  // namespace
 
@@ -34,34 +47,46 @@ class InputPoller::PolledSocket : public progress::Pollable {
   // removes it.
   bool HasInput() const override {
     if (fork_count_ != progress::ForkCount()) return false;
-    const int looks = looks_.load(std::memory_order_relaxed);
-    if (looks >= kQuietLooks) return true;
     pollfd socket = {fd_, POLLIN, 0};
-    const bool any = poll(&socket, 1, /*timeout=*/0) > 0;
-    looks_.store(any ? 0 : looks + 1, std::memory_order_relaxed);
-    return any;
+    if (poll(&socket, 1, /*timeout=*/0) > 0) {
+      in_vain_.store(0, std::memory_order_relaxed);
+      return true;
+    }
+    CountLook();
+    return is_quiet();
   }
   void SetArmed(bool) override {}
   bool IsReported() const override { return true; }
 
   bool is_quiet() const {
-    return looks_.load(std::memory_order_relaxed) >= kQuietLooks;
+    return in_vain_.load(std::memory_order_relaxed) >= kQuietNanos;
   }
 
  private:
+  // Counts the time since the last look. The spins of a thread yield, so the
+  // time is not exact.
+  void CountLook() const {
+    const int64_t now = absl::ToUnixNanos(base::SteadyNow());
+    const int64_t last = looked_.exchange(now, std::memory_order_relaxed);
+    const int64_t took = std::max<int64_t>(now - last, 0);
+    in_vain_.store(
+        in_vain_.load(std::memory_order_relaxed) + std::min(took, kRoundNanos),
+        std::memory_order_relaxed);
+  }
+
   const uint32_t fork_count_ = progress::ForkCount();
   const int fd_;
   const Receive receive_;
-  // The checks since the last input. Concurrent checks may count as one.
-  mutable std::atomic<int> looks_{0};
+  // The thread that has taken the socket's slot in the PollSet writes these.
+  mutable std::atomic<int64_t> looked_{0};   // the time of the last look
+  mutable std::atomic<int64_t> in_vain_{0};  // the looking time without input
 };
 
 void InputPoller::Start(int fd, Receive receive) {
   Stop();
-  if (g_sockets.fetch_add(1, std::memory_order_relaxed) >= kMostSockets) {
-    g_sockets.fetch_sub(1, std::memory_order_relaxed);
-    return;
-  }
+  if (PollingModeOfProcess() == progress::PollingMode::kEvent) return;
+  place_ = base::PerProcess<PolledSockets>::Get()->places.Take(kMostSockets);
+  if (place_ == nullptr) return;
   socket_ = std::make_shared<PolledSocket>(fd, std::move(receive));
   slot_ = progress::PollSet::Get()->Add(socket_);
 }
@@ -70,7 +95,7 @@ void InputPoller::Stop() {
   if (socket_ == nullptr) return;
   progress::PollSet::Get()->Remove(slot_);
   socket_ = nullptr;
-  g_sockets.fetch_sub(1, std::memory_order_relaxed);
+  place_ = nullptr;
 }
 
 bool InputPoller::is_quiet() const { return socket_->is_quiet(); }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "transport/base/places.h"
 #include "transport/progress/poll_set.h"
 
 namespace penstock {
@@ -31,20 +32,22 @@ class InputPoller {
   InputPoller(const InputPoller&) = delete;
   InputPoller& operator=(const InputPoller&) = delete;
 
-  // Adds `fd` to the PollSet. The PollSet keeps `receive` until Stop(), or
-  // until a call in progress has ended. `fd` must stay open for that time. Does
-  // nothing if the process already polls many sockets.
+  // Adds `fd` to the PollSet, which keeps `receive` until Stop(), or until a
+  // call that is running has ended. `fd` must stay open for that time. Does
+  // nothing if the process polls many sockets already, or if PENSTOCK_POLLING
+  // is "event".
   void Start(int fd, Receive receive);
   // Removes the socket. Does nothing if the socket is not in the PollSet.
   void Stop();
   bool is_started() const { return socket_ != nullptr; }
-  // Returns true if the last few checks of the socket found no input. The
-  // receiver then calls Stop(), because further checks would waste time.
+  // Returns true if threads have looked for input in vain for some time. The
+  // receiver then calls Stop().
   bool is_quiet() const;
 
  private:
   class PolledSocket;
 
+  base::Places::Place place_;  // among the polled sockets of the process
   std::shared_ptr<PolledSocket> socket_;
   progress::PollSet::SlotId slot_ = 0;
 };

@@ -5,23 +5,28 @@
 #include <algorithm>
 
 #include "transport/base/steady_time.h"
+#include "transport/progress/spin_pace.h"
 
 namespace penstock {
 namespace progress {
 
 Spinner::Spun Spinner::PollFor(absl::Time start, absl::Duration budget,
                                const Turn& look) {
-  // The number of polls for each look at the descriptors. A look is a system
-  // call, and costs as much as many polls.
-  const int polls_per_look = set_->empty() ? 1 : 8;
+  thread_local SpinPace pace;
+  // Looks at the descriptors after each poll if the set is empty. Otherwise
+  // more rarely: a look is a system call, and costs as much as many polls.
+  const bool has_paths = !set_->empty();
   RealTimeSpin spin(policy_.Budget(start) == absl::InfiniteDuration(),
                     RealTimeCores::OfProcess(set_->max_spinners()));
   bool all = turns_.Take(Turns::Source::kColdPaths, start);
+  pace.Resume(start);
   for (int polls = 1;; ++polls) {
-    const bool looks = polls % polls_per_look == 0;
-    if (all || looks ? set_->PollAll() : set_->PollHot()) return Spun::kFound;
+    all |= polls % SpinPace::kMostRounds == 0;
+    if (all ? set_->PollAll() : set_->PollHot()) return Spun::kFound;
     all = false;
-    if (!looks) continue;
+    if (!pace.OnRound() && has_paths) continue;
+    const absl::Time polled = base::SteadyNow();
+    pace.Look(polled);
     if (look()) return Spun::kFound;
     const absl::Time now = base::SteadyNow();
     if (now - start >= budget) return Spun::kIdle;
@@ -31,6 +36,7 @@ Spinner::Spun Spinner::PollFor(absl::Time start, absl::Duration budget,
     sched_yield();  // other threads, such as the peer's, may need the core
     const absl::Time back = base::SteadyNow();
     policy_.RecordYield(back - now, back, &losses_);
+    pace.Resume(back);
   }
 }
 

@@ -24,6 +24,7 @@
 #include "tests/e2e/path.h"
 #include "tests/e2e/test_service.h"
 #include "tests/process/usage.h"
+#include "transport/progress/poll_set.h"
 
 namespace penstock::e2e {
 namespace {
@@ -119,12 +120,18 @@ class SpinningTest : public testing::Test {
         CredentialsFor(Path::kTcp, grpc::InsecureChannelCredentials()),
         arguments));
   }
-  // Makes calls until threads poll the connection's socket.
+  // Makes calls until threads poll the connection's socket. Expects that they
+  // do.
   static void KeepBusy(TestService::Stub* stub) {
-    for (int i = 0; i < 300; ++i) {
+    constexpr int kLeast = 300, kMost = 30 * 1000;
+    for (int i = 0; i < kLeast || (!IsPolling() && i < kMost); ++i) {
       ASSERT_TRUE(MakeEmptyCall(stub).ok());
     }
+    EXPECT_TRUE(IsPolling());
   }
+  // Returns true if the waiting threads of this process poll anything. These
+  // tests have no fast paths, so that can only be sockets.
+  static bool IsPolling() { return !progress::PollSet::Get()->empty(); }
   // Makes a call that gets no answer in time. Expects that this process sleeps
   // meanwhile.
   static void ExpectSleep(TestService::Stub* stub) {
@@ -165,6 +172,16 @@ TEST_F(SpinningTest, KilledPeerUsesNoCore) {
   server_->Kill();
   EXPECT_FALSE(MakeEmptyCall(stub.get()).ok()) << "notices the end";
   ExpectSleep(stub.get());
+}
+
+TEST_F(SpinningTest, BusyConnectionTakesNoFurtherDescriptor) {
+  const auto stub = Connect(port_);
+  EXPECT_TRUE(MakeEmptyCall(stub.get()).ok());
+  const int before = process::Descriptors(getpid());
+  const int of_server = process::Descriptors(server_->pid());
+  KeepBusy(stub.get());
+  EXPECT_EQ(process::Descriptors(getpid()), before);
+  EXPECT_EQ(process::Descriptors(server_->pid()), of_server);
 }
 
 TEST_F(SpinningTest, AThousandIdleConnectionsHoldUpNoBusyOne) {

@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 std::atomic<int64_t> g_offset_seconds{0};
-std::atomic<int64_t> g_steady_offset_seconds{0};
+std::atomic<int64_t> g_steady_offset_nanos{0};
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void SetClockBy(absl::Duration offset) {
 }
 
 void MoveSteadyClockBy(absl::Duration offset) {
-  g_steady_offset_seconds += absl::ToInt64Seconds(offset);
+  g_steady_offset_nanos += absl::ToInt64Nanoseconds(offset);
 }
 
 }  // namespace penstock
@@ -31,7 +31,10 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   if (result != 0) return result;
   if (clock == CLOCK_REALTIME) time->tv_sec += penstock::g_offset_seconds;
   if (clock == CLOCK_MONOTONIC) {
-    time->tv_sec += penstock::g_steady_offset_seconds;
+    constexpr int64_t kSecond = 1000 * 1000 * 1000;
+    const int64_t nanos = time->tv_nsec + penstock::g_steady_offset_nanos;
+    time->tv_sec += nanos / kSecond;
+    time->tv_nsec = nanos % kSecond;
   }
   return 0;
 }

@@ -13,8 +13,8 @@ namespace penstock {
 // have their own clock_gettime().
 void SetClockBy(absl::Duration offset);
 
-// Shifts the steady clock, which normally cannot be set. Does not shift the
-// time by which waits end.
+// Shifts the steady clock forward, which normally cannot be set, by a further
+// `offset`. Does not shift the time by which waits end.
 void MoveSteadyClockBy(absl::Duration offset);
 
 }  // namespace penstock

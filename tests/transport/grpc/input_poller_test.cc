@@ -3,14 +3,20 @@
 #include "transport/grpc/input_poller.h"
 
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/transport/base/set_clock.h"
+#include "transport/base/steady_time.h"
 #include "transport/base/unique_fd.h"
 #include "transport/progress/poll_set.h"
+#include "transport/progress/spin_policy.h"
 
 namespace penstock {
 namespace core {
@@ -37,12 +43,14 @@ class InputPollerTest : public testing::Test {
     });
   }
   void Send() { EXPECT_EQ(write(peer_.get(), "x", 1), 1); }
-  // Looks at the socket until it is no longer polled. Returns the number of
-  // looks, or a very large number.
-  int LookUntilQuiet() {
+  // Looks at the socket until it is no longer polled, as if each look took
+  // `time`. Returns the number of looks, or a very large number.
+  int LookUntilQuiet(absl::Duration time) {
     int looks = 0;
-    for (; poller_.is_started() && looks < 1000 * 1000; ++looks)
+    for (; poller_.is_started() && looks < 1000 * 1000; ++looks) {
+      MoveSteadyClockBy(time);
       set_->PollHot();
+    }
     return looks;
   }
 
@@ -73,9 +81,10 @@ TEST_F(InputPollerTest, EndOfTheStreamIsInput) {
 
 TEST_F(InputPollerTest, QuietSocketIsNotPolledAnyMore) {
   Start();
-  const int looks = LookUntilQuiet();
-  EXPECT_GT(looks, 1000) << "longer than a spin";
-  EXPECT_LT(looks, 10 * 1000);
+  const absl::Time start = base::SteadyNow();
+  LookUntilQuiet(absl::Microseconds(1));
+  EXPECT_GT(base::SteadyNow() - start,
+            absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
   EXPECT_TRUE(set_->empty());
   EXPECT_EQ(share_.use_count(), 1);
   Start();
@@ -83,10 +92,30 @@ TEST_F(InputPollerTest, QuietSocketIsNotPolledAnyMore) {
   EXPECT_TRUE(set_->PollHot());
 }
 
+// Tests slow looks, as in a round of looks at many sockets. The time counts,
+// and not the number of looks.
+TEST_F(InputPollerTest, ManySocketsAreNotPolledForLonger) {
+  Start();
+  EXPECT_LE(LookUntilQuiet(absl::Microseconds(20)), 52);
+}
+
+// Tests sleeps between the looks. Calls that come rarely are also polled.
+TEST_F(InputPollerTest, TimeWithoutLooksDoesNotCount) {
+  Start();
+  for (int i = 0; i < 10; ++i) {
+    MoveSteadyClockBy(absl::Hours(1));
+    set_->PollHot();
+  }
+  EXPECT_TRUE(poller_.is_started());
+}
+
 TEST_F(InputPollerTest, InputKeepsTheSocketInTheSet) {
   Start();
   for (int i = 0; i < 10; ++i) {
-    for (int look = 0; look < 1000; ++look) set_->PollHot();
+    for (int look = 0; look < 10; ++look) {
+      MoveSteadyClockBy(absl::Microseconds(40));
+      set_->PollHot();
+    }
     Send();
     EXPECT_TRUE(set_->PollHot());
   }
@@ -118,6 +147,40 @@ TEST_F(InputPollerTest, StoppedPollerReceivesNothing) {
   EXPECT_EQ(receives_, 0);
   EXPECT_EQ(share_.use_count(), 1);
   poller_.Stop();  // once more, without an effect
+}
+
+// The parent's sockets take no places of the child.
+TEST_F(InputPollerTest, ForkedChildHasPlacesOfItsOwn) {
+  std::vector<std::unique_ptr<InputPoller>> pollers;
+  do {
+    pollers.push_back(std::make_unique<InputPoller>());
+    pollers.back()->Start(socket_.get(), [] { return false; });
+  } while (pollers.back()->is_started());
+  const pid_t child = fork();
+  if (child == 0) {
+    Start();
+    if (!poller_.is_started()) _exit(1);
+    Send();
+    if (!progress::PollSet::Get()->PollHot()) _exit(2);
+    pollers.clear();
+    _exit(progress::PollSet::Get()->empty() ? 3 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// Runs in a process of its own, because the setting is read once.
+TEST_F(InputPollerTest, NothingIsPolledInModeEvent) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  setenv("PENSTOCK_POLLING", "event", 1);
+  EXPECT_EXIT(
+      {
+        Start();
+        _exit(poller_.is_started() || !set_->empty() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+  unsetenv("PENSTOCK_POLLING");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -34,6 +35,7 @@ class FakePath : public progress::Pollable {
   }
   bool HasInput() const override {
     ++looks;
+    if (on_look) on_look();
     return input;
   }
   void SetArmed(bool value) override {
@@ -47,6 +49,7 @@ class FakePath : public progress::Pollable {
   mutable std::atomic<int> looks{0};
   std::function<void()> on_poll;
   std::function<void()> on_armed;
+  std::function<void()> on_look;
 };
 
 class PollingEngineTest : public testing::Test {
@@ -168,6 +171,25 @@ TEST_F(PollingEngineTest, ClockThatIsSetBackDoesNotKeepItSpinning) {
   EXPECT_EQ(path_->polls, 1);
   SetClockBy(absl::ZeroDuration());
   alarm_.Cancel();
+}
+
+// Tests slow rounds of looks, as at many sockets. Each spin but the first of
+// the thread exceeds its time by one round at most. Runs last, because its vain
+// spins make the next ones shorter.
+TEST_F(PollingEngineTest, SlowRoundsDoNotProlongASpin) {
+  path_->on_look = [] { MoveSteadyClockBy(absl::Milliseconds(1)); };
+  int spins = 0, most = 0;
+  path_->on_armed = [&] {
+    const int looks = path_->looks.exchange(0);
+    if (++spins > 1) most = std::max(most, looks);
+  };
+  for (int i = 0; i < 10 && spins < 3; ++i) {
+    EXPECT_EQ(Wait(std::chrono::milliseconds(1)),
+              grpc::CompletionQueue::TIMEOUT);
+  }
+  EXPECT_GE(spins, 3);
+  EXPECT_LE(most, 2) << "one round, and one look while arming";
+  path_->on_armed = nullptr;
 }
 
 }  // namespace

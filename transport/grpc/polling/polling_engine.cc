@@ -14,6 +14,7 @@
 #include "transport/grpc/internal/mismatch.h"
 #include "transport/grpc/polling/epoll_set.h"
 #include "transport/grpc/polling/left_input.h"
+#include "transport/grpc/polling/polling_mode.h"
 #include "transport/grpc/polling/sleeper.h"
 #include "transport/grpc/polling/socket_spin.h"
 #include "transport/grpc/polling/socket_turn.h"
@@ -21,9 +22,9 @@
 #include "transport/progress/left_input.h"
 #include "transport/progress/poll_set.h"
 #include "transport/progress/real_time.h"
+#include "transport/progress/spin_pace.h"
 #include "transport/progress/spin_policy.h"
 #include "transport/progress/turns.h"
-#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace core {
@@ -45,16 +46,8 @@ progress::Turns g_turns;
 // thread records its own losses.
 thread_local progress::CoreLosses t_losses;
 
-progress::PollingMode Mode() {
-  // Uses the default for a bad value, which was logged when the first channel
-  // or server was created.
-  static const progress::PollingMode mode =
-      ResolvePolling().value_or(progress::PollingMode::kAdaptive);
-  return mode;
-}
-
 progress::SpinPolicy* Policy() {
-  static auto* const policy = new progress::SpinPolicy(Mode());
+  static auto* const policy = new progress::SpinPolicy(PollingModeOfProcess());
   return policy;
 }
 
@@ -62,7 +55,7 @@ progress::SpinPolicy* Policy() {
 // policy learns from the times of its waits, and events of sockets come later
 // than input of paths.
 progress::SpinPolicy* SocketPolicy() {
-  static auto* const policy = new progress::SpinPolicy(Mode());
+  static auto* const policy = new progress::SpinPolicy(PollingModeOfProcess());
   return policy;
 }
 
@@ -100,15 +93,16 @@ enum class Spun {
 // sometimes, because other threads, for example the peer's, may need it.
 Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
               bool is_busy) {
-  constexpr int kPollsPerYield = 8;
+  thread_local progress::SpinPace pace;
   progress::PollSet* set = progress::PollSet::Get();
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
   progress::RealTimeSpin spin(
       is_busy, progress::RealTimeCores::OfProcess(set->max_spinners()));
   bool all = g_turns.Take(Source::kColdPaths, start);
+  pace.Resume(start);
   for (int polls = 1;; ++polls) {
-    const bool yields = polls % kPollsPerYield == 0;
-    if (all || yields) {
+    all |= polls % progress::SpinPace::kMostRounds == 0;
+    if (all) {
       set->PollAll();
     } else {
       set->PollHot();
@@ -116,8 +110,9 @@ Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
     all = false;
     context->Flush();
     bool ready = context->IsReadyToFinish();
-    if (!ready && !yields) continue;
+    if (!pace.OnRound() && !ready) continue;
     const absl::Time now = base::SteadyNow();
+    pace.Look(now);
     if (LookAtSockets(wait, now)) ready = context->IsReadyToFinish();
     if (ready) return Spun::kReady;
     if (now - start >= budget) return Spun::kIdle;
@@ -127,6 +122,7 @@ Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
     sched_yield();
     const absl::Time back = base::SteadyNow();
     Policy()->RecordYield(back - now, back, &t_losses);
+    pace.Resume(back);
   }
 }
 
@@ -153,8 +149,8 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
 // while the policy for paths rests: threads have lost their cores by spinning,
 // and would also lose them by spinning for sockets.
 bool MaySpinForSockets() {
-  return Mode() != progress::PollingMode::kEvent && SocketUser::Any() &&
-         !Policy()->Rests(base::SteadyNow());
+  return PollingModeOfProcess() != progress::PollingMode::kEvent &&
+         SocketUser::Any() && !Policy()->Rests(base::SteadyNow());
 }
 
 // Lets the designated poller spin before it sleeps in epoll.
