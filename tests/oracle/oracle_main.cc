@@ -2,9 +2,10 @@
 // [--jobs=N] [--verbose]
 //
 // Runs random programs over stock gRPC and over a route: "shm", "shm-copy",
-// "tcp", "verbs", or "stock" to test the oracle itself. Runs the program of one
-// seed, or of N seeds starting with the first, until the time is up, with N
-// programs in parallel. Prints differences, and exits with 1 if there are any.
+// "tcp", "tcp-tls", "verbs", or "stock" to test the oracle itself. Runs the
+// program of one seed, or of N seeds starting with the first, until the time is
+// up, with N programs in parallel. Prints differences, and exits with 1 if
+// there are any.
 
 #include <signal.h>
 #include <unistd.h>
@@ -72,8 +73,8 @@ class Oracle {
  public:
   explicit Oracle(const Flags& flags)
       : flags_(flags),
-        stock_(*FindRoute("stock")),
-        route_(*FindRoute(flags.path)) {}
+        route_(*FindRoute(flags.path)),
+        stock_(*FindRoute(route_.tls ? "stock-tls" : "stock")) {}
 
   // Returns true if there are no differences.
   bool Run() {
@@ -162,8 +163,8 @@ class Oracle {
   }
 
   const Flags flags_;
-  const Route& stock_;
   const Route& route_;
+  const Route& stock_;
   const std::chrono::steady_clock::time_point begin_ =
       std::chrono::steady_clock::now();
 

@@ -12,12 +12,14 @@
 namespace penstock::oracle {
 
 struct Route {
-  std::string name;    // "stock", "shm", "shm-copy", "tcp", "verbs"
+  std::string name;    // "stock", "shm", "shm-copy", "tcp", "verbs", "...-tls"
   bool stock = false;  // neither side uses Penstock
   std::string fabric;  // the name in DescribePaths()
   Options options;
+  bool tls = false;
 
   void Enable(grpc::ServerBuilder* builder) const;
+  std::shared_ptr<grpc::ServerCredentials> ServerCredentials() const;
   std::shared_ptr<grpc::ChannelCredentials> Credentials() const;
 };
 

@@ -67,8 +67,7 @@ World::~World() {
 void World::StartServer() {
   grpc::ServerBuilder builder;
   route_.Enable(&builder);
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port_);
+  builder.AddListeningPort("127.0.0.1:0", route_.ServerCredentials(), &port_);
   SetUp(program_.settings, &builder);
   services_.push_back(NewSyncService(&handler_));
   services_.push_back(NewAsyncService(&handler_, &crew_));
