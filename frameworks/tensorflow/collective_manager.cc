@@ -78,11 +78,13 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
            ::tensorflow::CollectiveRemoteAccess* access, int64_t step,
            const ::tensorflow::DeviceMgr* devices,
            std::shared_ptr<::tensorflow::UnboundedWorkQueue> queue,
-           ::tensorflow::WorkerCacheInterface* workers, Reducers* reducers)
+           ::tensorflow::WorkerCacheInterface* workers, Reducers* reducers,
+           int generation)
       : BaseCollectiveExecutor(manager, access, step, devices,
                                std::move(queue)),
         workers_(workers),
-        reducers_(reducers) {}
+        reducers_(reducers),
+        generation_(generation) {}
 
   void CompleteParamsAsync(const ::tensorflow::DeviceAttributes& device,
                            CollectiveParams* params,
@@ -98,9 +100,10 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
         });
   }
 
-  // Called when TensorFlow aborts after an error of any collective. No
-  // collective works afterwards, until the tasks start again. TensorFlow may
-  // then destroy this executor, so all its operations end here.
+  // Called when TensorFlow aborts after an error of any collective, except a
+  // cancellation. No collective works afterwards, until the tasks start again
+  // or make another strategy. TensorFlow may then destroy this executor, so all
+  // its operations end here.
   void StartAbort(const absl::Status& why) override {
     BaseCollectiveExecutor::StartAbort(why);
     std::set<std::shared_ptr<Operation>> operations;
@@ -109,7 +112,7 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
       operations = operations_;
     }
     for (const auto& operation : operations) operation->End(why);
-    reducers_->Abort(why);
+    reducers_->Abort(generation_, why);
   }
 
   // Keeps an operation until its end.
@@ -126,12 +129,13 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
   }
 
   absl::StatusOr<std::shared_ptr<Team>> TeamOf(const CollectiveParams& params) {
-    return reducers_->TeamOf(params, workers_);
+    return reducers_->TeamOf(params, workers_, generation_);
   }
 
  private:
   ::tensorflow::WorkerCacheInterface* const workers_;
   Reducers* const reducers_;
+  const int generation_;
   base::Mutex mu_;
   std::set<std::shared_ptr<Operation>> operations_ ABSL_GUARDED_BY(mu_);
 };
@@ -256,16 +260,11 @@ void Reducer::Run(StatusCallback done) {
   const auto operation =
       std::make_shared<Operation>(executor, context_, std::move(done));
   reduction.cancelled = operation->cancelled();
-  // Lets TensorFlow use the result's memory again, because the team has
-  // finished with the tensors.
-  reduction.done = [tensors, operation](const absl::Status& status) {
-    *tensors = Tensors();
+  reduction.memory = std::move(tensors);
+  reduction.done = [operation](const absl::Status& status) {
     operation->End(status);
   };
-  reduction.otherwise = [tensors, operation] {
-    *tensors = Tensors();
-    operation->RunRing();
-  };
+  reduction.otherwise = [operation] { operation->RunRing(); };
   executor->Add(operation);
   if (!operation->OnCancel(
           [team = *team, key = reduction.key] { team->Cancel(key); })) {
@@ -296,7 +295,8 @@ class Manager final : public ::tensorflow::RpcCollectiveExecutorMgr {
       : RpcCollectiveExecutorMgr(config, devices, std::move(device_resolver),
                                  std::move(resolver), std::move(nccl), workers,
                                  task),
-        reducers_(reducers) {}
+        reducers_(reducers),
+        generation_(reducers->BeginGeneration()) {}
 
  protected:
   ::tensorflow::CollectiveExecutor* Create(int64_t step) override {
@@ -304,11 +304,12 @@ class Manager final : public ::tensorflow::RpcCollectiveExecutorMgr {
         dev_mgr_, dev_resolver_.get(), work_queue_, worker_cache_, step,
         task_name_);
     return new Executor(this, access, step, dev_mgr_, work_queue_,
-                        worker_cache_, reducers_);
+                        worker_cache_, reducers_, generation_);
   }
 
  private:
   Reducers* const reducers_;
+  const int generation_;
 };
 
 }  // namespace

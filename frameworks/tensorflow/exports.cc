@@ -44,7 +44,8 @@ json ToJson(const std::map<std::string, Team::Description>& teams) {
     result.push_back({{"name", name},
                       {"state", team.state},
                       {"reason", team.reason},
-                      {"reductions", team.reductions}});
+                      {"reductions", team.reductions},
+                      {"waiting", team.waiting}});
   }
   return result;
 }

@@ -23,9 +23,9 @@ struct PluginSettings {
   // PENSTOCK_TENSORFLOW_HELD_MIB: limits the bytes of peers' memory that this
   // process uses in place. Above the limit, received tensors are copied.
   uint64_t max_held_bytes = uint64_t{256} << 20;
-  // PENSTOCK_TENSORFLOW_ALL_REDUCE is `group` or `ring`. For `group`, which is
-  // experimental, this is true: an all_reduce of tasks on one host then uses
-  // Penstock's collectives. Otherwise it uses TensorFlow's ring.
+  // PENSTOCK_TENSORFLOW_ALL_REDUCE is `group` or `ring`. For `group`, this is
+  // true: an all_reduce of tasks on one host then uses Penstock's collectives.
+  // Otherwise it uses TensorFlow's ring.
   bool reduces_by_group = false;
 };
 

@@ -1,5 +1,6 @@
 #include "frameworks/tensorflow/reducers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <utility>
@@ -22,32 +23,46 @@ using ::tensorflow::WorkerInterface;
 using Answer = absl::StatusOr<rpc::Response>;
 using Formed = absl::StatusOr<std::unique_ptr<collectives::Group>>;
 
-// Equal on all tasks of a group. A task that was started again has another
-// incarnation, and so another team.
-std::string NameOf(const CollGroupParams& group) {
+// Returns a name that is equal on all tasks of a group. A task that was started
+// again has another incarnation, and so another team.
+std::string NameOf(const CollGroupParams& group, int generation) {
   std::string name = absl::StrCat("group ", group.group_key, " of");
   for (const auto& member : group.members) {
     absl::StrAppend(&name, " ", member.task, "/", member.device.incarnation());
   }
+  if (generation > 1) absl::StrAppend(&name, ", generation ", generation);
   return name;
 }
 
-// Asks a task over its data plane. `answered` gets FAILED_PRECONDITION if the
-// task has none.
-void Ask(WorkerCacheInterface* workers, const std::string& task,
-         rpc::Request request, std::function<void(Answer)> answered) {
+// Another task of a team.
+struct Peer {
+  std::string task;
+  std::shared_ptr<RemoteWorker> worker;  // null if TensorFlow knows none
+};
+
+// Returns a peer whose worker lives on if TensorFlow destroys `workers`.
+Peer PeerOf(const std::string& task, WorkerCacheInterface* workers) {
   WorkerInterface* const worker = workers->GetOrCreateWorker(task);
   auto* const remote = dynamic_cast<RemoteWorker*>(worker);
   if (remote == nullptr) {
     if (worker != nullptr) workers->ReleaseWorker(task, worker);
-    return answered(absl::FailedPreconditionError(
-        absl::StrCat(task, " is not known to this server")));
+    return {task, nullptr};
   }
-  remote->Ask(std::move(request),
-              [workers, task, remote, answered](const Answer& answer) {
-                workers->ReleaseWorker(task, remote);
-                answered(answer);
-              });
+  // WorkerCache::ReleaseWorker() deletes such a worker, too.
+  return {task, std::shared_ptr<RemoteWorker>(remote)};
+}
+
+// Asks a task over its data plane. `answered` gets FAILED_PRECONDITION if the
+// task has none.
+void Ask(const Peer& peer, rpc::Request request,
+         std::function<void(Answer)> answered) {
+  if (peer.worker == nullptr) {
+    return answered(absl::FailedPreconditionError(
+        absl::StrCat(peer.task, " is not known to this server")));
+  }
+  peer.worker->Ask(std::move(request),
+                   [worker = peer.worker, answered = std::move(answered)](
+                       Answer answer) { answered(std::move(answer)); });
 }
 
 // The members of one team, as one task knows them.
@@ -55,35 +70,51 @@ struct Members {
   std::string team;
   std::vector<std::string> tasks;  // by rank
   int rank = 0;
+  // On rank 0 all other tasks by rank, on other ranks that of rank 0.
+  std::vector<Peer> peers;
   int ranks() const { return static_cast<int>(tasks.size()); }
 };
 
-// Forms the team's group as rank 0. Learns at once if a task has no data plane.
-Formed LeadTeam(const Members& members, WorkerCacheInterface* workers,
-                TeamMeetings* meetings) {
-  for (int rank = 1; rank < members.ranks(); ++rank) {
-    rpc::Request ping;
-    ping.method = kPing;
-    ping.timeout = kMeetingTime;
-    Ask(workers, members.tasks[rank], std::move(ping),
-        [meetings, team = members.team,
-         task = members.tasks[rank]](const Answer& pong) {
-          if (pong.ok()) return;
+Members MembersOf(const CollectiveParams& params, WorkerCacheInterface* workers,
+                  const std::string& team) {
+  Members members;
+  members.team = team;
+  members.rank = params.default_rank;
+  for (const auto& member : params.group.members) {
+    const auto rank = static_cast<int>(members.tasks.size());
+    members.tasks.push_back(member.task);
+    if ((members.rank == 0) != (rank == 0)) {
+      members.peers.push_back(PeerOf(member.task, workers));
+    }
+  }
+  return members;
+}
+
+// Forms the team's group as rank 0. Learns at once if a task has no data plane,
+// or no teams.
+Formed LeadTeam(const Members& members, TeamMeetings* meetings) {
+  for (const Peer& peer : members.peers) {
+    rpc::Request question;
+    question.method = kHasTeams;
+    question.timeout = kMeetingTime;
+    Ask(peer, std::move(question),
+        [meetings, team = members.team, task = peer.task](const Answer& yes) {
+          if (yes.ok()) return;
           meetings->Refuse(team, absl::FailedPreconditionError(absl::StrCat(
-                                     task, ": ", pong.status().message())));
+                                     task, ": ", yes.status().message())));
         });
   }
   return meetings->Lead(members.team, members.ranks());
 }
 
-Formed JoinTeam(const Members& members, WorkerCacheInterface* workers) {
+Formed JoinTeam(const Members& members) {
   rpc::Request request;
   request.method = kJoinTeam;
   request.metadata = ToText(JoinerHere(members.team, members.rank));
   // Longer than rank 0 waits for others.
   request.timeout = 2 * kMeetingTime;
   auto promise = std::make_shared<std::promise<Answer>>();
-  Ask(workers, members.tasks[0], std::move(request),
+  Ask(members.peers.front(), std::move(request),
       [promise](Answer answer) { promise->set_value(std::move(answer)); });
   // Limits the wait here, too, because the request's own timeout begins only
   // after the peer has told the port of its data plane.
@@ -96,6 +127,11 @@ Formed JoinTeam(const Members& members, WorkerCacheInterface* workers) {
   const Answer answer = answered.get();
   if (!answer.ok()) return answer.status();
   return AcceptInvitation(answer->metadata, members.rank, members.ranks());
+}
+
+bool IsLive(const std::shared_ptr<Team>& team) {
+  const std::string state = team->Describe().state;
+  return state == "forming" || state == "reducing";
 }
 
 }  // namespace
@@ -113,20 +149,48 @@ bool CanReduce(const CollectiveParams& params) {
          TypeOf(params.instance.data_type).has_value();
 }
 
-absl::StatusOr<std::shared_ptr<Team>> Reducers::TeamOf(
-    const CollectiveParams& params, WorkerCacheInterface* workers) {
-  Members members;
-  members.team = NameOf(params.group);
-  members.rank = params.default_rank;
+int Reducers::BeginGeneration() {
+  AbortAll(absl::AbortedError(
+      "the cluster has changed, or the program makes another strategy"));
   base::MutexLock lock(&mu_);
-  std::shared_ptr<Team>& team = teams_[members.team];
-  if (team != nullptr) return team;
-  for (const auto& member : params.group.members) {
-    members.tasks.push_back(member.task);
+  return ++generation_;
+}
+
+absl::StatusOr<std::shared_ptr<Team>> Reducers::TeamOf(
+    const CollectiveParams& params, WorkerCacheInterface* workers,
+    int generation) {
+  const std::string name = NameOf(params.group, generation);
+  base::MutexLock lock(&mu_);
+  const auto found = teams_.find(name);
+  if (found != teams_.end()) return found->second;
+  if (generation != generation_) {
+    return absl::AbortedError("the cluster has changed since this step began");
   }
-  auto started = Team::Start([this, members, workers]() -> Formed {
-    Formed formed = members.rank == 0 ? LeadTeam(members, workers, &meetings_)
-                                      : JoinTeam(members, workers);
+  absl::StatusOr<std::shared_ptr<Team>> team = StartTeam(params, workers, name);
+  if (team.ok()) teams_[name] = *team;
+  return team;
+}
+
+int Reducers::LiveTeams() const {
+  return static_cast<int>(
+      std::count_if(teams_.begin(), teams_.end(),
+                    [](const auto& entry) { return IsLive(entry.second); }));
+}
+
+absl::StatusOr<std::shared_ptr<Team>> Reducers::StartTeam(
+    const CollectiveParams& params, WorkerCacheInterface* workers,
+    const std::string& name) {
+  absl::Status refused;
+  if (LiveTeams() >= kMaxTeams) {
+    refused = absl::ResourceExhaustedError(
+        absl::StrCat("a task has ", kMaxTeams, " groups in use already"));
+    meetings_.Refuse(name, refused);
+  }
+  return Team::Start([this, refused,
+                      members = MembersOf(params, workers, name)]() -> Formed {
+    Formed formed = !refused.ok()       ? Formed(refused)
+                    : members.rank == 0 ? LeadTeam(members, &meetings_)
+                                        : JoinTeam(members);
     base::LogInfo(absl::StrCat(
         "TensorFlow's all_reduce of ", members.team, " is ",
         formed.ok()
@@ -134,18 +198,21 @@ absl::StatusOr<std::shared_ptr<Team>> Reducers::TeamOf(
             : absl::StrCat("TensorFlow's ring: ", formed.status().message())));
     return formed;
   });
-  if (!started.ok()) return started.status();
-  team = *std::move(started);
-  return team;
 }
 
-void Reducers::Abort(const absl::Status& why) {
+void Reducers::Abort(int generation, const absl::Status& why) {
+  {
+    base::MutexLock lock(&mu_);
+    if (generation != generation_) return;
+  }
+  AbortAll(why);
+}
+
+void Reducers::AbortAll(const absl::Status& why) {
   std::vector<std::shared_ptr<Team>> teams;
   {
     base::MutexLock lock(&mu_);
-    for (const auto& entry : teams_) {
-      if (entry.second != nullptr) teams.push_back(entry.second);
-    }
+    for (const auto& entry : teams_) teams.push_back(entry.second);
   }
   for (const auto& team : teams) team->Abort(why);
 }
@@ -154,9 +221,7 @@ std::map<std::string, Team::Description> Reducers::Describe() const {
   std::map<std::string, Team::Description> teams;
   base::MutexLock lock(&mu_);
   for (const auto& entry : teams_) {
-    if (entry.second != nullptr) {
-      teams[entry.first] = entry.second->Describe();
-    }
+    teams[entry.first] = entry.second->Describe();
   }
   return teams;
 }

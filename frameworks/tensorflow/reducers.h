@@ -23,6 +23,10 @@ namespace tensorflow {
 // The name by which TensorFlow looks up our implementation of all_reduce.
 constexpr char kReducer[] = "PenstockReduce";
 
+// Limits the teams of a task that have not ended. Each has a thread or more,
+// and 0.8 MiB of shared memory.
+constexpr int kMaxTeams = 16;
+
 // Returns true if a team can run this reduction: on CPUs, with one device for
 // each task, and with a type and an operation that Penstock's reductions have.
 // All tasks come to the same conclusion.
@@ -34,22 +38,38 @@ class Reducers {
   // Answers other ranks of teams whose rank 0 is this task.
   TeamMeetings* meetings() { return &meetings_; }
 
+  // Ends all teams, because TensorFlow changes the cluster or makes another
+  // strategy. All tasks do so together. Returns the number of the new
+  // generation of teams.
+  int BeginGeneration();
+
   // Returns the team of the params' group. Makes the team for the first
-  // reduction: asks the tasks over their data planes. Returns the system's
+  // reduction: asks the tasks over their data planes. Uses `workers` only until
+  // it returns. Returns ABORTED for an earlier generation, and the system's
   // error if there is no thread for the team.
   absl::StatusOr<std::shared_ptr<Team>> TeamOf(
       const ::tensorflow::CollectiveParams& params,
-      ::tensorflow::WorkerCacheInterface* workers);
+      ::tensorflow::WorkerCacheInterface* workers, int generation);
 
-  // Ends all teams, on all tasks.
-  void Abort(const absl::Status& why);
+  // Ends all teams, on all tasks. Does nothing for an earlier generation, whose
+  // teams have ended.
+  void Abort(int generation, const absl::Status& why);
+  // Ends the teams of all generations, on all tasks.
+  void AbortAll(const absl::Status& why);
 
   // Describes the teams for people, by name.
   std::map<std::string, Team::Description> Describe() const;
 
  private:
   TeamMeetings meetings_;
+  absl::StatusOr<std::shared_ptr<Team>> StartTeam(
+      const ::tensorflow::CollectiveParams& params,
+      ::tensorflow::WorkerCacheInterface* workers, const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int LiveTeams() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   mutable base::Mutex mu_;
+  int generation_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::string, std::shared_ptr<Team>> teams_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -156,6 +156,20 @@ absl::Status Server::WorkerCacheFactory(
   return absl::OkStatus();
 }
 
+absl::Status Server::UpdateServerDef(
+    const ::tensorflow::ServerDef& definition) {
+  // Ends the reductions of the manager that TensorFlow destroys below.
+  reducers_.AbortAll(absl::AbortedError("the cluster is about to change"));
+  const absl::Status updated = GrpcServer::UpdateServerDef(definition);
+  if (!updated.ok() || !has_teams_) return updated;
+  ::tensorflow::WorkerEnv* const env = worker_env();
+  env->collective_executor_mgr.reset(
+      NewCollectiveManager(definition.default_session_config(), env->device_mgr,
+                           master_env()->worker_cache, task_, &reducers_));
+  master_env()->collective_executor_mgr = env->collective_executor_mgr.get();
+  return absl::OkStatus();
+}
+
 std::shared_ptr<Route> Server::FindRoute(const std::string& address) {
   base::MutexLock lock(&mu_);
   std::shared_ptr<Route>& route = routes_[address];

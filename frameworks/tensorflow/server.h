@@ -47,6 +47,11 @@ class Server final : public ::tensorflow::GrpcServer {
   // Calls `visit` with each server of the process.
   static void ForEach(const std::function<void(const Server&)>& visit);
 
+  // Also gives the changed cluster collectives by teams. TensorFlow calls this
+  // for each further strategy of the process.
+  absl::Status UpdateServerDef(
+      const ::tensorflow::ServerDef& definition) override;
+
  protected:
   absl::Status WorkerCacheFactory(
       const ::tensorflow::WorkerCacheFactoryOptions& options,

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -18,6 +20,8 @@
 #include "absl/types/optional.h"
 #include "collectives/group.h"
 #include "collectives/reduction/reduction.h"
+#include "frameworks/tensorflow/called_reductions.h"
+#include "frameworks/tensorflow/team_line.h"
 #include "tensor_service/dtype.h"
 #include "transport/base/mutex.h"
 
@@ -34,6 +38,9 @@ struct Reduction {
   const void* in = nullptr;  // equal to `out`, or not overlapping
   void* out = nullptr;
   int64_t count = 0;
+  // Keeps `in` and `out`. Released before `done` or `otherwise`, but later if
+  // the reduction is cancelled while it runs.
+  std::shared_ptr<const void> memory;
   // If not null, true after a cancellation. Set the flag before calling
   // Team::Cancel(), so that a Cancel() before Add() is not lost.
   std::shared_ptr<const std::atomic<bool>> cancelled;
@@ -45,16 +52,26 @@ struct Reduction {
 };
 
 // TensorFlow runs reductions that do not depend on each other in any order,
-// which differs by task. A group of ranks needs one order. Rank 0 therefore
-// chooses the order: before each reduction it broadcasts the key, and each
-// other rank waits until it has a reduction with this key.
+// which differs by task. A group of ranks needs one order. Each rank therefore
+// tells rank 0 what it has called. Once all ranks have called a reduction, rank
+// 0 broadcasts its key. Horovod has the same idea. Each rank then votes, since
+// it may have given up its call meanwhile. If all agree, they run the
+// reduction.
+//
+// Thus no rank waits for a reduction that another one has not called, and a
+// cancelled step takes part in no reduction of a later one. While a rank waits,
+// it waits for all others, and so notices their deaths.
 //
 //   state      event                     action                     next
-//   kForming   the group is formed       -                          kReducing
+//   kForming   the group is formed       tell rank 0 of all         kReducing
 //   kForming   there will be no group    `otherwise` of all         kRefused
 //   kForming   Abort()                   errors for all             kEnded
 //   kEnded     the group is formed       leave                      kEnded
+//   kReducing  Add()                     tell rank 0                kReducing
+//   kReducing  Cancel()                  CANCELLED, tell rank 0     kReducing
+//   kReducing  a rank votes no           wait again                 kReducing
 //   kReducing  a reduction fails         errors for all, leave      kEnded
+//   kReducing  a rank dies or leaves     errors for all, leave      kEnded
 //   kReducing  Abort()                   errors for those that      (fails)
 //                                        wait, abort the group
 //   kRefused   Add()                     its `otherwise`            kRefused
@@ -68,9 +85,6 @@ class Team : public std::enable_shared_from_this<Team> {
   using Form =
       std::function<absl::StatusOr<std::unique_ptr<collectives::Group>>()>;
 
-  // Limits the bytes of a key.
-  static constexpr size_t kMaxKeyBytes = 255;
-
   // Makes a team, and its thread. The thread keeps the team alive until the
   // team has been refused or has ended. Returns the system's error if there is
   // no thread.
@@ -81,10 +95,12 @@ class Team : public std::enable_shared_from_this<Team> {
   Team& operator=(const Team&) = delete;
 
   // Returns INVALID_ARGUMENT through `done` for a key of another size than 1 to
-  // kMaxKeyBytes, and CANCELLED for a cancelled reduction.
+  // TeamLine::kMaxKeyBytes, and CANCELLED for a cancelled reduction. Waits for
+  // rank 0 if thousands of calls are on their way there.
   void Add(Reduction reduction);
-  // Ends a reduction with CANCELLED, if it has not ended. If it runs, this ends
-  // the team on all ranks. Does not wait.
+  // Ends a reduction with CANCELLED, if it has not ended. If the reduction runs
+  // already, the other ranks get its result. Otherwise they wait until this
+  // rank calls the key again. May wait like Add().
   void Cancel(const std::string& key);
   // Ends all reductions of all ranks, except those that have ended. Reductions
   // that wait on this rank end before this function returns. Does not wait.
@@ -94,21 +110,49 @@ class Team : public std::enable_shared_from_this<Team> {
   struct Description {
     std::string state;  // "forming", "reducing", "refused" or "ended"
     std::string reason;
-    uint64_t reductions = 0;  // the successful ones
+    uint64_t reductions = 0;  // successful ones
+    uint64_t waiting = 0;     // this rank's calls that do not run yet
   };
   Description Describe() const;
 
  private:
   enum class State { kForming, kReducing, kRefused, kEnded };
+  // A reduction that was added.
+  struct Call {
+    Reduction reduction;
+    bool is_over = false;  // `done` has run, or is about to
+  };
+  using CallPtr = std::shared_ptr<Call>;
 
   void Run(const Form& form);
   void Refuse(const absl::Status& why);
-  void Reduce(const std::shared_ptr<collectives::Group>& group);
+  // Reduces until an error, which it returns.
+  absl::Status Reduce(collectives::Group* group);
   absl::Status ReduceNext(collectives::Group* group);
-  // Waits for a reduction with `key`, or, if `key` is empty, for any, which
-  // then runs. Returns the error of Abort().
-  absl::StatusOr<Reduction> Await(const std::string& key);
-  absl::optional<Reduction> Find(const std::string& key)
+  // Returns the key that rank 0 chooses. The call is in `running_` then, if
+  // this rank still has it.
+  absl::StatusOr<std::string> NextKey(collectives::Group* group);
+  // Waits on rank 0 for a reduction that all ranks have called, and takes it.
+  // Returns the error of Abort(), or of Listen().
+  absl::StatusOr<std::string> Choose();
+  // Returns true if no rank has given up its call. Otherwise undoes NextKey().
+  absl::StatusOr<bool> Agree(collectives::Group* group, const std::string& key);
+  void PutBack(const std::string& key);
+  absl::Status RunCall(collectives::Group* group);
+  // Receives the lines of a rank, on rank 0, until an error.
+  void Listen(collectives::Group* group, int rank);
+  absl::Status Hear(const TeamLineBytes& bytes, int rank)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Tells rank 0 of a call, or of its end. Call Send() afterwards.
+  void Tell(TeamLine::Kind kind, const std::string& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends the lines for rank 0, in their order.
+  void Send();
+  // Ends a call, unless it is over.
+  void Finish(const CallPtr& call, const absl::Status& status);
+  void Finish(const std::list<CallPtr>& calls, const absl::Status& status);
+  // Removes the oldest waiting call of a key, and returns it or null.
+  CallPtr TakeWaiting(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(const absl::Status& why);
 
@@ -117,10 +161,16 @@ class Team : public std::enable_shared_from_this<Team> {
   State state_ ABSL_GUARDED_BY(mu_) = State::kForming;
   absl::Status why_ ABSL_GUARDED_BY(mu_);      // in kRefused and kEnded
   absl::Status aborted_ ABSL_GUARDED_BY(mu_);  // an error after Abort()
-  std::list<Reduction> waiting_ ABSL_GUARDED_BY(mu_);
-  std::string running_ ABSL_GUARDED_BY(mu_);  // a key, or nothing
+  absl::Status deaf_ ABSL_GUARDED_BY(mu_);     // the first error of Listen()
+  std::list<CallPtr> waiting_ ABSL_GUARDED_BY(mu_);  // by age
+  CallPtr running_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<collectives::Group> group_ ABSL_GUARDED_BY(mu_);
   uint64_t reductions_ ABSL_GUARDED_BY(mu_) = 0;
+  // On rank 0, in kReducing.
+  absl::optional<CalledReductions> called_ ABSL_GUARDED_BY(mu_);
+  // On other ranks: for rank 0.
+  std::deque<TeamLine> unsent_ ABSL_GUARDED_BY(mu_);
+  base::Mutex send_mu_;  // held while a line is sent
 };
 
 }  // namespace tensorflow

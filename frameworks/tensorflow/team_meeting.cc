@@ -33,6 +33,8 @@ HostGroupOptions OptionsOf(int ranks) {
   // Uses a very long timeout, because TensorFlow has timeouts of its own, and
   // its tasks may pause for long.
   options.timeout = absl::Hours(24 * 365);
+  // As patient with a stopped task as the data plane is.
+  options.silence = absl::Seconds(90);
   return options;
 }
 

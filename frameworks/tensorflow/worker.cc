@@ -58,6 +58,11 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
   return response;
 }
 
+absl::Status NoTeams() {
+  return absl::FailedPreconditionError(
+      "PENSTOCK_TENSORFLOW_ALL_REDUCE is not group there");
+}
+
 absl::StatusOr<rpc::Response> EncodeProto(
     const ::tensorflow::RunGraphResponse& proto) {
   rpc::Response response;
@@ -109,6 +114,7 @@ void Worker::Handle(const Incoming& call) {
   const std::string& method = call->request().method;
   if (method == kRecvTensor) return HandleRecvTensor(call);
   if (method == kRecvBuf) return HandleRecvBuf(call);
+  if (method == kHasTeams) return HandleHasTeams(call);
   if (method == kJoinTeam) return HandleJoinTeam(call);
   if (method == kRunGraph) return HandleRunGraph(call);
   if (method == kPing) return call->Respond(rpc::Response());
@@ -177,13 +183,15 @@ void Worker::HandleRecvBuf(const Incoming& call) {
       /*cancellation_manager=*/nullptr);
 }
 
+void Worker::HandleHasTeams(const Incoming& call) {
+  if (reducers_ == nullptr) return call->Respond(NoTeams());
+  call->Respond(rpc::Response());
+}
+
 void Worker::HandleJoinTeam(const Incoming& call) {
   const absl::StatusOr<Joiner> joiner = ParseJoiner(call->request().metadata);
   if (!joiner.ok()) return call->Respond(joiner.status());
-  if (reducers_ == nullptr) {
-    return call->Respond(absl::FailedPreconditionError(
-        "PENSTOCK_TENSORFLOW_ALL_REDUCE is not group there"));
-  }
+  if (reducers_ == nullptr) return call->Respond(NoTeams());
   reducers_->meetings()->Add(
       *joiner, [call](const absl::StatusOr<std::string>& invitation) {
         if (!invitation.ok()) return call->Respond(invitation.status());

@@ -46,6 +46,7 @@ class Worker final : public ::tensorflow::GrpcWorker {
  private:
   void HandleRecvTensor(const std::shared_ptr<rpc::IncomingCall>& call);
   void HandleRecvBuf(const std::shared_ptr<rpc::IncomingCall>& call);
+  void HandleHasTeams(const std::shared_ptr<rpc::IncomingCall>& call);
   void HandleJoinTeam(const std::shared_ptr<rpc::IncomingCall>& call);
   void HandleRunGraph(const std::shared_ptr<rpc::IncomingCall>& call);
   struct GraphRun;
@@ -72,6 +73,9 @@ constexpr char kRecvTensor[] = "RecvTensor";
 // then sends a ping after releasing the payload.
 constexpr char kRecvBuf[] = "RecvBuf";
 constexpr char kWaits[] = "waits";
+// A method by which rank 0 of a team asks whether a task has teams. The answer
+// is an error if not.
+constexpr char kHasTeams[] = "HasTeams";
 // A method that asks rank 0 of a team for an invitation. Metadata: a Joiner.
 // Answer: the invitation, as metadata.
 constexpr char kJoinTeam[] = "JoinTeam";

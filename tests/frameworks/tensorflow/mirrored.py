@@ -2,13 +2,17 @@
 
 Reduces arrays of several sizes over all workers, and checks the sums. Prints
 the plugin's description, and a digest of the sums of random numbers. If
-PENSTOCK_TEST_DEATH is set, all workers but the first end then. The first one
-reduces once more, and prints the error.
+PENSTOCK_TEST_FAULTS names a folder, the workers then reduce in conflicting
+orders, cancel a step, let one time out, and reduce again by another strategy. At
+last, all workers but the first end. The first one reduces once more, and prints
+the error.
 """
 
 import hashlib
 import json
 import os
+import pathlib
+import threading
 import time
 import traceback
 
@@ -17,6 +21,13 @@ import penstock_tensorflow
 import tensorflow as tf
 
 SIZES = [1, 1000, 1 << 16, 1 << 20]
+
+
+def make_strategy(**options):
+    ring = tf.distribute.experimental.CommunicationImplementation.RING
+    return tf.distribute.MultiWorkerMirroredStrategy(
+        communication_options=tf.distribute.experimental.CommunicationOptions(
+            implementation=ring, **options))
 
 
 def make_reduce(strategy, operation=tf.distribute.ReduceOp.SUM):
@@ -62,7 +73,107 @@ def digest(reduce, index):
     return hashlib.sha256(b"".join(t.numpy().tobytes() for t in totals))
 
 
+def check_conflicting_orders(strategy, index):
+    """The first worker calls two reductions at once, the second one first. The
+    others call them one after the other."""
+    first, second = make_reduce(strategy), make_reduce(strategy)
+    workers = strategy.num_replicas_in_sync
+    for reduce in (first, second):  # traces them in one order
+        reduce([tf.ones(10)])
+    totals = []
+    def call(reduce):
+        totals.append(float(reduce([tf.ones(10)])[0][0]))
+    if index > 0:
+        call(first)
+        call(second)
+    else:
+        threads = [threading.Thread(target=call, args=(reduce,))
+                   for reduce in (second, first)]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.2)
+        for thread in threads:
+            thread.join()
+    assert totals == [workers, workers], totals
+
+
+def check_cancelled_step(strategy, index):
+    """All workers cancel a step, while the first one waits in its all_reduce.
+    The next step gives its own sum."""
+    fails = False
+    def check():
+        if not fails:
+            return 0.0
+        time.sleep(0.5 if index == 0 else 0)
+        raise ValueError("a step that fails")
+    @tf.function
+    def step(values):
+        def replica(part):
+            checked = tf.py_function(check, [], tf.float32)
+            checked.set_shape([])
+            context = tf.distribute.get_replica_context()
+            before = part + (0.0 if index == 0 else checked)
+            total = context.all_reduce(tf.distribute.ReduceOp.SUM, before)
+            return total + checked
+        return strategy.run(replica, args=(values,))
+    step(tf.zeros([1000]))  # all workers learn of the all_reduce
+    fails = True
+    try:
+        step(tf.fill([1000], 100.0))
+        raise AssertionError("the step should have failed")
+    except (tf.errors.OpError, ValueError) as error:
+        assert "a step that fails" in str(error), error
+    fails = False
+    for value in range(3):
+        total = step(tf.fill([1000], float(value))).numpy()
+        np.testing.assert_array_equal(
+            total, value * strategy.num_replicas_in_sync)
+
+
+def make_another_strategy(name, index, workers, **options):
+    """Waits until all workers have made the strategy. Otherwise TensorFlow's
+    workers may ask one for a group that it then forgets."""
+    strategy = make_strategy(**options)
+    folder = pathlib.Path(os.environ["PENSTOCK_TEST_FAULTS"])
+    (folder / f"{name}.{index}").touch()
+    while len(list(folder.glob(f"{name}.*"))) < workers:
+        time.sleep(0.05)
+    return strategy
+
+
+def check_timeout(index, workers):
+    """Only the first worker calls an all_reduce. The others call theirs after
+    the timeout. Nobody waits for ever."""
+    reduce = make_reduce(make_another_strategy(
+        "impatient", index, workers, timeout_seconds=5))
+    reduce([tf.ones(10)])
+    begun = time.monotonic()
+    if index > 0:
+        time.sleep(7)
+    try:
+        reduce([tf.ones(10)])
+        raise AssertionError("the reduction should have failed")
+    except tf.errors.OpError as error:
+        if index == 0:
+            assert isinstance(error, tf.errors.DeadlineExceededError), error
+    assert time.monotonic() - begun < 30
+
+
+def check_faults(strategy, index):
+    check_conflicting_orders(strategy, index)
+    check_cancelled_step(strategy, index)
+    workers = strategy.num_replicas_in_sync
+    check_timeout(index, workers)
+    # Another strategy works even after TensorFlow has given up collectives.
+    another = make_another_strategy("another", index, workers)
+    check_sums(make_reduce(another), index, workers)
+    check_sums(make_reduce(strategy), index, workers)
+    print(json.dumps(penstock_tensorflow.describe()), flush=True)
+    die_or_report(make_reduce(another), index)
+
+
 def die_or_report(reduce, index):
+    reduce([tf.ones(1000)])
     if index > 0:
         return
     begun = time.monotonic()
@@ -75,10 +186,7 @@ def die_or_report(reduce, index):
 
 
 def main():
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(
-        communication_options=tf.distribute.experimental.CommunicationOptions(
-            implementation=tf.distribute.experimental
-            .CommunicationImplementation.RING))
+    strategy = make_strategy()
     workers = strategy.num_replicas_in_sync
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     reduce = make_reduce(strategy)
@@ -89,8 +197,8 @@ def main():
     result = digest(reduce, index).hexdigest()
     print(json.dumps(dict(penstock_tensorflow.describe(), digest=result)),
           flush=True)
-    if "PENSTOCK_TEST_DEATH" in os.environ:
-        die_or_report(reduce, index)
+    if "PENSTOCK_TEST_FAULTS" in os.environ:
+        check_faults(strategy, index)
     os._exit(0)
 
 

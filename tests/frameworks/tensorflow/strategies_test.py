@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import cluster
@@ -17,10 +18,10 @@ MIRRORED = pathlib.Path(__file__).with_name("mirrored.py")
 
 
 class MirroredTest(unittest.TestCase):
-    def test_workers_of_one_host_reduce_by_a_group_and_notice_a_death(self):
-        outputs, _ = self.run_workers(
-            2, PENSTOCK_TENSORFLOW_ALL_REDUCE="group",
-            PENSTOCK_TEST_DEATH="1")
+    def test_workers_of_one_host_reduce_by_a_group_and_survive_faults(self):
+        with tempfile.TemporaryDirectory() as folder:
+            outputs, _ = self.run_workers(
+                2, group={0, 1}, PENSTOCK_TEST_FAULTS=folder)
         digests = {output[0]["digest"] for output in outputs}
         self.assertEqual(len(digests), 1)
         for output in outputs:
@@ -28,16 +29,25 @@ class MirroredTest(unittest.TestCase):
             self.assertEqual(team["state"], "reducing", team)
             # Reduces each of SIZES four times, and six types.
             self.assertGreaterEqual(team["reductions"], 4 * 3 + 4 + 6)
+            # One team for each strategy. Only the last one is in use.
+            teams = output[1]["servers"][0]["teams"]
+            self.assertEqual(
+                sorted(team["state"] for team in teams),
+                ["ended", "ended", "reducing"], teams)
         self.assertRegex(
-            outputs[0][1]["error"],
+            outputs[0][2]["error"],
             "rank 1 has (died|left).*/task:0 /job:worker/replica:0/task:1")
-        self.assertLess(outputs[0][1]["seconds"], 10)
+        self.assertLess(outputs[0][2]["seconds"], 10)
 
     def test_the_ring_is_the_default_and_goes_over_shared_memory(self):
+        # The first worker learns at once that the other has no teams.
         outputs, addresses = self.run_workers(
-            2, PENSTOCK_TENSORFLOW_MEMORY="pool")
+            2, group={0}, PENSTOCK_TENSORFLOW_MEMORY="pool")
+        [team] = outputs[0][0]["servers"][0]["teams"]
+        self.assertEqual(team["state"], "refused", team)
+        self.assertIn("is not group there", team["reason"])
+        self.assertEqual(outputs[1][0]["servers"][0]["teams"], [])
         for index, [output] in enumerate(outputs):
-            self.assertEqual(output["servers"][0]["teams"], [])
             route = cluster.route_to(output, addresses["worker"][1 - index])
             self.assertEqual(route["path"], "shm")
             self.assertGreater(route["bytes_received"], 4 << 20)
@@ -45,15 +55,16 @@ class MirroredTest(unittest.TestCase):
 
     def test_a_worker_without_a_data_plane_makes_all_use_the_ring(self):
         outputs, _ = self.run_workers(
-            2, stock={1}, PENSTOCK_TENSORFLOW_ALL_REDUCE="group")
+            2, stock={1}, group={0, 1})
         self.assertEqual(outputs[0][0]["digest"], outputs[1][0]["digest"])
         [team] = outputs[0][0]["servers"][0]["teams"]
         self.assertEqual(team["state"], "refused", team)
         self.assertIn("data plane", team["reason"])
 
-    def run_workers(self, count, stock=(), **environment):
+    def run_workers(self, count, stock=(), group=(), **environment):
         """Returns the lines of each worker, and the addresses. Workers in
-        `stock` use TensorFlow's own protocol."""
+        `stock` use TensorFlow's own protocol. Workers in `group` reduce by a
+        group."""
         addresses = cluster.addresses(worker=count)
         workers = []
         for index in range(count):
@@ -62,10 +73,12 @@ class MirroredTest(unittest.TestCase):
                 "task": {"type": "worker", "index": index},
                 "rpc_layer": "grpc" if index in stock else PROTOCOL,
             })
+            env = dict(os.environ, TF_CONFIG=config, **environment)
+            if index in group:
+                env["PENSTOCK_TENSORFLOW_ALL_REDUCE"] = "group"
             workers.append(subprocess.Popen(
                 [sys.executable, str(MIRRORED)], stdout=subprocess.PIPE,
-                text=True,
-                env=dict(os.environ, TF_CONFIG=config, **environment)))
+                text=True, env=env))
             self.addCleanup(workers[-1].stdout.close)
             self.addCleanup(workers[-1].kill)
         lines = []

@@ -1,7 +1,12 @@
 #include "frameworks/tensorflow/team.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +23,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "frameworks/tensorflow/called_reductions.h"
+#include "frameworks/tensorflow/team_line.h"
 #include "frameworks/tensorflow/team_meeting.h"
 #include "gtest/gtest.h"
 
@@ -35,6 +42,8 @@ struct Outcome {
   std::future<absl::Status> end = ended.get_future();
   bool is_ring = false;
   std::vector<float> values;
+  // Expires when the team has finished with `values`.
+  std::weak_ptr<int> memory;
 };
 
 Reduction ReductionOf(std::string key, Outcome* outcome) {
@@ -43,6 +52,9 @@ Reduction ReductionOf(std::string key, Outcome* outcome) {
   reduction.in = outcome->values.data();
   reduction.out = outcome->values.data();
   reduction.count = static_cast<int64_t>(outcome->values.size());
+  auto memory = std::make_shared<int>();
+  outcome->memory = memory;
+  reduction.memory = std::move(memory);
   reduction.done = [outcome](const absl::Status& status) {
     outcome->ended.set_value(status);
   };
@@ -51,6 +63,16 @@ Reduction ReductionOf(std::string key, Outcome* outcome) {
     outcome->ended.set_value(absl::OkStatus());
   };
   return reduction;
+}
+
+// Joins a team as a process of its own. Reads the invitation from a pipe.
+[[noreturn]] void JoinUntilKilled(int invite, int rank, int ranks) {
+  char invitation[4096];
+  const ssize_t size = read(invite, invitation, sizeof invitation);
+  const auto group =
+      AcceptInvitation(std::string(invitation, size), rank, ranks);
+  if (!group.ok()) _exit(1);
+  for (;;) pause();
 }
 
 // The teams of several tasks, in one process.
@@ -81,6 +103,33 @@ class TeamTest : public testing::Test {
     for (const auto& team : teams_) {
       while (team.use_count() > 1) absl::SleepFor(absl::Milliseconds(1));
     }
+  }
+  // Returns true if the reduction succeeds within ten seconds.
+  static bool EndsSoon(Outcome* outcome) {
+    return outcome->end.wait_for(std::chrono::seconds(10)) ==
+               std::future_status::ready &&
+           outcome->end.get().ok();
+  }
+  // Waits until the teams no longer use the values.
+  static void WaitForMemory(const Outcome (&outcomes)[2]) {
+    for (const Outcome& outcome : outcomes) {
+      while (!outcome.memory.expired()) absl::SleepFor(absl::Microseconds(50));
+    }
+  }
+  // Calls "key", which nobody else has called, and cancels it. Returns the
+  // memory that the team may still keep.
+  std::weak_ptr<int> CallAndCancel(int rank) {
+    auto outcome = std::make_shared<Outcome>();
+    outcome->values.assign(1000, 100);
+    Reduction reduction = ReductionOf("key", outcome.get());
+    const std::weak_ptr<int> memory = outcome->memory;
+    reduction.done = [outcome](const absl::Status& status) {
+      outcome->ended.set_value(status);
+    };
+    teams_[rank]->Add(std::move(reduction));
+    teams_[rank]->Cancel("key");
+    EXPECT_TRUE(absl::IsCancelled(outcome->end.get()));
+    return memory;
   }
   void WaitWhile(const std::string& state) {
     for (const auto& team : teams_) {
@@ -165,9 +214,7 @@ TEST_F(TeamTest, AnAbortEndsAllRanks) {
   Outcome mine;
   mine.values = {1};
   teams_[0]->Add(ReductionOf("key", &mine));
-  while (teams_[0]->Describe().state == "forming") {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  WaitWhile("forming");
   teams_[1]->Abort(absl::InternalError("a step has failed"));
   EXPECT_EQ(mine.end.get().code(), absl::StatusCode::kCancelled);
   for (const auto& team : teams_) {
@@ -247,32 +294,196 @@ TEST_F(TeamTest, ACancellationBeforeAddIsNotLost) {
   EXPECT_EQ(outcome.end.get().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(TeamTest, ACancelledReductionThatRunsEndsTheTeam) {
+// Each rank waits for its first reduction before it calls the second one.
+TEST_F(TeamTest, ConflictingOrdersOfTwoThreadsDoNotBlock) {
+  Start(2);
+  Outcome outcomes[2][2];
+  for (int rank = 0; rank < 2; ++rank) {
+    for (Outcome& outcome : outcomes[rank]) outcome.values = {1};
+  }
+  // Rank 0 runs both at once, "b" first. Rank 1 runs "a", and then "b".
+  teams_[0]->Add(ReductionOf("b", &outcomes[0][1]));
+  teams_[0]->Add(ReductionOf("a", &outcomes[0][0]));
+  teams_[1]->Add(ReductionOf("a", &outcomes[1][0]));
+  ASSERT_TRUE(EndsSoon(&outcomes[1][0]));
+  teams_[1]->Add(ReductionOf("b", &outcomes[1][1]));
+  for (int rank = 0; rank < 2; ++rank) {
+    for (Outcome& outcome : outcomes[rank]) {
+      if (&outcome == &outcomes[1][0]) continue;  // asked above
+      EXPECT_TRUE(EndsSoon(&outcome));
+    }
+  }
+}
+
+// The other rank waits for the key, and gets the next step's numbers.
+TEST_F(TeamTest, ACancelledStepLeavesTheNextStepAlone) {
   Start(2);
   WaitWhile("forming");
-  // Tries again if the reduction did not run yet.
-  while (teams_[0]->Describe().state == "reducing") {
-    Outcome running;
-    running.values = {1};
-    teams_[0]->Add(ReductionOf("key", &running));
-    absl::SleepFor(absl::Milliseconds(1));
-    teams_[0]->Cancel("key");
-    EXPECT_EQ(running.end.get().code(), absl::StatusCode::kCancelled);
+  for (int rank = 0; rank < 2; ++rank) {
+    for (int step = 0; step < 20; ++step) {
+      const std::weak_ptr<int> memory = CallAndCancel(rank);
+      Outcome outcomes[2];
+      for (int i = 0; i < 2; ++i) {
+        outcomes[i].values.assign(1000, 1);
+        teams_[i]->Add(ReductionOf("key", &outcomes[i]));
+      }
+      for (Outcome& outcome : outcomes) {
+        ASSERT_TRUE(EndsSoon(&outcome));
+        EXPECT_EQ(outcome.values, std::vector<float>(1000, 2));
+      }
+      EXPECT_TRUE(memory.expired());
+    }
+    EXPECT_EQ(teams_[rank]->Describe().waiting, 0);
   }
-  EXPECT_EQ(teams_[0]->Describe().state, "ended");
+}
+
+// Cancels at random times: before, while and after the reduction runs.
+TEST_F(TeamTest, RandomCancellationsNeverEndTheTeam) {
+  Start(2);
+  WaitWhile("forming");
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 200; ++i) {
+    const std::string key = absl::StrCat("key ", i);
+    Outcome outcomes[2];
+    for (int rank = 0; rank < 2; ++rank) {
+      outcomes[rank].values.assign(100000, 1);
+      teams_[rank]->Add(ReductionOf(key, &outcomes[rank]));
+    }
+    absl::SleepFor(absl::Microseconds(random() % 300));
+    teams_[random() % 2]->Cancel(key);
+    // The rank that did not cancel may wait for the other one.
+    for (const auto& team : teams_) team->Cancel(key);
+    for (Outcome& outcome : outcomes) {
+      const absl::Status end = outcome.end.get();
+      EXPECT_TRUE(end.ok() || absl::IsCancelled(end)) << end;
+    }
+    WaitForMemory(outcomes);
+  }
+  for (const auto& team : teams_) {
+    EXPECT_EQ(team->Describe().state, "reducing");
+  }
+}
+
+TEST_F(TeamTest, TheEndOfARankReachesThoseThatWaitForAnother) {
+  Start(3);
+  WaitWhile("forming");
+  Outcome waiting;
+  waiting.values = {1};
+  teams_[1]->Add(ReductionOf("rank 0 does not call this", &waiting));
+  teams_[2]->Abort(absl::InternalError("a step has failed"));
+  ASSERT_EQ(waiting.end.wait_for(std::chrono::seconds(10)),
+            std::future_status::ready);
+  EXPECT_FALSE(waiting.end.get().ok());
+}
+
+// A process that joins as rank 2, is stopped for a while, and is killed.
+TEST_F(TeamTest, ADeathReachesThoseThatWaitForAnotherRankButAStopDoesNot) {
+  int invite[2];
+  ASSERT_EQ(pipe(invite), 0);
+  const pid_t child = fork();  // before this process has threads
+  if (child == 0) JoinUntilKilled(invite[0], 2, 3);
+  meetings_.Add(JoinerHere(kTeam, 2),
+                [&invite](const absl::StatusOr<std::string>& invitation) {
+                  const auto size = static_cast<ssize_t>(invitation->size());
+                  EXPECT_EQ(write(invite[1], invitation->data(), size), size);
+                });
+  teams_.push_back(*Team::Start([this] { return meetings_.Lead(kTeam, 3); }));
+  teams_.push_back(*Team::Start([this] { return Join(1, 3); }));
+  WaitWhile("forming");
+  Outcome waiting;
+  waiting.values = {1};
+  teams_[1]->Add(ReductionOf("rank 0 does not call this", &waiting));
+  kill(child, SIGSTOP);
+  // Longer than other groups are patient.
+  EXPECT_EQ(waiting.end.wait_for(std::chrono::milliseconds(2500)),
+            std::future_status::timeout);
+  kill(child, SIGCONT);
+  for (const auto& team : teams_) {
+    EXPECT_EQ(team->Describe().state, "reducing");
+  }
+  kill(child, SIGKILL);
+  ASSERT_EQ(waiting.end.wait_for(std::chrono::seconds(10)),
+            std::future_status::ready);
+  EXPECT_EQ(waiting.end.get().code(), absl::StatusCode::kUnavailable);
+  waitpid(child, nullptr, 0);
+  for (const int fd : invite) close(fd);
+}
+
+TEST_F(TeamTest, ACancelledReductionThatRunsEndsAtOnce) {
+  Start(2);
+  WaitWhile("forming");
+  Outcome outcomes[2];
+  for (Outcome& outcome : outcomes) outcome.values.assign(4 << 20, 1);
+  for (int rank = 0; rank < 2; ++rank) {
+    teams_[rank]->Add(ReductionOf("key", &outcomes[rank]));
+  }
+  while (teams_[0]->Describe().waiting > 0) {
+    absl::SleepFor(absl::Microseconds(100));
+  }
+  teams_[0]->Cancel("key");
+  const absl::Status end = outcomes[0].end.get();
+  EXPECT_TRUE(end.ok() || absl::IsCancelled(end)) << end;
+  EXPECT_TRUE(EndsSoon(&outcomes[1]));
+  EXPECT_EQ(outcomes[1].values[0], 2);
+  WaitForMemory(outcomes);
 }
 
 TEST_F(TeamTest, KeysHaveALimit) {
   Start(1);
-  for (const size_t size : {size_t{0}, Team::kMaxKeyBytes + 1}) {
+  for (const size_t size : {size_t{0}, TeamLine::kMaxKeyBytes + 1}) {
     Outcome outcome;
     teams_[0]->Add(ReductionOf(std::string(size, 'k'), &outcome));
     EXPECT_EQ(outcome.end.get().code(), absl::StatusCode::kInvalidArgument);
   }
   Outcome outcome;
   outcome.values = {1};
-  teams_[0]->Add(ReductionOf(std::string(Team::kMaxKeyBytes, 'k'), &outcome));
+  teams_[0]->Add(
+      ReductionOf(std::string(TeamLine::kMaxKeyBytes, 'k'), &outcome));
   EXPECT_TRUE(outcome.end.get().ok());
+}
+
+TEST(CalledReductions, ARankMayCallAKeyAgain) {
+  CalledReductions called(2);
+  called.Add(0, "key");
+  called.Add(0, "key");
+  EXPECT_FALSE(called.Take("key"));
+  called.Add(1, "key");
+  EXPECT_TRUE(called.Take("key"));
+  EXPECT_FALSE(called.Take("key"));
+  EXPECT_FALSE(called.Take("other"));
+  called.Add(1, "key");
+  EXPECT_TRUE(called.Take("key"));
+}
+
+TEST(CalledReductions, ACallThatIsTakenAndGivenUpCountsOnce) {
+  CalledReductions called(2);
+  for (int rank = 0; rank < 2; ++rank) called.Add(rank, "key");
+  ASSERT_TRUE(called.Take("key"));
+  called.Remove(1, "key");
+  called.PutBack("key");
+  EXPECT_FALSE(called.Take("key"));
+  called.Add(1, "key");
+  EXPECT_TRUE(called.Take("key"));
+}
+
+TEST(TeamLine, DecodesWhatIsEncoded) {
+  TeamLine line;
+  line.kind = TeamLine::Kind::kReduce;
+  line.key = std::string(TeamLine::kMaxKeyBytes, 'k');
+  TeamLineBytes bytes = Encode(line);
+  const auto decoded = DecodeTeamLine(bytes);
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->kind, line.kind);
+  EXPECT_EQ(decoded->key, line.key);
+  bytes[1] = TeamLine::kMaxKeyBytes + 1;
+  EXPECT_FALSE(DecodeTeamLine(bytes).ok());
+  bytes[1] = 1;
+  for (const uint8_t kind : {0, 4, 255}) {
+    bytes[0] = kind;
+    EXPECT_FALSE(DecodeTeamLine(bytes).ok());
+  }
 }
 
 TEST(TeamMeetings, ReadsWhatJoinersWrite) {
