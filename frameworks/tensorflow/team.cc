@@ -39,31 +39,33 @@ absl::StatusOr<std::shared_ptr<Team>> Team::Start(Form form) {
 }
 
 void Team::Add(Reduction reduction) {
+  const auto call = std::make_shared<Call>(Call{std::move(reduction)});
+  const std::string& key = call->reduction.key;
+  const auto& cancelled = call->reduction.cancelled;
   absl::Status error;
   bool is_added = false;
   {
     base::MutexLock lock(&mu_);
-    if (reduction.key.empty() ||
-        reduction.key.size() > TeamLine::kMaxKeyBytes) {
+    if (key.empty() || key.size() > TeamLine::kMaxKeyBytes) {
       error = absl::InvalidArgumentError(
-          absl::StrCat("a reduction's key has ", reduction.key.size(),
+          absl::StrCat("a reduction's key has ", key.size(),
                        " bytes, expected 1 to ", TeamLine::kMaxKeyBytes));
     } else if (state_ == State::kEnded) {
       error = why_;
-    } else if (reduction.cancelled != nullptr && *reduction.cancelled) {
+    } else if (cancelled != nullptr && *cancelled) {
       error = Cancelled();
     } else if (state_ == State::kReducing && !aborted_.ok()) {
       error = aborted_;
     } else if (state_ != State::kRefused) {
-      Tell(TeamLine::Kind::kCalled, reduction.key);
-      waiting_.push_back(std::make_shared<Call>(Call{std::move(reduction)}));
+      Tell(TeamLine::Kind::kCalled, key);
+      waiting_.push_back(call);
       is_added = true;
     }
   }
   if (is_added) return Send();
-  reduction.memory.reset();
-  if (error.ok()) return reduction.otherwise();
-  reduction.done(error);
+  call->reduction.memory.reset();
+  if (error.ok()) return call->reduction.otherwise();
+  call->reduction.done(error);
 }
 
 void Team::Cancel(const std::string& key) {
@@ -119,7 +121,9 @@ void Team::Run(const Form& form) {
     if (state_ == State::kEnded) return;  // leaves the group
     state_ = State::kReducing;
     group_ = group;
-    if (group->rank() == 0) called_.emplace(group->ranks());
+    if (group->rank() == 0) {
+      called_ = std::make_unique<CalledReductions>(group->ranks());
+    }
     for (const CallPtr& call : waiting_) {
       Tell(TeamLine::Kind::kCalled, call->reduction.key);
     }
@@ -229,7 +233,7 @@ void Team::PutBack(const std::string& key) {
     base::MutexLock lock(&mu_);
     const CallPtr call = std::move(running_);
     running_ = nullptr;
-    if (called_.has_value()) called_->PutBack(key);
+    if (called_ != nullptr) called_->PutBack(key);
     if (call == nullptr) return;
     if (!call->is_over) {
       waiting_.push_front(call);
@@ -277,7 +281,7 @@ absl::Status Team::Hear(const TeamLineBytes& bytes, int rank) {
 
 void Team::Tell(TeamLine::Kind kind, const std::string& key) {
   if (state_ != State::kReducing) return;
-  if (!called_.has_value()) {
+  if (called_ == nullptr) {
     unsent_.push_back({kind, key});
     return;
   }

@@ -17,7 +17,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "collectives/group.h"
 #include "collectives/reduction/reduction.h"
 #include "frameworks/tensorflow/called_reductions.h"
@@ -167,7 +166,7 @@ class Team : public std::enable_shared_from_this<Team> {
   std::shared_ptr<collectives::Group> group_ ABSL_GUARDED_BY(mu_);
   uint64_t reductions_ ABSL_GUARDED_BY(mu_) = 0;
   // On rank 0, in kReducing.
-  absl::optional<CalledReductions> called_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<CalledReductions> called_ ABSL_GUARDED_BY(mu_);
   // On other ranks: for rank 0.
   std::deque<TeamLine> unsent_ ABSL_GUARDED_BY(mu_);
   base::Mutex send_mu_;  // held while a line is sent
