@@ -12,7 +12,8 @@ void WorkerLeases::Learn(const MembersImage& members, absl::Time now) {
   knows_members_ = true;
   for (const MembershipImage::Rank& each : members.membership.ranks) {
     if (!each.required_from.has_value()) continue;
-    alive_.insert({{each.worker.rank, each.worker.incarnation}, now});
+    alive_.insert(
+        {{each.worker.rank, each.worker.incarnation}, {now + lease_, false}});
   }
   const bool waits = !members.membership.assembled && !alive_.empty();
   if (waits) start_at_ = now + assemble_timeout_;
@@ -21,22 +22,27 @@ void WorkerLeases::Learn(const MembersImage& members, absl::Time now) {
 void WorkerLeases::Note(const WorkerId& worker, absl::Time now) {
   if (!knows_members_) return;
   if (alive_.empty()) start_at_ = now + assemble_timeout_;
-  alive_[{worker.rank, worker.incarnation}] = now;
+  alive_[{worker.rank, worker.incarnation}] = {now + lease_, false};
 }
 
 void WorkerLeases::Renew(const WorkerId& worker, absl::Time now) {
   const auto alive = alive_.find({worker.rank, worker.incarnation});
-  if (alive != alive_.end()) alive->second = now;
+  if (alive != alive_.end()) alive->second = {now + lease_, false};
 }
 
 void WorkerLeases::Remove(const WorkerId& worker) {
   alive_.erase({worker.rank, worker.incarnation});
 }
 
-std::vector<WorkerId> WorkerLeases::Silent(absl::Time now) const {
+std::vector<WorkerId> WorkerLeases::Silent(absl::Time now) {
   std::vector<WorkerId> silent;
-  for (const auto& [worker, heard] : alive_) {
-    if (now - heard > lease_) silent.push_back({worker.first, worker.second});
+  for (auto& [worker, sign] : alive_) {
+    if (now <= sign.ends) continue;
+    if (sign.is_overdue) {
+      silent.push_back({worker.first, worker.second});
+    } else {
+      sign = {now + SecondLookAfter(lease_), true};
+    }
   }
   return silent;
 }

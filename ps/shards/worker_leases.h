@@ -14,8 +14,16 @@
 
 namespace penstock::ps {
 
-// The time of each member's last sign of life, at the primary. A new primary
-// first learns the members from its Server.
+// Returns the time from the first look that finds a lease ended to the second
+// look, which ends the membership. The lease may have ended while this process
+// was stopped, and signs of life may wait in its sockets. The process reads
+// them between the two looks.
+inline absl::Duration SecondLookAfter(absl::Duration lease) {
+  return lease / 8;
+}
+
+// The lease of each member, from its last sign of life, at the primary. A new
+// primary first learns the members from its Server.
 //
 // Pure: the caller passes the time. Not thread-safe.
 class WorkerLeases {
@@ -33,16 +41,22 @@ class WorkerLeases {
   // Records a sign of life, if the worker is a member.
   void Renew(const WorkerId& worker, absl::Time now);
   void Remove(const WorkerId& worker);
-  // Returns the members whose leases have ended.
-  std::vector<WorkerId> Silent(absl::Time now) const;
+  // Returns the members whose leases have ended, at the second look: see
+  // SecondLookAfter().
+  std::vector<WorkerId> Silent(absl::Time now);
 
   bool StartIsDue(absl::Time now) const { return now >= start_at_; }
   void RecordStart() { start_at_ = absl::InfiniteFuture(); }
 
  private:
+  struct Sign {
+    absl::Time ends;
+    bool is_overdue = false;
+  };
+
   const absl::Duration lease_;
   const absl::Duration assemble_timeout_;
-  std::map<std::pair<uint32_t, uint64_t>, absl::Time> alive_;
+  std::map<std::pair<uint32_t, uint64_t>, Sign> alive_;
   bool knows_members_ = false;
   absl::Time start_at_ = absl::InfiniteFuture();
 };

@@ -12,10 +12,14 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "ps/client/define.h"
 #include "ps/client/worker.h"
+#include "ps/wire/ps.grpc.pb.h"
 #include "tensor_service/status.h"
 #include "tests/process/child.h"
 
@@ -209,6 +213,31 @@ TEST_F(ProcessesTest, AServerThatIsStoppedForAMomentLosesNothing) {
   for (auto& worker : workers_) worker->Tell("20\n");
   servers_[1]->Resume();
   for (auto& worker : workers_) EXPECT_TRUE(worker->Find("done").has_value());
+}
+
+// Tests heartbeats that wait in the server's sockets while it is stopped.
+TEST(StoppedServerTest, LosesNoWorkerThatLives) {
+  constexpr absl::Duration kLease = absl::Seconds(2);
+  const auto server = Child::Start(
+      {kServer, "--listen=127.0.0.1:0", "--workers=1", "--lease=2", "--quiet"});
+  ASSERT_NE(server, nullptr);
+  const auto port = server->Find("port ");
+  ASSERT_TRUE(port.has_value());
+  const std::string address = absl::StrCat("127.0.0.1:", *port);
+  const auto worker = Begin(0, {address});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  server->Suspend();
+  absl::SleepFor(kLease * 3 / 2);
+  server->Resume();
+  absl::SleepFor(kLease / 2);  // longer than until the second look
+  const auto stub = v1::ParameterServer::NewStub(
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::ServerReport report;
+  const grpc::Status described = stub->Describe(&context, {}, &report);
+  ASSERT_TRUE(described.ok()) << described.error_message();
+  EXPECT_EQ(report.live_workers(), 1u);
+  EXPECT_EQ(report.workers_lost(), 0u);
 }
 
 TEST_F(ProcessesTest, AServerThatIsStartedAnewSaysThatTheRunIsLost) {
