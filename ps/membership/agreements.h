@@ -27,7 +27,8 @@ absl::StatusOr<absl::optional<v1::View>> ReadView(Registry* registry);
 // plus one; the first number is 1. Fails with:
 //   ABORTED              another process has made a view of this number or a
 //                        later one: read that view, and decide again
-//   ABORTED              with `guard`: the caller has lost its registration
+//   ABORTED              a condition of `guard` does not hold: the caller has
+//                        lost its registration, or must read again and decide
 //   FAILED_PRECONDITION  the number skips views
 absl::Status AdvanceView(
     Registry* registry, const v1::View& next,

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <utility>
@@ -82,6 +83,15 @@ absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
     wanted.leaving.push_back(std::move(server));
   }
   return wanted;
+}
+
+int64_t RevisionOfMarks(const etcd::Values& values, const std::string& prefix) {
+  int64_t newest = 0;
+  for (const auto& [key, value] : values) {
+    if (!absl::StartsWith(key, prefix + kLeaving)) continue;
+    newest = std::max(newest, value.mod_revision());
+  }
+  return newest;
 }
 
 absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(Registry* registry,

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_PS_MEMBERSHIP_MOVES_H_
 #define PENSTOCK_PS_MEMBERSHIP_MOVES_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct Wanted {
 // key, if a key belongs to another release.
 absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
                                   const std::string& prefix);
+
+// Returns the revision of the newest mark of a leaving server, or 0.
+int64_t RevisionOfMarks(const etcd::Values& values, const std::string& prefix);
 
 // Claims the right to move shards, which ends with the returned object. Returns
 // FAILED_PRECONDITION, which names the command that has the right.

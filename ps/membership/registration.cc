@@ -107,7 +107,7 @@ absl::Status Registration::status() const {
 
 Registry::Guard Registration::guard() const {
   absl::MutexLock lock(&mu_);
-  return {options_.key, claim_.lease};
+  return {options_.key, claim_.lease, {}, 0};
 }
 
 absl::Time Registration::valid_until() const {
@@ -185,6 +185,11 @@ absl::Status Registration::Renew() {
   const auto claim = ClaimKey(options_, &cancel_);
   if (!claim.ok()) return claim.status();
   SetClaim(*claim);
+  if (options_.log) {
+    options_.log(absl::StrCat("etcd: the lease of ", options_.name,
+                              " had ended, so that others may have taken this "
+                              "process for dead. It has a new lease now"));
+  }
   return absl::OkStatus();
 }
 

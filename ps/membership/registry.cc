@@ -45,6 +45,19 @@ Compare* AddCompare(const std::string& key, Compare::CompareTarget target,
   return compare;
 }
 
+void AddGuard(const std::string& prefix, const Registry::Guard& guard,
+              TxnRequest* request) {
+  AddCompare(prefix + guard.key, Compare::LEASE, request)
+      ->set_lease(guard.lease);
+  AddGet(prefix + guard.key, request->mutable_failure());
+  if (guard.unwritten.empty()) return;
+  const std::string range = prefix + guard.unwritten;
+  Compare* const older = AddCompare(range, Compare::MOD, request);
+  older->set_range_end(etcd::EndOfPrefix(range));
+  older->set_result(Compare::LESS);
+  older->set_mod_revision(guard.seen + 1);
+}
+
 // Returns the value that the read at `index` of a transaction found.
 absl::optional<mvccpb::KeyValue> Found(const TxnResponse& reply, int index) {
   if (index >= reply.responses_size() ||
@@ -123,11 +136,7 @@ absl::StatusOr<Registry::Written> Registry::Write(
   AddCompare(prefix_ + key, Compare::MOD, &request)->set_mod_revision(revision);
   AddGet(prefix_ + kIdentity, request.mutable_failure());
   AddGet(prefix_ + key, request.mutable_failure());
-  if (guard) {
-    AddCompare(prefix_ + guard->key, Compare::LEASE, &request)
-        ->set_lease(guard->lease);
-    AddGet(prefix_ + guard->key, request.mutable_failure());
-  }
+  if (guard) AddGuard(prefix_, *guard, &request);
   AddPut(prefix_ + key, bytes, lease, request.mutable_success());
   const auto reply = client_->Txn(request, kTimeout, cancel);
   if (!reply.ok()) return reply.status();
@@ -138,10 +147,17 @@ absl::StatusOr<Registry::Written> Registry::Write(
   if (guard && (!guarding || guarding->lease() != guard->lease)) {
     return absl::AbortedError(
         absl::StrCat(prefix_, guard->key,
-                     " is no longer this process's: its lease has "
-                     "ended, so that others may have taken over"));
+                     " no longer has the lease of this write, which has "
+                     "ended: this process may have registered anew, or another "
+                     "one has taken over. Read it and decide anew"));
   }
-  return Written{false, AsValue(Found(*reply, 1))};
+  absl::optional<Value> found = AsValue(Found(*reply, 1));
+  if (guard && (found ? found->revision : 0) == revision) {
+    return absl::AbortedError(absl::StrCat(
+        prefix_, guard->unwritten,
+        " in etcd was written meanwhile. Read it and decide anew"));
+  }
+  return Written{false, std::move(found)};
 }
 
 }  // namespace penstock::ps::membership

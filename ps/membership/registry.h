@@ -45,10 +45,15 @@ class Registry {
                                              etcd::Cancel* cancel = nullptr,
                                              absl::Duration timeout = kTimeout);
 
-  // A condition of a write: a key, and the lease that the key must have.
+  // Conditions of a write.
   struct Guard {
+    // A key, and the lease that the key must have.
     std::string key;
     int64_t lease = 0;
+    // Unless empty: no key that begins with this text was written after the
+    // revision `seen`.
+    std::string unwritten;
+    int64_t seen = 0;
   };
   struct Written {
     bool is_done = false;
@@ -56,8 +61,8 @@ class Registry {
     absl::optional<Value> found;
   };
   // Writes a key if its last write has the revision `revision`. 0 means that
-  // the key must be absent. With `guard`, the guard's key must also still have
-  // the guard's lease; otherwise returns ABORTED.
+  // the key must be absent. With `guard`, the guard's conditions must hold too;
+  // otherwise returns ABORTED.
   //
   // The write may be sent twice if its answer was lost. Then `found` is the
   // result of the first sending: compare it with `bytes`.

@@ -6,9 +6,15 @@
 #include "ps/shards/boot_time.h"
 
 namespace penstock::ps {
+namespace {
+
+// How often a log without room for the events of workers is logged.
+constexpr absl::Duration kSayEvery = absl::Minutes(1);
+
+}  // namespace
 
 WorkerCalls::WorkerCalls(std::shared_ptr<ReplicaState> state)
-    : state_(std::move(state)) {}
+    : state_(std::move(state)), refusals_(kSayEvery) {}
 
 absl::optional<Tickets::Ticket> WorkerCalls::TakeTicket(uint64_t ticket) {
   absl::MutexLock lock(&state_->mu);
@@ -178,7 +184,9 @@ bool WorkerCalls::SubmitLocked(EventPayload::Kind kind,
                                const WorkerId& worker) {
   const auto seq = state_->primary()->Accept(
       {}, std::make_shared<EventPayload>(kind, worker), BootNow());
-  if (!seq.ok()) state_->Say(std::string(seq.status().message()));
+  if (!seq.ok() && refusals_.IsNews("a full log", BootNow())) {
+    state_->Say(std::string(seq.status().message()));
+  }
   return seq.ok();
 }
 

@@ -16,6 +16,7 @@
 #include "ps/server/calls.h"
 #include "ps/shards/entry.h"
 #include "ps/shards/replica_state.h"
+#include "transport/base/recent_lines.h"
 
 namespace penstock::ps {
 
@@ -104,6 +105,7 @@ class WorkerCalls final : public Calls,
   void Submit(EventPayload::Kind kind, const WorkerId& worker, uint64_t run);
 
   const std::shared_ptr<ReplicaState> state_;
+  base::RecentLines refusals_ ABSL_GUARDED_BY(state_->mu);
 };
 
 }  // namespace penstock::ps

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ps/membership/agreements.h"
 #include "ps/membership/moves.h"
 #include "ps/replication/replica_list.h"
 #include "ps/views/move_command.h"
@@ -13,10 +14,6 @@ namespace {
 using membership::v1::Move;
 using membership::v1::Server;
 using replication::ReplicaId;
-
-// The time that the first view may take if server 0 has begun to propose it
-// before it knew that a server leaves.
-constexpr absl::Duration kFirstViewIsDue = absl::Seconds(1);
 
 absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
   size_t stay = 0;
@@ -46,7 +43,11 @@ class Drain {
     absl::Status status =
         command_.Insist([&] { return Mark(MarkLasts::kWithCommand); });
     if (!status.ok()) return status;
-    marked_ = last_seen_ = base::SteadyNow();
+    // No view comes later that was proposed without knowing the mark.
+    const auto view = membership::ReadView(command_.registry());
+    if (!view.ok()) return view.status();
+    has_view_ = view->has_value();
+    last_seen_ = base::SteadyNow();
     status = command_.Await([&] { return Look(); });
     if (!status.ok()) return status;
     return command_.Insist([&] { return Mark(MarkLasts::kForRun); });
@@ -76,9 +77,7 @@ class Drain {
   absl::StatusOr<bool> Look() {
     const Situation& now = command_.now();
     const absl::Time time = base::SteadyNow();
-    if (holds_nothing()) {
-      return now.view.has_value() || time - marked_ >= kFirstViewIsDue;
-    }
+    if (holds_nothing()) return now.view.has_value() || !has_view_;
     if (replication::Has(now.live, IdOf(server_)) || !command_.SeesEtcd()) {
       last_seen_ = time;
     }
@@ -99,7 +98,7 @@ class Drain {
   const MovingOptions& options_;
   MoveCommand& command_;
   const Server& server_;
-  absl::Time marked_;
+  bool has_view_ = false;  // when the mark was there; now() may be older
   absl::Time last_seen_;
 };
 

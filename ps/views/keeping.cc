@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ps/membership/moves.h"
 #include "ps/membership/registration.h"
 #include "ps/replication/replica_list.h"
 #include "ps/replication/view_wire.h"
@@ -78,8 +79,7 @@ void Keeping::ThreadLoop() {
 
 void Keeping::Warn(absl::string_view what, const absl::Status& status) {
   const std::string line = absl::StrCat(what, ": ", status.message());
-  if (line == last_warning_) return;
-  last_warning_ = line;
+  if (!warnings_.IsNews(line, base::SteadyNow())) return;
   if (options_.log) options_.log(line);
 }
 
@@ -110,7 +110,9 @@ void Keeping::Round() {
   if (proposer_->is_busy()) return;
   WarnOfLeaving(knowledge);
   const auto next = keeper_.Next(knowledge, now);
-  if (next) Propose(*next, knowledge.live);
+  if (next) {
+    Propose(*next, knowledge.live, membership::RevisionOfMarks(values, prefix));
+  }
 }
 
 std::vector<std::string> Keeping::Places() const {
@@ -175,7 +177,8 @@ bool Keeping::SeesDeaths(const std::vector<ReplicaId>& live, absl::Time now) {
   return now - *registered_since_ >= options_.settle;
 }
 
-void Keeping::Propose(const View& next, const std::vector<ReplicaId>& live) {
+void Keeping::Propose(const View& next, const std::vector<ReplicaId>& live,
+                      int64_t marks) {
   membership::v1::View proposal;
   proposal.set_number(next.number);
   proposal.set_decision(replication::ToBytes(next));
@@ -187,7 +190,7 @@ void Keeping::Propose(const View& next, const std::vector<ReplicaId>& live) {
                                        newest_.servers().end());
   }
   AddIncarnations(next, &proposal);
-  proposer_->Propose(std::move(proposal));
+  proposer_->Propose(std::move(proposal), marks);
 }
 
 void Keeping::Publish(const ViewKeeper::Knowledge& knowledge) {

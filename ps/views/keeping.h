@@ -4,6 +4,7 @@
 #define PENSTOCK_PS_VIEWS_KEEPING_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@
 #include "ps/views/board.h"
 #include "ps/views/proposer.h"
 #include "ps/views/view_watch.h"
+#include "transport/base/recent_lines.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps::views {
@@ -32,6 +34,9 @@ namespace penstock::ps::views {
 // a primary dies, its shard goes on after this time and the primary's own
 // lease, which run at the same time.
 constexpr absl::Duration kTimeToLive = absl::Seconds(2);
+
+// How often an error is logged while it lasts.
+constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 
 // The part of one server process in the views. A thread follows etcd, moves the
 // process's replicas to each new view, and proposes the next view when
@@ -59,8 +64,8 @@ class Keeping {
     size_t backups = 1;  // wanted for each shard
     absl::Duration settle = 2 * kTimeToLive;
     absl::Duration round = absl::Milliseconds(100);
-    // A function that receives a line for each new view, and for each new
-    // error. May be empty.
+    // A function that receives a line for each new view, and for each error:
+    // every kWarnEvery while it lasts. May be empty.
     std::function<void(const std::string& line)> log;
   };
 
@@ -79,19 +84,20 @@ class Keeping {
   // about to begin.
   std::vector<std::string> Places() const;
   void NameStrangers(const std::vector<replication::ReplicaId>& strangers);
-  // Names the drained servers that keep a training from its beginning, in one
-  // line: Warn() drops only a line that repeats the last one.
+  // Names the drained servers that keep a training from its beginning.
   void WarnOfLeaving(const replication::ViewKeeper::Knowledge& knowledge);
   void MoveReplicas();
   // Returns true if this server has been registered for long enough to know
   // which servers are dead.
   bool SeesDeaths(const std::vector<replication::ReplicaId>& live,
                   absl::Time now);
+  // `marks` is the revision of the known marks of leaving servers.
   void Propose(const replication::View& next,
-               const std::vector<replication::ReplicaId>& live);
+               const std::vector<replication::ReplicaId>& live, int64_t marks);
   void Publish(const replication::ViewKeeper::Knowledge& knowledge);
   // Makes the thread look at etcd's state again.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
+  // Logs an error, unless it was logged a moment ago.
   void Warn(absl::string_view what, const absl::Status& status);
 
   const Options options_;
@@ -100,7 +106,7 @@ class Keeping {
   NewestView newest_;
   uint64_t followed_ = 0;  // the number of the view that the follower has
   absl::optional<absl::Time> registered_since_;
-  std::string last_warning_;
+  base::RecentLines warnings_{kWarnEvery};
   absl::Mutex mu_;
   base::SteadyCondVar changed_;
   bool is_changed_ ABSL_GUARDED_BY(mu_) = false;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/membership/agreements.h"
+#include "ps/membership/keys.h"
 #include "ps/membership/registration.h"
 
 namespace penstock::ps::views {
@@ -26,9 +27,9 @@ bool Proposer::is_busy() const {
   return proposal_.has_value();
 }
 
-void Proposer::Propose(membership::v1::View view) {
+void Proposer::Propose(membership::v1::View view, int64_t marks) {
   absl::MutexLock lock(&mu_);
-  proposal_ = std::move(view);
+  proposal_ = Proposal{std::move(view), marks};
 }
 
 absl::Status Proposer::TakeError() {
@@ -41,15 +42,18 @@ void Proposer::ThreadLoop() {
     return stop_ || proposal_.has_value();
   };
   while (true) {
-    membership::v1::View view;
+    Proposal next;
     {
       absl::MutexLock lock(&mu_);
       mu_.Await(absl::Condition(&is_due));
       if (stop_) return;
-      view = *proposal_;
+      next = *proposal_;
     }
-    const absl::Status status = membership::AdvanceView(
-        member_->registry(), view, member_->registration()->guard());
+    membership::Registry::Guard guard = member_->registration()->guard();
+    guard.unwritten = membership::kLeaving;
+    guard.seen = next.marks;
+    const absl::Status status =
+        membership::AdvanceView(member_->registry(), next.view, guard);
     {
       absl::MutexLock lock(&mu_);
       proposal_ = absl::nullopt;
@@ -58,7 +62,7 @@ void Proposer::ThreadLoop() {
       if (!status.ok() && !absl::IsAborted(status) &&
           !absl::IsUnavailable(status)) {
         error_ = absl::Status(
-            status.code(), absl::StrCat("view ", view.number(),
+            status.code(), absl::StrCat("view ", next.view.number(),
                                         " was not taken: ", status.message()));
       }
     }

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_PS_VIEWS_PROPOSER_H_
 #define PENSTOCK_PS_VIEWS_PROPOSER_H_
 
+#include <cstdint>
 #include <functional>
 #include <thread>
 
@@ -32,18 +33,26 @@ class Proposer {
   Proposer& operator=(const Proposer&) = delete;
 
   bool is_busy() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Begins a proposal. Requires !is_busy().
-  void Propose(membership::v1::View view) ABSL_LOCKS_EXCLUDED(mu_);
+  // Begins a proposal, which fails if a server was marked as leaving after the
+  // revision `marks`. A command that drains a server thus knows that no view
+  // comes which ignores its mark. Requires !is_busy().
+  void Propose(membership::v1::View view, int64_t marks)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the error of a proposal once; otherwise OK.
   absl::Status TakeError() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct Proposal {
+    membership::v1::View view;
+    int64_t marks = 0;
+  };
+
   void ThreadLoop();
 
   membership::Membership* const member_;
   const std::function<void()> done_;
   mutable absl::Mutex mu_;
-  absl::optional<membership::v1::View> proposal_ ABSL_GUARDED_BY(mu_);
+  absl::optional<Proposal> proposal_ ABSL_GUARDED_BY(mu_);
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // starts last

@@ -1,5 +1,7 @@
 #include "tests/ps/etcd/etcd_state.h"
 
+#include <algorithm>
+
 namespace penstock::ps::etcd {
 namespace {
 
@@ -20,6 +22,12 @@ void EtcdState::Read(const etcdserverpb::RangeRequest& request,
 }
 
 bool EtcdState::Holds(const Compare& compare) const {
+  if (!compare.range_end().empty()) {
+    return std::all_of(values.begin(), values.end(), [&](const auto& value) {
+      return !IsIn(value.first, compare.key(), compare.range_end()) ||
+             value.second.mod_revision() < compare.mod_revision();
+    });
+  }
   const auto found = values.find(compare.key());
   const mvccpb::KeyValue kv =
       found == values.end() ? mvccpb::KeyValue() : found->second;

@@ -64,6 +64,19 @@ void FakeEtcd::DelayAnswersOfWrites(absl::Duration delay) {
   services_->delay_of_writes_ = delay;
 }
 
+void FakeEtcd::HoldWritesOf(const std::string& key) {
+  absl::MutexLock lock(&shared_->mu);
+  services_->held_key_ = key;
+  services_->changed_.SignalAll();
+}
+
+void FakeEtcd::AwaitHeldWrite() const {
+  absl::MutexLock lock(&shared_->mu);
+  while (services_->held_writes_ == 0) {
+    services_->changed_.WaitWithTimeout(&shared_->mu, Services::kLookEvery);
+  }
+}
+
 void FakeEtcd::LieOfCluster(uint64_t cluster_id) {
   absl::MutexLock lock(&shared_->mu);
   services_->cluster_lie_ = cluster_id;

@@ -18,8 +18,8 @@
 namespace penstock::ps::etcd {
 
 // One endpoint. Answers ranges of a key or a prefix, transactions that compare
-// for equality, and watches of the history. A lease ends when the test says so.
-// Thread-safe.
+// for equality or the revisions of a prefix, and watches of the history. A
+// lease ends when the test says so. Thread-safe.
 class FakeEtcd {
  public:
   // Serves a state of its own, or the state of another endpoint of the same
@@ -40,6 +40,11 @@ class FakeEtcd {
   void LoseNextAnswer();
   // Makes transactions that write take effect immediately, and answer later.
   void DelayAnswersOfWrites(absl::Duration delay);
+  // Makes transactions that write this key wait before they look at anything.
+  // "" lets them go on.
+  void HoldWritesOf(const std::string& key);
+  // Blocks until a transaction waits.
+  void AwaitHeldWrite() const;
   // Puts this cluster id or revision into the header of each answer. 0 restores
   // the true headers.
   void LieOfCluster(uint64_t cluster_id);

@@ -52,6 +52,8 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
                const etcdserverpb::TxnRequest& request,
                etcdserverpb::TxnResponse* reply, absl::Duration* delay) {
     absl::MutexLock lock(&shared_->mu);
+    AwaitTurn(context, request);
+    if (context.IsCancelled()) return Status::CANCELLED;
     Status status = Admit(context);
     if (!status.ok()) return status;
     EtcdState& state = shared_->state;
@@ -212,6 +214,21 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
     return {grpc::StatusCode::UNAVAILABLE, "the fake etcd is away"};
   }
 
+  // Waits while the request would write the held key.
+  void AwaitTurn(const ServerContext& context,
+                 const etcdserverpb::TxnRequest& request)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const auto is_held = [this](const auto& operation) {
+      return !held_key_.empty() && operation.request_put().key() == held_key_;
+    };
+    while (!context.IsCancelled() &&
+           std::any_of(request.success().begin(), request.success().end(),
+                       is_held)) {
+      ++held_writes_;
+      changed_.WaitWithTimeout(&shared_->mu, kLookEvery);
+    }
+  }
+
   Status Admit(const ServerContext& context) {
     if (is_away_) {
       ++refused_;
@@ -252,6 +269,8 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   grpc::StatusCode failure_ = grpc::StatusCode::OK;
   bool loses_answer_ = false;
   absl::Duration delay_of_writes_;
+  std::string held_key_;
+  int held_writes_ = 0;
   int generation_ = 0;  // of streams
   int reads_ = 0;
   int refused_ = 0;  // calls while etcd was away

@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "ps/replication/view_wire.h"
 #include "tests/ps/views/nodes.h"
 
@@ -132,6 +134,24 @@ TEST_F(KeepingTest, AShardWithoutReplicasIsNamed) {
   }
   EXPECT_THAT(nodes_[1]->known().lost, Contains(0u));
   EXPECT_THAT(nodes_[1]->log(), HasSubstr("start all servers anew"));
+}
+
+TEST_F(KeepingTest, ErrorsInTurnAreLoggedOnce) {
+  Begin();
+  Start(3, 103);
+  nodes_[1] = nullptr;
+  nodes_[2] = nullptr;
+  const absl::Time limit = base::SteadyNow() + kTimeout;
+  while (nodes_[0]->known().lost.empty()) {
+    ASSERT_LT(base::SteadyNow(), limit) << nodes_[0]->log();
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  // Many rounds of a keeper, each of which finds a stranger and a lost shard.
+  absl::SleepFor(absl::Milliseconds(300));
+  const std::vector<std::string> lines = absl::StrSplit(nodes_[0]->log(), '\n');
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(),
+            lines.size())
+      << nodes_[0]->log();
 }
 
 }  // namespace

@@ -102,6 +102,22 @@ TEST_F(MovingTest, ATrainingDoesNotBeginWithADrainedServer) {
   })) << nodes_[0]->log();
 }
 
+// The first view is on its way to etcd while the server is marked.
+TEST_F(MovingTest, ADrainOutrunsAFirstViewThatDoesNotKnowOfIt) {
+  etcd_.HoldWritesOf("t/view");
+  for (const auto& node : nodes_) node->replicas.SetRun(kRun);
+  etcd_.AwaitHeldWrite();
+  const absl::Status drained = DrainServer(options_, "ps1");
+  ASSERT_TRUE(drained.ok()) << drained;
+  etcd_.HoldWritesOf("");
+  const absl::Time limit = base::SteadyNow() + kTimeout;
+  while (nodes_[0]->log().empty() && base::SteadyNow() < limit) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_THAT(nodes_[0]->log(), HasSubstr("drained ps1:1"));
+  EXPECT_EQ(nodes_[0]->replicas.view().number, 0u) << nodes_[0]->log();
+}
+
 TEST_F(MovingTest, RebalanceAfterAFailover) {
   Begin();
   nodes_[1] = nullptr;
