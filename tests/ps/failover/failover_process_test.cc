@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -67,6 +68,25 @@ TEST(FailoverTest, ATrainingSurvivesKilledAndStoppedServers) {
   EXPECT_LT(paused, kLongestPause);
   servers.process(stopped)->Resume();
   ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
+  EXPECT_EQ(bank.Close(), "") << servers.Logs();
+}
+
+TEST(FailoverTest, AnEtcdThatWasWipedChangesNothing) {
+  SKIP_WITHOUT_ETCD();
+  ReplicatedServers servers(2, /*replicas=*/1, /*workers=*/1);
+  Bank bank(servers.Channels(), servers.addresses(), 1);
+  ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
+  const uint64_t view = servers.View().view().number();
+  servers.WipeEtcd();
+  const absl::Time limit = base::SteadyNow() + absl::Seconds(30);
+  while (!absl::StrContains(servers.Logs(), "Start all servers and workers") &&
+         base::SteadyNow() < limit) {
+    bank.AwaitTransfers(10);
+  }
+  EXPECT_THAT(servers.Logs(), testing::HasSubstr("etcd was wiped"));
+  bank.AwaitTransfers(50);
+  EXPECT_EQ(servers.View().view().number(), view);
+  EXPECT_EQ(bank.failure(), "");
   EXPECT_EQ(bank.Close(), "") << servers.Logs();
 }
 

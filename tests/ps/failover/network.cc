@@ -134,6 +134,11 @@ void Network::Heal() {
   cables_.assign(hosts(), std::vector<Cable>(hosts()));
 }
 
+size_t Network::TakeLost() {
+  absl::MutexLock lock(&mu_);
+  return std::exchange(lost_, 0);
+}
+
 void Network::Seed(unsigned seed) {
   absl::MutexLock lock(&mu_);
   random_.seed(seed);
@@ -169,7 +174,10 @@ void Network::Switch(size_t from, const std::string& frame) {
   if (to >= taps_.size()) return;
   const Cable& cable = cables_[from][to];
   std::uniform_real_distribution<double> share;
-  if (cable.is_cut || share(random_) < cable.loss) return;
+  if (cable.is_cut || share(random_) < cable.loss) {
+    ++lost_;
+    return;
+  }
   packets_.push(
       {base::SteadyNow() + cable.delay + share(random_) * cable.jitter, to,
        frame});

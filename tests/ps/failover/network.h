@@ -50,6 +50,8 @@ class Network {
   void SetTo(size_t host, const Cable& cable) ABSL_LOCKS_EXCLUDED(mu_);
   // Makes all cables good.
   void Heal() ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns how many packets cables have lost since the last call.
+  size_t TakeLost() ABSL_LOCKS_EXCLUDED(mu_);
   // Makes losses and jitter follow from a seed.
   void Seed(unsigned seed) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -74,6 +76,7 @@ class Network {
   std::vector<int> namespaces_;  // by host
   int end_ = -1;                 // readable once the thread has to end
   absl::Mutex mu_;
+  size_t lost_ ABSL_GUARDED_BY(mu_) = 0;
   std::mt19937 random_ ABSL_GUARDED_BY(mu_);
   std::vector<std::vector<Cable>> cables_ ABSL_GUARDED_BY(mu_);  // from, to
   std::priority_queue<Packet> packets_ ABSL_GUARDED_BY(mu_);

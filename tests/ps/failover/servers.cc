@@ -93,6 +93,7 @@ ReplicatedServers::ReplicatedServers(const Hosts& hosts,
       etcd_address_(etcd_ == nullptr ? hosts.etcd : etcd_->address()),
       addresses_(std::move(addresses)),
       servers_(addresses_.size()),
+      has_quota_(addresses_.size(), true),
       log_(open((folder_ + "/log").c_str(),
                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
   for (size_t i = 0; i < servers_.size(); ++i) {
@@ -108,6 +109,9 @@ bool ReplicatedServers::Start(size_t server) {
   std::vector<std::string> command;
   if (hosts_.network != nullptr) {
     command = hosts_.network->Enter(hosts_.first_host + server);
+  }
+  if (!has_quota_[server]) {
+    command = {"/bin/sh", "-c", "ulimit -f 1; exec \"$0\" \"$@\""};
   }
   for (std::string& word : std::vector<std::string>{
            "ps/ps_server", "--listen=" + addresses_[server],
@@ -126,6 +130,14 @@ bool ReplicatedServers::Start(size_t server) {
     if (servers_[server]->Find("port ").has_value()) return true;
   }
   return false;
+}
+
+void ReplicatedServers::WipeEtcd() {
+  etcd_->process()->Kill();
+  const std::string url = "http://" + etcd_address_;
+  etcd_ = etcd::RealEtcd::Start(
+      {"--listen-client-urls=" + url, "--advertise-client-urls=" + url});
+  EXPECT_NE(etcd_, nullptr);
 }
 
 bool ReplicatedServers::StartElsewhere(size_t server, const std::string& name) {

@@ -47,8 +47,13 @@ class ReplicatedServers {
   // killed.
   bool StartElsewhere(size_t server, const std::string& name);
   void Kill(size_t server) { servers_[server] = nullptr; }
+  // Lets a server write no file of more than 512 bytes from its next start on,
+  // like a user whose quota is used up. The log of the server is such a file.
+  void TakeQuota(size_t server) { has_quota_[server] = false; }
   process::Child* process(size_t server) { return servers_[server].get(); }
   process::Child* etcd() { return etcd_->process(); }
+  // Starts an empty etcd at the address of the present one, which it kills.
+  void WipeEtcd();
 
   const std::vector<std::string>& addresses() const { return addresses_; }
   // Returns the training's etcd://.
@@ -94,6 +99,7 @@ class ReplicatedServers {
   std::vector<std::string> addresses_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<process::Child>> servers_;
+  std::vector<bool> has_quota_;
   int log_ = -1;
   std::shared_ptr<grpc::ChannelCredentials> credentials_ =
       grpc::InsecureChannelCredentials();

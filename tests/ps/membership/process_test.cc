@@ -118,6 +118,10 @@ TEST(ProcessTest, WrongFlagsAreNamed) {
   ASSERT_NE(server, nullptr);
   EXPECT_THAT(server->ReadAll(), HasSubstr("prefix '/t'"));
   EXPECT_EQ(server->Finish(), 1);
+  server = StartServer({"--etcd=127.0.0.1:1", "--servers=2", "--replicas=2"});
+  ASSERT_NE(server, nullptr);
+  EXPECT_THAT(server->ReadAll(), HasSubstr("needs --servers=3"));
+  EXPECT_EQ(server->Finish(), 1);
 }
 
 TEST(ProcessTest, WrongAddressesAreNamed) {

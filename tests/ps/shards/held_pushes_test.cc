@@ -71,6 +71,29 @@ TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
   EXPECT_TRUE(absl::IsResourceExhausted(second.answer.Wait().status()));
 }
 
+// Tests a push that is repeated before a backup holds its entry.
+TEST(HeldPushesTest, ARepeatedPushWaitsForTheEntryOfTheFirst) {
+  Cluster::Options options{2, 1, 1, 1, nullptr};
+  options.max_held_bytes = kWorkers * sizeof(float);  // one push
+  Model model;
+  model.tables = {DenseTable("a", {kWorkers}, ConsistencyPolicy::kUnlimited)};
+  Cluster cluster(options, model);
+  cluster.AwaitBackups();
+  ASSERT_TRUE(cluster.Join(0, {0, 100}).ok());
+  const auto primary = cluster.PrimaryOf(0);
+  primary->peers().Cut(true);
+  WaitingPush first(&cluster, 0);
+  WaitingPush repeated(&cluster, 0);
+  EXPECT_FALSE(repeated.answer.is_there());
+  primary->peers().Cut(false);
+  const auto counted = first.answer.Wait();
+  ASSERT_TRUE(counted.ok()) << counted.status();
+  EXPECT_EQ(*counted, Exchange::PushVerdict::kCounted);
+  const auto again = repeated.answer.Wait();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, Exchange::PushVerdict::kDuplicate);
+}
+
 // Tests many workers that push at once, while there is room for two pushes.
 TEST(HeldPushesTest, TakeNoRoomTwice) {
   constexpr uint32_t kMany = 8;
