@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -57,11 +58,20 @@ bool MayOpen(rlim_t count) {
   return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-int CountOverShm(grpc::Server& server) {
+bool IsOverShm(const PathReport& report) { return report.path == "shm"; }
+
+// Returns true if the connection stays on TCP because the two sides did not
+// meet in time.
+bool WasLate(const PathReport& report) {
+  return !IsOverShm(report) && absl::StrContains(report.reason, "in time");
+}
+
+// Returns the number of the server's connections for which `is_counted` is
+// true.
+int Count(grpc::Server& server, bool (*is_counted)(const PathReport& report)) {
   const std::vector<PathReport> reports = DescribePaths(server);
-  return static_cast<int>(std::count_if(
-      reports.begin(), reports.end(),
-      [](const PathReport& report) { return report.path == "shm"; }));
+  return static_cast<int>(
+      std::count_if(reports.begin(), reports.end(), is_counted));
 }
 
 // Returns a text of log-uniform size, up to 8 MiB.
@@ -226,9 +236,11 @@ TEST(SocketTest, AThousandStrangersDisturbNobody) {
 }
 
 // Opens a thousand connections of one process to its own server, with a call on
-// each. All of them get a path.
+// each. All of them get a path, except for a few whose sides did not meet in
+// time. A machine may stop the process for longer than a server waits.
 TEST(SocketTest, AThousandConnections) {
   constexpr int kConnections = 1000;
+  constexpr int kMostLate = 10;
   constexpr int kDescriptorsEach = 12;
   if (!MayOpen(kConnections * kDescriptorsEach)) {
     GTEST_SKIP() << "ulimit -Hn is too low";
@@ -240,10 +252,16 @@ TEST(SocketTest, AThousandConnections) {
     ASSERT_TRUE(Echo(channels.back(), std::string(1000, 'x')).ok()) << i;
   }
   const auto end = absl::Now() + absl::Minutes(1);
-  while (CountOverShm(*server.server()) < kConnections && absl::Now() < end) {
+  while (Count(*server.server(), IsOverShm) + Count(*server.server(), WasLate) <
+             kConnections &&
+         absl::Now() < end) {
     absl::SleepFor(absl::Milliseconds(10));
   }
-  EXPECT_EQ(CountOverShm(*server.server()), kConnections);
+  for (const PathReport& report : DescribePaths(*server.server())) {
+    EXPECT_TRUE(IsOverShm(report) || WasLate(report))
+        << report.peer << ": " << report.path << ": " << report.reason;
+  }
+  EXPECT_GE(Count(*server.server(), IsOverShm), kConnections - kMostLate);
   for (const auto& channel : channels) {
     ASSERT_TRUE(Echo(channel, "hello").ok());
   }
