@@ -22,7 +22,8 @@ case $by in
     ;;
 esac
 
-./greeter_server 127.0.0.1:0 >"$work/out" 2>"$work/server" &
+: >"$work/out" # the loop below may read the file before the server exists
+./greeter_server 127.0.0.1:0 >>"$work/out" 2>"$work/server" &
 server=$!
 for ((i = 0; i < 100; ++i)); do
   port=$(sed -n 's/^listening on port //p' "$work/out")
