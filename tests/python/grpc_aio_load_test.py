@@ -253,24 +253,6 @@ def test_a_crowd_of_ends_does_not_stop_the_loop():
     run(scene())
 
 
-def test_ctrl_c_in_a_callback_loses_no_other():
-    def interrupt():
-        raise KeyboardInterrupt()
-
-    async def scene():
-        async with pair(penstock.grpc.aio, {"echo": echo}) as channel:
-            queue = channel._channel.queue()
-            run_numbers = []
-            queue._reported.extend([
-                queue.add(interrupt),
-                *(queue.add(lambda: run_numbers.append(1)) for _ in range(99))])
-            with pytest.raises(KeyboardInterrupt):
-                queue._run_some()
-            await until(lambda: len(run_numbers) == 99)
-
-    run(scene())
-
-
 def descriptors():
     """Returns the number of the process's eventfds."""
     count = 0
