@@ -1,8 +1,7 @@
 #include "transport/rpc/poll_wait.h"
 
-#include <memory>
-
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "transport/base/steady_time.h"
 #include "transport/progress/event_loop.h"
 #include "transport/progress/poll_set.h"
@@ -16,12 +15,12 @@ namespace {
 // another PollSet.
 progress::Spinner* SpinnerOfThread(progress::PollingMode mode) {
   thread_local progress::PollSet* set = nullptr;
-  thread_local std::unique_ptr<progress::Spinner> spinner;
+  thread_local absl::optional<progress::Spinner> spinner;
   if (set != progress::PollSet::Get()) {
     set = progress::PollSet::Get();
-    spinner = std::make_unique<progress::Spinner>(set, mode);
+    spinner.emplace(set, mode);
   }
-  return spinner.get();
+  return &*spinner;
 }
 
 // Polls on the loop's thread until the paths have no input.
