@@ -59,6 +59,9 @@ class World {
       if (!server.is_up) Start(&server);
     }
     Wish();
+    // A server that leaves before the first view keeps the training from its
+    // beginning.
+    if (!view_) moves_.leaving.clear();
     for (int i = 0; i < 1200 && error_.empty(); ++i) Step();
     if (!error_.empty()) return;
     CheckRest();
