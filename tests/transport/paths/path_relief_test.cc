@@ -79,10 +79,13 @@ class PathReliefTest : public testing::Test {
   void AwaitGivenUp(size_t count) {
     const auto limit =
         std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (GivenUp().size() < count &&
-           std::chrono::steady_clock::now() < limit) {
+    while (CountGivenUp() < count && std::chrono::steady_clock::now() < limit) {
       std::this_thread::yield();
     }
+  }
+  size_t CountGivenUp() {
+    std::lock_guard<std::mutex> lock(mu_);
+    return given_up_.size();
   }
 
   PathRelief& relief_;
