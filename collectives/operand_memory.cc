@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "collectives/reduction/reduction.h"
 #include "tensor_service/dtype.h"
@@ -14,7 +15,7 @@ namespace {
 
 class Host final : public OperandMemory {
  public:
-  bool Has(const void*) const override { return true; }
+  absl::StatusOr<bool> Has(const void*) const override { return true; }
 
   absl::Status CopyToHost(const void* from, void* to, size_t bytes) override {
     return Copy(from, to, bytes);
@@ -47,11 +48,15 @@ OperandMemory* HostMemory() {
   return host;
 }
 
-OperandMemory* MemoryOf(absl::Span<OperandMemory* const> memories,
-                        const void* address) {
+absl::StatusOr<OperandMemory*> MemoryOf(
+    absl::Span<OperandMemory* const> memories, const void* address) {
+  absl::Status error;
   for (OperandMemory* const memory : memories) {
-    if (memory->Has(address)) return memory;
+    const absl::StatusOr<bool> has = memory->Has(address);
+    if (has.ok() && *has) return memory;
+    error.Update(has.status());
   }
+  if (!error.ok()) return error;
   return HostMemory();
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "collectives/reduction/reduction.h"
 #include "tensor_service/dtype.h"
@@ -23,8 +24,10 @@ class OperandMemory {
  public:
   virtual ~OperandMemory() = default;
 
-  // Returns true if the memory at `address` is of this kind.
-  virtual bool Has(const void* address) const = 0;
+  // Returns true if the memory at `address` is of this kind, and false for the
+  // host's memory. Returns an error for memory that the CPU may be unable to
+  // touch: memory of another kind, or memory whose kind cannot be found out.
+  virtual absl::StatusOr<bool> Has(const void* address) const = 0;
 
   // Copy between this memory and the host's. `bytes` is not 0.
   virtual absl::Status CopyToHost(const void* from, void* to, size_t bytes) = 0;
@@ -48,9 +51,10 @@ class OperandMemory {
 // for all addresses.
 OperandMemory* HostMemory();
 
-// Returns the first of `memories` that has `address`, or HostMemory().
-OperandMemory* MemoryOf(absl::Span<OperandMemory* const> memories,
-                        const void* address);
+// Returns the first of `memories` that has `address`. If none has it, returns
+// the first error of their Has(), or HostMemory() if there was no error.
+absl::StatusOr<OperandMemory*> MemoryOf(
+    absl::Span<OperandMemory* const> memories, const void* address);
 
 }  // namespace penstock::collectives
 

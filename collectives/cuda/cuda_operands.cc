@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "collectives/operand_memory.h"
 #include "tensor_service/dtype.h"
@@ -52,10 +53,15 @@ absl::StatusOr<std::unique_ptr<CudaOperands>> CudaOperands::Open(
       devices, ordinal, *opened, reducer.ok() ? *std::move(reducer) : nullptr));
 }
 
-bool CudaOperands::Has(const void* address) const {
+absl::StatusOr<bool> CudaOperands::Has(const void* address) const {
   if (address == nullptr) return false;
   const absl::StatusOr<int> owner = devices_->OrdinalOf(AddressOf(address));
-  return owner.ok() && *owner == ordinal_;
+  if (owner.ok() && *owner == ordinal_) return true;
+  if (absl::IsInvalidArgument(owner.status())) return false;
+  if (!owner.ok()) return owner.status();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the operand is in the memory of GPU ", *owner,
+                   ": add its CudaOperands to NetGroupOptions::memories"));
 }
 
 absl::Status CudaOperands::CopyToHost(const void* from, void* to,

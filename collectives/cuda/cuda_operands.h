@@ -35,7 +35,7 @@ class CudaOperands final : public OperandMemory {
   static absl::StatusOr<std::unique_ptr<CudaOperands>> Open(
       device::Devices* devices, int ordinal);
 
-  bool Has(const void* address) const override;
+  absl::StatusOr<bool> Has(const void* address) const override;
   absl::Status CopyToHost(const void* from, void* to, size_t bytes) override;
   absl::Status CopyFromHost(const void* from, void* to, size_t bytes) override;
   absl::Status Copy(const void* from, void* to, size_t bytes) override;

@@ -229,9 +229,10 @@ absl::Status NetGroup::ReceiveLetter(const Letter& letter, void* data) {
 }
 
 absl::Status NetGroup::CheckOnHost(const void* data) const {
-  if (MemoryOf(options_.memories, data) == HostMemory()) {
-    return absl::OkStatus();
-  }
+  const absl::StatusOr<OperandMemory*> memory =
+      MemoryOf(options_.memories, data);
+  if (!memory.ok()) return memory.status();
+  if (*memory == HostMemory()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "messages with tags are of the host's memory: copy the elements there");
 }
@@ -239,10 +240,11 @@ absl::Status NetGroup::CheckOnHost(const void* data) const {
 absl::Status NetGroup::RunLocked(const CallWords& words, const Call& call,
                                  const void* in, void* out) {
   const absl::StatusOr<OperandMemory*> memory = MemoryOfBoth(in, out);
-  if (!memory.ok()) return memory.status();
+  if (absl::IsInvalidArgument(memory.status())) return memory.status();
   ++number_;
   absl::Status begun = ledger_->Begin(number_, words);
   if (!begun.ok()) return begun;
+  if (!memory.ok()) return Fail(memory.status());
   const absl::StatusOr<const Planned*> planned = PlanOf(call);
   if (!planned.ok()) return Fail(planned.status());
   absl::StatusOr<Buffers> buffers = Buffers::Fill(
@@ -258,9 +260,11 @@ absl::Status NetGroup::RunLocked(const CallWords& words, const Call& call,
 
 absl::StatusOr<OperandMemory*> NetGroup::MemoryOfBoth(const void* in,
                                                       const void* out) const {
-  OperandMemory* const of_in = MemoryOf(options_.memories, in);
-  OperandMemory* const of_out = MemoryOf(options_.memories, out);
-  if (in == nullptr || out == nullptr || of_in == of_out) {
+  const auto of_in = MemoryOf(options_.memories, in);
+  if (!of_in.ok()) return of_in;
+  const auto of_out = MemoryOf(options_.memories, out);
+  if (!of_out.ok()) return of_out;
+  if (in == nullptr || out == nullptr || *of_in == *of_out) {
     return in == nullptr ? of_out : of_in;
   }
   return absl::InvalidArgumentError(

@@ -51,13 +51,37 @@ class CudaOperandsTest : public testing::Test {
 };
 
 TEST_F(CudaOperandsTest, AreFoundByTheirAddress) {
-  EXPECT_TRUE(operands_->Has(there()));
-  EXPECT_TRUE(operands_->Has(there(kBytes - 1)));
+  EXPECT_TRUE(*operands_->Has(there()));
+  EXPECT_TRUE(*operands_->Has(there(kBytes - 1)));
   const auto other =
       *device::AllocateOnDevice((*devices_.At(1))->device.get(), 64);
-  EXPECT_FALSE(operands_->Has(reinterpret_cast<void*>(other.get())));
-  EXPECT_FALSE(operands_->Has(&block_));
-  EXPECT_FALSE(operands_->Has(nullptr));
+  EXPECT_FALSE(*operands_->Has(&block_));
+  EXPECT_FALSE(*operands_->Has(nullptr));
+  OperandMemory* const memories[] = {operands_.get()};
+  EXPECT_EQ(*MemoryOf(memories, there()), operands_.get());
+  EXPECT_EQ(*MemoryOf(memories, &block_), HostMemory());
+  EXPECT_EQ(
+      MemoryOf(memories, reinterpret_cast<void*>(other.get())).status(),
+      absl::InvalidArgumentError(
+          "the operand is in the memory of GPU 1: add its CudaOperands to "
+          "NetGroupOptions::memories"));
+}
+
+// Tests that no failure of the driver makes the CPU touch a device's memory.
+TEST_F(CudaOperandsTest, AreNotTakenForTheHostsIfTheDriverFails) {
+  OperandMemory* const memories[] = {operands_.get()};
+  int failed = 0;
+  for (int after = 0; after < 10; ++after) {
+    driver_.FailAfter(after, device::abi::kOutOfMemory);
+    const auto memory = MemoryOf(memories, there());
+    driver_.FailNoMore();
+    if (memory.ok()) {
+      EXPECT_EQ(*memory, operands_.get()) << after;
+    } else {
+      ++failed;
+    }
+  }
+  EXPECT_GT(failed, 0);
 }
 
 // Integers as elements, because arbitrary bytes of floats are NaN whose

@@ -52,9 +52,11 @@ class Device final : public OperandMemory {
         real_ + (static_cast<const uint8_t*>(seen) - seen_));
   }
 
-  bool Has(const void* address) const override {
+  absl::StatusOr<bool> Has(const void* address) const override {
     const auto* const at = static_cast<const uint8_t*>(address);
-    return at >= seen_ && at < seen_ + kBytes;
+    const bool has = at >= seen_ && at < seen_ + kBytes;
+    if (has && is_lost) return absl::UnavailableError("the device is lost");
+    return has;
   }
   absl::Status CopyToHost(const void* from, void* to, size_t bytes) override {
     return HostMemory()->Copy(Real(from), to, bytes);
@@ -67,13 +69,18 @@ class Device final : public OperandMemory {
   }
   absl::Status Reduce(ReduceOp op, DType dtype, const void* received,
                       bool is_right, void* data, size_t count) override {
-    if (op == ReduceOp::kProduct) return absl::UnimplementedError("no product");
+    if (op == ReduceOp::kProduct && !has_product) {
+      return absl::UnimplementedError("no product");
+    }
     return HostMemory()->Reduce(op, dtype, received, is_right, Real(data),
                                 count);
   }
   absl::Status Divide(DType dtype, void* data, int by, size_t count) override {
     return HostMemory()->Divide(dtype, Real(data), by, count);
   }
+
+  bool has_product = true;
+  bool is_lost = false;
 
  private:
   static constexpr size_t kBytes = 2 * kMost * sizeof(float);
@@ -164,11 +171,23 @@ TEST(OperandMemory, OfADeviceIsReducedOnTheDevice) {
   });
 }
 
+// Tests that each rank learns of the failure of one rank's device.
 TEST(OperandMemory, AnErrorOfADeviceEndsTheGroup) {
   RunWithDevices([](NetGroup* group, Device* device) {
+    device->has_product = group->rank() != 1;
     const absl::Status status = group->AllReduce(
         ReduceOp::kProduct, DType::kF32, device->in(), device->in(), kMost);
     EXPECT_NE(status.message().find("no product"), std::string::npos) << status;
+  });
+}
+
+TEST(OperandMemory, ALostDeviceEndsTheGroup) {
+  RunWithDevices([](NetGroup* group, Device* device) {
+    device->is_lost = group->rank() == 1;
+    const absl::Status status = group->AllReduce(
+        ReduceOp::kSum, DType::kF32, device->in(), device->in(), kMost);
+    EXPECT_NE(status.message().find("the device is lost"), std::string::npos)
+        << status;
   });
 }
 
