@@ -45,6 +45,9 @@ absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen,
     return ledger_->End(Fault::kAborted, ledger_->rank(), "");
   }
   const absl::Time now = base::SteadyNow();
+  if (peer != peer_ || missing != missing_) Restart();
+  peer_ = peer;
+  missing_ = missing;
   if (begun_ == absl::InfiniteFuture()) {
     begun_ = now;
     has_noticed_ = false;

@@ -18,7 +18,7 @@ namespace penstock::collectives {
 // operation this rank has called. If two ranks wait for each other in different
 // operations, they therefore notice the mismatch.
 //
-//  Thread-compatible.
+// Thread-compatible.
 class Patience {
  public:
   // `number` and `words` identify a collective operation, or are 0.
@@ -30,7 +30,8 @@ class Patience {
         words_(words),
         timeout_(timeout) {}
 
-  // Restarts the timeout. Call this function after each event.
+  // Restarts the timeout. Call this function after each event. A wait for
+  // another peer, or for something else, restarts it as well.
   void Restart() { begun_ = absl::InfiniteFuture(); }
 
   // Waits for a short time until there are more than `seen` events. Returns the
@@ -53,6 +54,9 @@ class Patience {
   const CallWords words_;
   const absl::Duration timeout_;
   absl::Time begun_ = absl::InfiniteFuture();
+  // The peer of the present wait, and what it did not do yet.
+  int peer_ = -1;
+  absl::string_view missing_;
   bool has_noticed_ = false;
 };
 
