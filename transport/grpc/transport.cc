@@ -186,7 +186,9 @@ bool Transport::PollInput() {
     mu_.AssertHeld();
     const absl::StatusOr<bool> any = input_.Poll();
     if (!any.ok()) OnConnectionClosed(any.status());
-    return any.value_or(true);
+    // The thread must not sleep now even without input: the end of the Section
+    // may schedule closures, which the thread runs only before it sleeps.
+    return true;
   });
 }
 
