@@ -109,6 +109,10 @@ class Queue:
             self._callbacks.pop(number, None)
         finally:
             self._running.discard(number)
+            # Ctrl-C has ended the callback. If the callback ran the loop, the
+            # loop has dropped the report.
+            if number in self._callbacks:
+                self._reported.append((next(self._order), number))
         return None
 
     def close(self):
@@ -122,12 +126,12 @@ class Queue:
 
 
 def wake(waiters):
-    """Sets all futures of a list, and empties the list. If Ctrl-C ends this
-    function, a second call goes on."""
+    """Sets all futures of a list, the oldest first, and empties the list. If
+    Ctrl-C ends this function, a second call goes on."""
     while waiters:
-        if not waiters[-1].done():
-            waiters[-1].set_result(None)
-        waiters.pop()
+        if not waiters[0].done():
+            waiters[0].set_result(None)
+        waiters.pop(0)
 
 
 def _clear(descriptor):
