@@ -4,6 +4,7 @@
 #include "ps/membership/agreements.h"
 #include "ps/membership/moves.h"
 #include "ps/replication/replica_list.h"
+#include "ps/replication/view_wire.h"
 #include "ps/views/move_command.h"
 #include "ps/views/moving.h"
 #include "transport/base/steady_time.h"
@@ -43,14 +44,16 @@ class Drain {
     absl::Status status =
         command_.Insist([&] { return Mark(MarkLasts::kWithCommand); });
     if (!status.ok()) return status;
-    // No view comes later that was proposed without knowing the mark.
-    const auto view = membership::ReadView(command_.registry());
-    if (!view.ok()) return view.status();
-    has_view_ = view->has_value();
     last_seen_ = base::SteadyNow();
-    status = command_.Await([&] { return Look(); });
-    if (!status.ok()) return status;
-    return command_.Insist([&] { return Mark(MarkLasts::kForRun); });
+    absl::StatusOr<bool> is_empty = false;
+    while (is_empty.ok() && !*is_empty) {
+      status = command_.Await([&] { return Look(); });
+      if (!status.ok()) return status;
+      status = command_.Insist([&] { return Mark(MarkLasts::kForRun); });
+      if (!status.ok()) return status;
+      is_empty = IsEmptyInNewestView();
+    }
+    return is_empty.status();
   }
 
   // Adds to an error that the server must go on.
@@ -73,11 +76,22 @@ class Drain {
     return membership::MarkLeaving(command_.registry(), server_, lasts,
                                    command_.claim());
   }
-  // Returns true once the server holds nothing, and gets nothing any more.
+  // Asks etcd, because now() may be older. Returns true if the server holds
+  // nothing, and gets nothing any more: etcd refuses each later view whose
+  // proposer does not know the mark.
+  absl::StatusOr<bool> IsEmptyInNewestView() {
+    const auto newest = membership::ReadView(command_.registry());
+    if (!newest.ok()) return newest.status();
+    if (!newest->has_value()) return true;
+    const auto view = replication::FromBytes((*newest)->decision());
+    if (!view.ok()) return view.status();
+    return replication::PartsOf(*view, IdOf(server_)) == 0;
+  }
+  // Returns true once the server holds nothing in now().
   absl::StatusOr<bool> Look() {
     const Situation& now = command_.now();
     const absl::Time time = base::SteadyNow();
-    if (holds_nothing()) return now.view.has_value() || !has_view_;
+    if (holds_nothing()) return true;
     if (replication::Has(now.live, IdOf(server_)) || !command_.SeesEtcd()) {
       last_seen_ = time;
     }
@@ -98,7 +112,6 @@ class Drain {
   const MovingOptions& options_;
   MoveCommand& command_;
   const Server& server_;
-  bool has_view_ = false;  // when the mark was there; now() may be older
   absl::Time last_seen_;
 };
 
