@@ -38,7 +38,8 @@ class Rounds {
          std::shared_ptr<SnapshotSender> snapshot_sender);
 
   // Does a round, and those that are wanted meanwhile. Leaves them to the
-  // thread that is at work if there is one. Does not wait for a step. Leaves
+  // thread that is at work if there is one. Waits for no step, except for up to
+  // 1 s if a push is due that was repeated and whose step is not applied. Leaves
   // further work to the Shard's thread after kMaxHelp rounds, since the caller
   // is needed to receive messages.
   void Help() ABSL_LOCKS_EXCLUDED(state_->mu);
