@@ -99,9 +99,10 @@ class Compressor {
   absl::StatusOr<std::vector<tensor::Tensor>> Compress(
       const tensor::Tensor& gradient, uint64_t step);
 
-  // Adds a list of Compress() to the residual again. Call once per list, if no
-  // server has applied the list or will apply it. The elements then come with
-  // later gradients. Kinds without error feedback drop the list, as training
+  // Adds a list that Compress() returned back to the residual, so that later
+  // gradients carry its elements. Call at most once for each list, and only if
+  // no server has applied the list or will apply it. Kinds without error
+  // feedback drop the list, as training
   // without compression drops a late gradient. Returns INVALID_ARGUMENT for a
   // list of another kind.
   absl::Status GiveBack(absl::Span<const tensor::Tensor> list);

@@ -45,8 +45,8 @@ class VersionedTensor {
   // elements are arbitrary, and only the caller may write to them. Returns
   // RESOURCE_EXHAUSTED if memory runs out.
   absl::StatusOr<tensor::Tensor> Next();
-  // Makes `next`, which Next() returned, the current version. To abandon a
-  // version, drop the tensor of Next() instead.
+  // Makes `next`, which Next() returned, the current version. To abandon `next`
+  // instead, destroy it.
   void Publish(tensor::Tensor next);
 
   // Frees the memory of versions that nobody reads any more, except one.

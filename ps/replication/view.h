@@ -98,8 +98,9 @@ absl::StatusOr<View> FirstView(uint64_t run,
                                const std::vector<ReplicaId>& servers,
                                size_t backups);
 
-// Return the next view, in which `replica` holds no shard any more, catches up
-// with a shard, counts as a backup, or is the primary. Return
+// Return the view that follows `view`. There `replica` holds no shard any more
+// (WithoutReplica), catches up with the shard (WithJoiner), counts as its
+// backup (WithBackup), or is its primary (WithPrimary). Return
 // FAILED_PRECONDITION if the replica's present role does not permit this, and
 // INVALID_ARGUMENT for an unknown shard.
 //

@@ -39,9 +39,9 @@ class Rounds {
 
   // Does a round, and those that are wanted meanwhile. Leaves them to the
   // thread that is at work if there is one. Waits for no step, except for up to
-  // 1 s if a push is due that was repeated and whose step is not applied. Leaves
-  // further work to the Shard's thread after kMaxHelp rounds, since the caller
-  // is needed to receive messages.
+  // 1 s if a push is due that was repeated and whose step is not applied.
+  // Leaves further work to the Shard's thread after kMaxHelp rounds, since the
+  // caller is needed to receive messages.
   void Help() ABSL_LOCKS_EXCLUDED(state_->mu);
   // Waits for work, at most for a tick, and does one round. Only the Shard's
   // thread calls this function. Returns false once the replica is stopped.

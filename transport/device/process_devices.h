@@ -56,8 +56,9 @@ class ProcessDevices : public memory::DeviceAccess {
   absl::Status CopyFromHost(absl::Span<const uint8_t> from,
                             uint8_t* to) override;
 
-  // Returns the name of the allocation that contains `range`, memory of
-  // cuMemAlloc() or cudaMalloc() in this process. Cheap enough to call for each
+  // Returns the name by which another process can open the allocation that
+  // contains `range`. The allocation must be from cuMemAlloc() or cudaMalloc()
+  // in this process. Cheap enough to call for each
   // message: the handles of the last 256 allocations are cached.
   absl::StatusOr<memory::SharedAllocation> Share(
       absl::Span<const uint8_t> range) override;

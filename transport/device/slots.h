@@ -34,8 +34,8 @@ size_t NextLoadBytes(size_t begun, size_t left, size_t slot_bytes);
 std::vector<SlotLoad> DivideAmongSlots(absl::Span<const HostCopy> copies,
                                        size_t slot_bytes);
 
-// The alignment that a device's copy engine prefers, in bytes. The size of a
-// slot is a multiple of it.
+// The alignment that copy engines of devices prefer, in bytes. Each slot's size
+// is a multiple of this number.
 constexpr size_t kSlotAlignment = 64;
 // Returns the room in a slot for a part of `bytes`.
 constexpr size_t SlotBytes(size_t bytes) {

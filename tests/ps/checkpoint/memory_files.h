@@ -28,8 +28,8 @@ enum class Loss {
 // A file system in memory. Not thread-safe.
 class MemoryFiles : public Files {
  public:
-  // Returns the number of operations so far. Each call of Files, or of a file
-  // that it opened, counts as one.
+  // Returns the number of operations so far: the calls of this object and of
+  // the files that it has opened.
   int operations() const { return operations_; }
 
   // Makes only operation `number` fail with `status`. A failing write first
