@@ -255,6 +255,27 @@ def test_calls_of_a_loop_outlive_ctrl_c_at_any_place():
     loop.close()
 
 
+def test_a_callback_that_ran_the_loop_and_met_ctrl_c_runs_again():
+    """Packages for notebooks run the loop in a callback."""
+    loop = asyncio.new_event_loop()
+    queue = _loops.Queue(loop)
+    runs = []
+
+    def callback():
+        runs.append(1)
+        if len(runs) == 1:
+            queue._run_some()
+            raise KeyboardInterrupt()
+
+    queue._reported.append((next(queue._order), queue.add(callback)))
+    with pytest.raises(KeyboardInterrupt):
+        queue._run_some()
+    queue._run_some()
+    assert len(runs) == 2
+    loop.close()
+    queue.close()
+
+
 class Counting(grpc.ServerInterceptor):
     """Counts the calls."""
 

@@ -10,6 +10,7 @@ affects all alike. "without" are servers without etcd, as before.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -66,6 +67,19 @@ class Etcd:
             f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}"])
+
+
+@contextlib.contextmanager
+def running_etcd():
+    """Runs an etcd, whose files are in memory if possible."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        etcd = Etcd(folder)
+        try:
+            yield etcd
+        finally:
+            etcd.process.kill()
+            etcd.process.wait()
 
 
 class Group:
@@ -168,15 +182,9 @@ def main():
     parser.add_argument("--bytes", type=int, default=1 << 20)
     parser.add_argument("--tables", default="dense,rows")
     options = parser.parse_args()
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        etcd = Etcd(folder)
-        try:
-            for table in options.tables.split(","):
-                measure(table, options, etcd)
-        finally:
-            etcd.process.kill()
-            etcd.process.wait()
+    with running_etcd() as etcd:
+        for table in options.tables.split(","):
+            measure(table, options, etcd)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ import re
 import signal
 import statistics
 import sys
-import tempfile
 import time
 import urllib.request
 
@@ -239,15 +238,9 @@ def main():
     parser.add_argument("--programs", type=folders,
                         default=[cost.PROGRAMS / "bazel-bin"])
     options = parser.parse_args()
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        etcd = cost.Etcd(folder)
-        try:
-            for compute in options.compute_us:
-                measure(etcd, options, compute)
-        finally:
-            etcd.process.kill()
-            etcd.process.wait()
+    with cost.running_etcd() as etcd:
+        for compute in options.compute_us:
+            measure(etcd, options, compute)
 
 
 if __name__ == "__main__":
