@@ -261,9 +261,9 @@ absl::Status NetGroup::RunLocked(const CallWords& words, const Call& call,
 absl::StatusOr<OperandMemory*> NetGroup::MemoryOfBoth(const void* in,
                                                       const void* out) const {
   const auto of_in = MemoryOf(options_.memories, in);
-  if (!of_in.ok()) return of_in;
+  if (!of_in.ok()) return of_in.status();
   const auto of_out = MemoryOf(options_.memories, out);
-  if (!of_out.ok()) return of_out;
+  if (!of_out.ok()) return of_out.status();
   if (in == nullptr || out == nullptr || *of_in == *of_out) {
     return in == nullptr ? of_out : of_in;
   }
