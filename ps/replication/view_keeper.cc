@@ -36,6 +36,13 @@ bool HasOtherIncarnation(const View& view, const ReplicaId& replica) {
                      });
 }
 
+bool ComplainsOf(const ViewFollower::Wish& wish, const ReplicaId& replica) {
+  return std::any_of(wish.overdue.begin(), wish.overdue.end(),
+                     [&](const Primary::Complaint& complaint) {
+                       return complaint.replica == replica;
+                     });
+}
+
 }  // namespace
 
 absl::optional<View> ViewKeeper::First(const Knowledge& known) const {
@@ -71,14 +78,33 @@ void ViewKeeper::DropDead(const Knowledge& known, ShardReplicas* shard) const {
   shard->backups.erase(shard->backups.begin());
 }
 
-void ViewKeeper::Grant(const ViewFollower::Wish& wish, ShardReplicas* shard,
-                       absl::Time now) {
+// Drops nobody else in the same view. Otherwise, the shard would be lost if the
+// new primary had just died and the only live backup were dropped as slow.
+bool ViewKeeper::Depose(const Knowledge& known, const ViewFollower::Wish& wish,
+                        ShardReplicas* shard) const {
+  const auto lives = [&](const ReplicaId& id) { return Has(known.live, id); };
+  const auto is_best = [&](const ReplicaId& id) {
+    return lives(id) && !ComplainsOf(wish, id);
+  };
+  Replicas& backups = shard->backups;
+  auto heir = std::find_if(backups.begin(), backups.end(), is_best);
+  if (heir == backups.end()) {
+    heir = std::find_if(backups.begin(), backups.end(), lives);
+  }
+  if (heir == backups.end()) return false;
+  shard->primary = *heir;
+  backups.erase(heir);
+  return true;
+}
+
+void ViewKeeper::Grant(const Knowledge& known, const ViewFollower::Wish& wish,
+                       ShardReplicas* shard, absl::Time now) {
+  const ReplicaId primary = shard->primary;
+  const bool is_deposed =
+      ComplainsOf(wish, primary) && Depose(known, wish, shard);
   for (const Primary::Complaint& complaint : wish.overdue) {
-    if (complaint.replica == shard->primary) {
-      if (shard->backups.empty()) continue;
-      shard->primary = shard->backups.front();
-      shard->backups.erase(shard->backups.begin());
-    }
+    const bool is_primary = complaint.replica == primary;
+    if (is_primary != is_deposed) continue;
     Remove(complaint.replica, &shard->backups);
     Remove(complaint.replica, &shard->joiners);
     may_rejoin_[{wish.shard, complaint.replica}] = now + options_.rejoin_after;
@@ -169,7 +195,7 @@ absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
     const bool is_current = wish.view == view.number &&
                             wish.shard < view.shards.size() &&
                             view.shards[wish.shard].primary == options_.self;
-    if (is_current) Grant(wish, &next.shards[wish.shard], now);
+    if (is_current) Grant(known, wish, &next.shards[wish.shard], now);
   }
   DropLeavingJoiners(known, &next);
   for (uint32_t shard = 0; shard < next.shards.size(); ++shard) {

@@ -31,8 +31,9 @@ namespace penstock::ps::replication {
 //   a primary is dead, a backup lives         anybody      has that primary
 //   a primary is dead, and all backups        nobody       the shard is lost
 //   the primary says that a joiner has all    the primary  has that backup
-//   the primary complains of a replica, or    the primary  is without it
-//   has failed itself, and a backup lives
+//   the primary has failed itself, and a      the primary  has that primary
+//   backup lives                                           and drops nobody
+//   else the primary complains of a replica        the primary  is without it
 //   a shard has too few copies, and a server  the primary  has one more joiner
 //   lives that has none
 //   none of these, and people want shards     the primary  is one step nearer:
@@ -77,8 +78,13 @@ class ViewKeeper {
 
   absl::optional<View> First(const Knowledge& known) const;
   void DropDead(const Knowledge& known, ShardReplicas* shard) const;
-  void Grant(const ViewFollower::Wish& wish, ShardReplicas* shard,
-             absl::Time now);
+  // Makes a live backup the primary of a shard whose primary complains of
+  // itself. Prefers a backup without a complaint. Returns false if no backup
+  // lives.
+  bool Depose(const Knowledge& known, const ViewFollower::Wish& wish,
+              ShardReplicas* shard) const;
+  void Grant(const Knowledge& known, const ViewFollower::Wish& wish,
+             ShardReplicas* shard, absl::Time now);
   void AddJoiner(const Knowledge& known, uint32_t shard, View* next) const;
   void DropLeavingJoiners(const Knowledge& known, View* next) const;
   void MoveOn(const Knowledge& known, View* next) const;

@@ -220,6 +220,39 @@ TEST(ViewKeeperTest, AFailedPrimaryLeavesItsShardToABackup) {
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
 }
 
+TEST(ViewKeeperTest, AFailedPrimaryLeavesItsShardToALiveBackupThatIsSlow) {
+  ViewKeeper::Knowledge known = ThreeServers();
+  known.view = View{kRun,
+                    3,
+                    {{Server(0), {Server(2), Server(1)}, {}},
+                     {Server(1), {Server(0)}, {}},
+                     {Server(2), {Server(0)}, {}}}};
+  known.wishes = {
+      {0, 3, true, {}, {{Server(2), "slow"}, {Server(0), "its disk is full"}}}};
+  known.live = {Server(0), Server(2)};
+  known.sees_deaths = false;
+  const auto next = KeeperOf(0).Next(known, kNow);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->shards[0], (ShardReplicas{Server(2), {Server(1)}, {}}));
+  known.live = {Server(0), Server(1), Server(2)};
+  const auto prefers = KeeperOf(0).Next(known, kNow);
+  ASSERT_TRUE(prefers.has_value());
+  EXPECT_EQ(prefers->shards[0], (ShardReplicas{Server(1), {Server(2)}, {}}));
+}
+
+TEST(ViewKeeperTest, AFailedPrimaryKeepsItsShardWhileNoBackupLives) {
+  ViewKeeper::Knowledge known = ThreeServers();
+  known.view = View{kRun,
+                    3,
+                    {{Server(0), {Server(1)}, {}},
+                     {Server(1), {Server(0)}, {}},
+                     {Server(2), {Server(0)}, {}}}};
+  known.wishes = {{0, 3, true, {}, {{Server(0), "its disk is full"}}}};
+  known.live = {Server(0), Server(2)};
+  known.sees_deaths = false;
+  EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
+}
+
 TEST(ViewKeeperTest, AMoveWaitsWhileAnotherReplicaJoins) {
   ViewKeeper::Knowledge known = ThreeServers();
   known.moves.own_servers = {"ps0:1", "ps1:1", "ps2:1"};
