@@ -19,8 +19,9 @@ constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
 // Limits how long frames are deferred, because meanwhile the peer keeps the
 // messages that these frames release. Usually another frame is sent earlier,
-// and takes the deferred frames along.
-constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
+// and takes the deferred frames along. Under a shorter limit, a busy connection
+// would often wake gRPC's thread for timers.
+constexpr absl::Duration kDeferLimit = absl::Milliseconds(25);
 
 }  // namespace
 
