@@ -45,6 +45,10 @@ struct HostGroupOptions {
   absl::Duration timeout = absl::Minutes(30);
   // Limits the silence of a rank whose process is stopped.
   absl::Duration silence = Watch::kSilence;
+  // Limits the messages of each other rank that this rank keeps, in bytes. A
+  // message is kept until a call asks for its tag, and counts 512 bytes more
+  // than its elements have. Above the limit, the group ends.
+  uint64_t kept_bytes = uint64_t{1} << 30;
   progress::PollingMode polling = progress::PollingMode::kAdaptive;
 };
 
@@ -94,7 +98,8 @@ class HostGroup final : public Group {
   HostGroup(Members members, const HostGroupOptions& options)
       : exchange_(std::move(members), options.polling, options.timeout,
                   options.silence),
-        mail_(exchange_.members(), exchange_.watch(), options.polling),
+        mail_(exchange_.members(), exchange_.watch(), options.kept_bytes,
+              options.polling),
         pool_(std::make_shared<Pool>(exchange_.pool(), options.pool_bytes,
                                      exchange_.pool_memory())) {}
 

@@ -38,6 +38,10 @@ constexpr size_t kHeadBytes = 24;
 // The number of checks of the peer between two checks of the clock: about 1 us.
 constexpr int kLooksPerClock = 64;
 
+// Returns the memory that a kept letter of `bytes` costs. Includes 512 bytes
+// for the letter's record, so that empty letters are bounded, too.
+uint64_t CostOf(size_t bytes) { return uint64_t{bytes} + 512; }
+
 void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -46,9 +50,11 @@ void Pause() {
 
 }  // namespace
 
-Mail::Mail(Members* members, Watch* watch, progress::PollingMode polling)
+Mail::Mail(Members* members, Watch* watch, uint64_t max_kept_bytes,
+           progress::PollingMode polling)
     : members_(members),
       watch_(watch),
+      max_kept_bytes_(max_kept_bytes),
       policy_(polling),
       outgoing_(members->peers.size()),
       incoming_(members->peers.size()) {}
@@ -168,7 +174,7 @@ std::unique_ptr<Mail::Kept> Mail::TakeOrBecomeReader(const Letter& letter) {
                      [&](const Kept& k) { return k.letter.tag == letter.tag; });
     if (found != incoming.kept.end()) {
       auto kept = std::make_unique<Kept>(std::move(*found));
-      incoming.kept_bytes -= kept->bytes.size;
+      incoming.kept_bytes -= CostOf(kept->bytes.size);
       incoming.kept.erase(found);
       return kept;
     }
@@ -238,7 +244,7 @@ absl::Status Mail::Keep(const Letter& letter) {
     kept_bytes = incoming.kept_bytes;
   }
   absl::StatusOr<memory::Block> block =
-      kept_bytes + bytes <= kMaxKept
+      kept_bytes + CostOf(bytes) <= max_kept_bytes_
           ? memory::AllocateBlock(bytes)
           : absl::ResourceExhaustedError("too many are kept");
   if (!block.ok()) {
@@ -252,7 +258,7 @@ absl::Status Mail::Keep(const Letter& letter) {
   if (!status.ok()) return status;
   base::MutexLock lock(&incoming.mu);
   incoming.kept.push_back({letter, *std::move(block)});
-  incoming.kept_bytes += bytes;
+  incoming.kept_bytes += CostOf(bytes);
   incoming.changed.notify_all();
   return absl::OkStatus();
 }

@@ -29,12 +29,10 @@ namespace penstock::collectives {
 //  Thread-safe.
 class Mail {
  public:
-  // Limits the unrequested letters from one rank, in bytes. Above this limit,
-  // the group ends.
-  static constexpr uint64_t kMaxKept = uint64_t{1} << 30;
-
-  // `members` and `watch` must outlive this object.
-  Mail(Members* members, Watch* watch, progress::PollingMode polling);
+  // `members` and `watch` must outlive this object. `max_kept_bytes` limits the
+  // unrequested letters from one rank, as HostGroupOptions says.
+  Mail(Members* members, Watch* watch, uint64_t max_kept_bytes,
+       progress::PollingMode polling);
 
   absl::Status Send(const Letter& letter, const void* data);
   absl::Status Receive(const Letter& letter, void* data);
@@ -53,7 +51,7 @@ class Mail {
     // True while a thread reads the ring. At most one thread does.
     bool has_reader ABSL_GUARDED_BY(mu) = false;
     std::list<Kept> kept ABSL_GUARDED_BY(mu);
-    uint64_t kept_bytes ABSL_GUARDED_BY(mu) = 0;
+    uint64_t kept_bytes ABSL_GUARDED_BY(mu) = 0;  // as CostOf() counts
   };
 
   absl::Status Write(int to, const void* data, size_t bytes);
@@ -71,6 +69,7 @@ class Mail {
 
   Members* const members_;
   Watch* const watch_;
+  const uint64_t max_kept_bytes_;
   progress::SpinPolicy policy_;
   std::vector<Outgoing> outgoing_;  // by rank
   std::vector<Incoming> incoming_;  // by rank

@@ -35,6 +35,8 @@ constexpr char kMethod[] = "penstock.collectives";
 constexpr absl::Duration kNap = absl::Milliseconds(20);
 // The pause between two attempts to reach rank 0.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
+// Limits the open calls of a rank at rank 0. Penstock's own ranks have one.
+constexpr uint32_t kMaxCalls = 4;
 
 // The seats of the ranks at rank 0. Thread-safe.
 class Hall {
@@ -88,10 +90,10 @@ class Hall {
     {
       base::MutexLock lock(&mu_);
       for (Seat& seat : seats_) {
-        if (seat.call != nullptr) calls.push_back(std::move(seat.call));
+        seat.is_answered = seat.call != nullptr;
+        if (seat.is_answered) calls.push_back(std::move(seat.call));
         seat.call = nullptr;
       }
-      waits_for_ = calls.size();
     }
     for (const IncomingCall& call : calls) {
       call->Respond(rpc::Response{answer, {}});
@@ -102,13 +104,15 @@ class Hall {
   // addresses.
   bool AllHaveLeft() {
     base::MutexLock lock(&mu_);
-    return waits_for_ == 0;
+    return std::none_of(seats_.begin(), seats_.end(),
+                        [](const Seat& seat) { return seat.is_answered; });
   }
 
  private:
   struct Seat {
     std::string address;  // empty: free
     IncomingCall call;
+    bool is_answered = false;  // and has not left
   };
 
   absl::Status Sit(const Message& hello, const IncomingCall& call) {
@@ -143,7 +147,7 @@ class Hall {
   void OnLeave(uint32_t rank) {
     {
       base::MutexLock lock(&mu_);
-      if (rank < seats_.size() && waits_for_ > 0) --waits_for_;
+      if (rank < seats_.size()) seats_[rank].is_answered = false;
     }
     signal_.Notify();
   }
@@ -151,7 +155,6 @@ class Hall {
   Signal signal_{progress::PollingMode::kEvent};
   base::Mutex mu_;
   std::vector<Seat> seats_ ABSL_GUARDED_BY(mu_);  // by rank
-  size_t waits_for_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
@@ -161,6 +164,8 @@ absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
   rpc::Server::Options server;
   server.address = options.target;
   server.token = options.token;
+  server.max_receive_bytes = 0;  // the messages have no payload
+  server.max_calls = kMaxCalls;
   const auto started = rpc::Server::Start(
       server, [hall](const IncomingCall& call) { hall->Handle(hall, call); });
   if (!started.ok()) return started.status();

@@ -58,7 +58,12 @@ Execution::Execution(Ledger* ledger, Links* links, Loans* loans,
       operands_(operands),
       part_elements_(kMaxPartBytes /
                      static_cast<int64_t>(tensor::ElementSize(operands.dtype))),
-      patience_(ledger, links, number, words, timeout),
+      patience_(
+          ledger,
+          [links](int peer, const Message& notice) {
+            links->Send(peer, notice);
+          },
+          number, words, timeout),
       sent_parts_(ledger->ranks()),
       received_parts_(ledger->ranks()) {}
 

@@ -47,7 +47,7 @@ absl::Status Letters::Send(const Letter& letter, const void* data) {
 }
 
 absl::Status Letters::SendSmall(const Letter& letter, const void* data) {
-  Patience patience(ledger_, links_, 0, {}, timeout_);
+  Patience patience(ledger_, timeout_);
   while (true) {
     const uint32_t seen = ledger_->signal().count();
     std::shared_ptr<Window> window;
@@ -66,7 +66,7 @@ absl::Status Letters::SendLarge(const Letter& letter, const void* data) {
   auto window = std::make_shared<Window>();
   Key key = *NextKey(letter, false, nullptr);
   const auto bytes = static_cast<int64_t>(BytesOf(letter.dtype, letter.count));
-  Patience patience(ledger_, links_, 0, {}, timeout_);
+  Patience patience(ledger_, timeout_);
   int64_t done = 0;
   while (true) {
     const uint32_t seen = ledger_->signal().count();
@@ -107,7 +107,7 @@ absl::Status Letters::Receive(const Letter& letter, void* data) {
     key.number = ++received_[{letter.peer, letter.tag}];
   }
   const auto bytes = static_cast<int64_t>(BytesOf(letter.dtype, letter.count));
-  Patience patience(ledger_, links_, 0, {}, timeout_);
+  Patience patience(ledger_, timeout_);
   int64_t done = 0;
   while (true) {
     const uint32_t seen = ledger_->signal().count();

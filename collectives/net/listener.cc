@@ -1,8 +1,8 @@
 #include "collectives/net/listener.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,6 +58,13 @@ class Listener::Door {
       return call->Respond(
           absl::InvalidArgumentError(absl::StrCat("there is no rank ", rank)));
     }
+    if (message->kind == Message::Kind::kHello) {
+      return Greet(*message, call.get(), ledger.get());
+    }
+    if (!IsOf(message->from, *call)) {
+      return call->Respond(absl::PermissionDeniedError(absl::StrCat(
+          "rank ", message->from, " did not come over this connection")));
+    }
     Deliver(*message, call, ledger.get());
   }
 
@@ -66,6 +73,7 @@ class Listener::Door {
     {
       base::MutexLock lock(&mu_);
       digest_ = digest;
+      connections_.resize(ledger->ranks());
       ledger_ = std::move(ledger);
       early.swap(early_);
     }
@@ -73,12 +81,13 @@ class Listener::Door {
   }
 
  private:
+  // Handles a message that is not a hello.
   void Deliver(const Message& message, const IncomingCall& call,
                Ledger* ledger) {
     const auto from = static_cast<int>(message.from);
     switch (message.kind) {
       case Message::Kind::kHello:
-        return Greet(message, call.get(), ledger);
+        break;
       case Message::Kind::kPart:
         return ledger->OnPart(from, message.key,
                               {message.words, call->request().payload,
@@ -97,23 +106,48 @@ class Listener::Door {
   }
 
   void Greet(const Message& hello, rpc::IncomingCall* call, Ledger* ledger) {
-    if (!HasDigest(hello.text)) {
-      return call->Respond(absl::FailedPreconditionError(
-          absl::StrCat("rank ", hello.from, " has other addresses than rank ",
-                       ledger->rank(), ": is a rank given twice?")));
-    }
+    const absl::Status bound = Bind(hello, *call, ledger->rank());
+    if (!bound.ok()) return call->Respond(bound);
     call->Respond(rpc::Response());
     ledger->OnHello(static_cast<int>(hello.from));
   }
 
-  bool HasDigest(const std::string& digest) {
+  // Binds the rank to the connection of its first hello. Refuses a second
+  // connection of a rank, and a second rank of a connection.
+  absl::Status Bind(const Message& hello, const rpc::IncomingCall& call,
+                    int own) {
     base::MutexLock lock(&mu_);
-    return digest == digest_;
+    if (hello.text != digest_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", hello.from, " has other addresses than rank ",
+                       own, ": is a rank given twice?"));
+    }
+    std::string& connection = connections_[hello.from];
+    if (!connection.empty() || static_cast<int>(hello.from) == own) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", hello.from, " has come already"));
+    }
+    if (std::find(connections_.begin(), connections_.end(), call.peer()) !=
+        connections_.end()) {
+      return absl::FailedPreconditionError(
+          "another rank has come over this connection");
+    }
+    connection = call.peer();
+    return absl::OkStatus();
+  }
+
+  // Returns true if the rank has introduced itself over the call's connection.
+  bool IsOf(uint32_t rank, const rpc::IncomingCall& call) {
+    base::MutexLock lock(&mu_);
+    return connections_[rank] == call.peer();
   }
 
   base::Mutex mu_;
   std::shared_ptr<Ledger> ledger_ ABSL_GUARDED_BY(mu_);
   std::string digest_ ABSL_GUARDED_BY(mu_);
+  // The address of each rank's socket, by rank. Empty until the rank comes. Two
+  // open connections to this listener have different addresses.
+  std::vector<std::string> connections_ ABSL_GUARDED_BY(mu_);
   std::vector<IncomingCall> early_ ABSL_GUARDED_BY(mu_);
 };
 

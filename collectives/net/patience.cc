@@ -66,7 +66,7 @@ absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen,
     notice.from = static_cast<uint32_t>(ledger_->rank());
     notice.key.number = number_;
     notice.words = words_;
-    links_->Send(peer, notice);
+    tell_(peer, notice);
   }
   ledger_->signal().Await(seen, std::min(kNap, timeout_ - waited));
   return absl::OkStatus();

@@ -4,13 +4,15 @@
 #define PENSTOCK_COLLECTIVES_NET_PATIENCE_H_
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "collectives/call.h"
 #include "collectives/net/ledger.h"
-#include "collectives/net/links.h"
+#include "collectives/net/message.h"
 
 namespace penstock::collectives {
 
@@ -21,11 +23,17 @@ namespace penstock::collectives {
 // Thread-compatible.
 class Patience {
  public:
-  // `number` and `words` identify a collective operation, or are 0.
-  Patience(Ledger* ledger, Links* links, uint64_t number,
-           const CallWords& words, absl::Duration timeout)
+  // Sends a notice to a peer.
+  using Tell = std::function<void(int peer, const Message& notice)>;
+
+  // Waits for messages with tags, about which no notices are sent.
+  Patience(Ledger* ledger, absl::Duration timeout)
+      : Patience(ledger, nullptr, 0, {}, timeout) {}
+  // `number` and `words` identify a collective operation.
+  Patience(Ledger* ledger, Tell tell, uint64_t number, const CallWords& words,
+           absl::Duration timeout)
       : ledger_(ledger),
-        links_(links),
+        tell_(std::move(tell)),
         number_(number),
         words_(words),
         timeout_(timeout) {}
@@ -49,7 +57,7 @@ class Patience {
                            absl::string_view missing);
 
   Ledger* const ledger_;
-  Links* const links_;
+  const Tell tell_;
   const uint64_t number_;
   const CallWords words_;
   const absl::Duration timeout_;

@@ -161,6 +161,42 @@ TEST_P(Letters, AReceiverLearnsThatTheSenderHasLeft) {
   });
 }
 
+// Tests that empty messages count, and that received messages do not.
+TEST(HostLetters, KeptMessagesAreBounded) {
+  constexpr int kMost = 100;
+  HostGroupOptions options;
+  options.ranks = 2;
+  options.kept_bytes = kMost * 512;
+  RunRanks(options, [](Group* group) {
+    const auto exchange = [&](uint32_t tag) {
+      return group->rank() == 0
+                 ? group->Send(DType::kInt8, nullptr, 0, 1, tag)
+                 : group->Receive(DType::kInt8, nullptr, 0, 0, tag);
+    };
+    const auto exchange_all = [&](uint32_t tag) {
+      for (int i = 0; i < kMost; ++i)
+        ASSERT_EQ(exchange(tag), absl::OkStatus());
+    };
+    for (int round = 0; round < 2; ++round) {
+      if (group->rank() == 0) exchange_all(1);
+      ASSERT_EQ(exchange(2), absl::OkStatus());
+      if (group->rank() == 1) exchange_all(1);
+    }
+    if (group->rank() == 0) {
+      exchange_all(1);
+      (void)exchange(1);
+      (void)exchange(2);
+      (void)group->Barrier();
+      return;
+    }
+    const absl::Status status = exchange(2);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(Text(status),
+              "rank 1 cannot keep 0 bytes of rank 0 with tag 1, which nobody "
+              "receives: too many are kept");
+  });
+}
+
 TEST_P(Letters, ALargeMessageWasSentIfTheReceiverLeavesAtOnce) {
   for (int round = 0; round < 20; ++round) {
     GetParam().run([](Group* group) {

@@ -4,16 +4,25 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <future>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "collectives/net/message.h"
 #include "gtest/gtest.h"
 #include "transport/base/unique_fd.h"
+#include "transport/memory/bytes.h"
+#include "transport/rpc/call.h"
+#include "transport/rpc/client.h"
 
 namespace penstock::collectives {
 namespace {
@@ -102,6 +111,77 @@ TEST_F(Assembly, ARankMayComeAgain) {
   auto one = Come(1), two = Come(2);
   EXPECT_TRUE(one.get().ok());
   EXPECT_TRUE(two.get().ok());
+  EXPECT_TRUE(zero.get().ok());
+}
+
+// A process that has the secret, and sends what the test says.
+class Attacker {
+ public:
+  explicit Attacker(const AssemblyOptions& options) {
+    rpc::Client::Options client;
+    client.target = options.target;
+    client.token = options.token;
+    client_ = *rpc::Client::Connect(client, [](const absl::Status&) {});
+  }
+
+  std::future<absl::Status> Send(Message::Kind kind, uint32_t rank,
+                                 size_t bytes = 0) {
+    Message message;
+    message.kind = kind;
+    message.from = rank;
+    message.key.number = 3;
+    message.text = "address";
+    rpc::Request request;
+    request.method = "m";
+    request.metadata = Encode(message);
+    request.payload =
+        memory::Payload(*memory::CopyBytes(std::vector<uint8_t>(bytes)));
+    auto answer = std::make_shared<std::promise<absl::Status>>();
+    client_->Call(std::move(request),
+                  [answer](const absl::StatusOr<rpc::Response>& got) {
+                    answer->set_value(got.status());
+                  });
+    return answer->get_future();
+  }
+
+ private:
+  std::unique_ptr<rpc::Client> client_;
+};
+
+// Returns a future, once rank 0 listens and has no connection but the test's.
+std::future<Addresses> Begin(std::future<Addresses> zero,
+                             const AssemblyOptions& options) {
+  while (!absl::IsInvalidArgument(
+      Attacker(options).Send(Message::Kind::kPart, 1).get())) {
+  }
+  return zero;
+}
+
+TEST_F(Assembly, KeepsNoElementsOfARank) {
+  auto zero = Begin(Come(0), options_);
+  Attacker attacker(options_);
+  EXPECT_EQ(attacker.Send(Message::Kind::kHello, 1, 1).get().code(),
+            absl::StatusCode::kResourceExhausted);
+  auto one = Come(1), two = Come(2);
+  EXPECT_TRUE(one.get().ok());
+  EXPECT_TRUE(two.get().ok());
+  EXPECT_TRUE(zero.get().ok());
+}
+
+// Tests that rank 0 stays for rank 2, although rank 1 leaves twice.
+TEST_F(Assembly, ARankLeavesOnce) {
+  auto zero = Begin(Come(0), options_);
+  Attacker attacker(options_);
+  auto one = attacker.Send(Message::Kind::kHello, 1);
+  auto two = attacker.Send(Message::Kind::kHello, 2);
+  EXPECT_EQ(one.get(), absl::OkStatus());
+  EXPECT_EQ(two.get(), absl::OkStatus());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(attacker.Send(Message::Kind::kLeave, 1).get(), absl::OkStatus());
+  }
+  EXPECT_EQ(zero.wait_for(std::chrono::milliseconds(100)),
+            std::future_status::timeout);
+  EXPECT_EQ(attacker.Send(Message::Kind::kLeave, 2).get(), absl::OkStatus());
   EXPECT_TRUE(zero.get().ok());
 }
 

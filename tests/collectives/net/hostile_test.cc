@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -69,12 +70,12 @@ std::string AnyText(Random* random, size_t most) {
 Message AnyMessage(Random* random) {
   Message message;
   message.kind = static_cast<Message::Kind>(1 + (*random)() % 5);
-  message.from = (*random)() % 4 == 0 ? AnyNumber32(random) : (*random)() % 2;
+  message.from = (*random)() % 4 == 0 ? AnyNumber32(random) : (*random)() % 3;
   message.key = {AnyNumber(random), AnyNumber(random), AnyNumber32(random)};
   message.words = {AnyNumber(random), AnyNumber(random)};
   message.fault = static_cast<Fault>((*random)() % 8);
   message.culprit =
-      (*random)() % 4 == 0 ? AnyNumber32(random) : (*random)() % 2;
+      (*random)() % 4 == 0 ? AnyNumber32(random) : (*random)() % 3;
   message.text = AnyText(random, 1024);
   return message;
 }
@@ -154,7 +155,7 @@ TEST_F(HostileLedger, AFloodOfPartsEndsTheGroupAndIsDropped) {
   EXPECT_EQ(owner.use_count(), 1);
 }
 
-// A peer of rank 0 and 1 that has all addresses.
+// A connection to a rank, by somebody who has all addresses.
 class Attacker {
  public:
   Attacker(const std::string& address, uint64_t seed) : random_(seed) {
@@ -166,6 +167,29 @@ class Attacker {
     client_ = *rpc::Client::Connect(options, [](const absl::Status&) {});
   }
 
+  // Sends a message, and returns the answer.
+  absl::Status Ask(const Message& message, size_t bytes = 0) {
+    rpc::Request request;
+    request.method = "m";
+    request.metadata = Encode(message);
+    request.payload =
+        memory::Payload(*memory::CopyBytes(std::vector<uint8_t>(bytes)));
+    std::promise<absl::Status> answer;
+    client_->Call(std::move(request),
+                  [&](const absl::StatusOr<rpc::Response>& got) {
+                    answer.set_value(got.status());
+                  });
+    return answer.get_future().get();
+  }
+  absl::Status Introduce(uint32_t rank,
+                         const std::vector<std::string>& addresses) {
+    Message hello;
+    hello.from = rank;
+    hello.text = Digest(addresses);
+    return Ask(hello);
+  }
+
+  // Sends messages with any numbers.
   void Send(int calls) {
     for (int i = 0; i < calls; ++i) {
       rpc::Request request;
@@ -185,25 +209,76 @@ class Attacker {
   std::unique_ptr<rpc::Client> client_;
 };
 
-// Runs operations while an attacker sends messages. A wrong result would have
-// needed a message with the right call, number and size.
-void RunUnderAttack(NetGroup* group, uint64_t seed) {
+// Runs `attack` on ranks 0 and 1, which form a group whose rank 2 is the
+// attacker. Each rank has its own connection with the attacker, over which the
+// attacker has introduced itself.
+void RunWithAttacker(
+    uint64_t seed,
+    const std::function<void(NetGroup* group, Attacker* attacker)>& attack) {
+  Team team = OpenTeam(3, Over({Fabric::kTcp}));
+  const std::vector<std::string> addresses = team.addresses;
+  const std::unique_ptr<Listener> own = std::move(team.listeners[2]);
+  team.listeners.pop_back();
+  own->Admit(std::make_shared<Ledger>(2, 3, progress::PollingMode::kEvent),
+             Digest(addresses));
+  std::vector<std::unique_ptr<Attacker>> attackers;
+  for (uint64_t rank = 0; rank < 2; ++rank) {
+    attackers.push_back(std::make_unique<Attacker>(addresses[rank], seed++));
+  }
+  auto introduced = std::async(std::launch::async, [&] {
+    for (const auto& attacker : attackers) {
+      EXPECT_EQ(attacker->Introduce(2, addresses), absl::OkStatus());
+    }
+  });
+  RunRanks(std::move(team), {}, [&](NetGroup* group) {
+    attack(group, attackers[group->rank()].get());
+  });
+  introduced.get();
+}
+
+// Exchanges letters of ranks 0 and 1 while an attacker sends messages. A wrong
+// result would need a message with the right call, number and size.
+absl::Status ExchangeLetters(NetGroup* group, uint64_t seed) {
   Random random(seed);
+  const int peer = 1 - group->rank();
   absl::Status status;
   for (int i = 0; i < 8 && status.ok(); ++i) {
-    std::vector<int32_t> data(AnyNumber(&random) % 300'000, group->rank() + 1);
+    const auto count = static_cast<int64_t>(AnyNumber(&random) % 16'000);
+    const std::vector<int32_t> own(count, group->rank() + 1);
+    std::vector<int32_t> theirs(count);
     const absl::Time begun = absl::Now();
-    status =
-        group->AllReduce(ReduceOp::kSum, tensor::DType::kInt32, data.data(),
-                         data.data(), static_cast<int64_t>(data.size()));
+    status = group->Send(tensor::DType::kInt32, own.data(), count, peer, 7);
+    if (status.ok()) {
+      status =
+          group->Receive(tensor::DType::kInt32, theirs.data(), count, peer, 7);
+    }
     EXPECT_LT(absl::Now() - begun, absl::Seconds(10));
     if (status.ok()) {
-      EXPECT_EQ(data, std::vector<int32_t>(data.size(), 3));
+      EXPECT_EQ(theirs, std::vector<int32_t>(count, peer + 1));
     }
   }
+  return status;
 }
 
 TEST(HostileMember, EndsTheGroupOrChangesNothing) {
+  Random random(ps::optim::NewSeed());
+  const absl::Time end = absl::Now() + kBudget;
+  int ended = 0;
+  for (int runs = 0; absl::Now() < end || ended == 0; ++runs) {
+    ASSERT_LT(runs, 10'000) << "the messages reach nobody";
+    const uint64_t seed = random();
+    Meet done(2);
+    RunWithAttacker(seed, [&](NetGroup* group, Attacker* attacker) {
+      attacker->Send(1 + static_cast<int>(seed % 30));
+      const absl::Status status = ExchangeLetters(group, seed);
+      if (group->rank() == 0 && !status.ok()) ++ended;
+      done.Wait();
+    });
+  }
+}
+
+// Tests somebody who has the addresses, but has not come as a rank.
+TEST(HostileMember, WithoutARankChangesNothing) {
   Random random(ps::optim::NewSeed());
   const absl::Time end = absl::Now() + kBudget;
   while (absl::Now() < end) {
@@ -214,46 +289,67 @@ TEST(HostileMember, EndsTheGroupOrChangesNothing) {
     RunRanks(std::move(team), {}, [&](NetGroup* group) {
       Attacker attacker(addresses[group->rank()], seed + group->rank());
       attacker.Send(1 + static_cast<int>(seed % 30));
-      RunUnderAttack(group, seed);
+      EXPECT_EQ(ExchangeLetters(group, seed), absl::OkStatus());
       done.Wait();
     });
   }
 }
 
-TEST(HostileMember, ThatSendsTooMuchAtOnceIsRefused) {
-  Team team = OpenTeam(1, Over({Fabric::kTcp}));
-  const Address address = *ParseAddress(team.addresses[0]);
-  RunRanks(std::move(team), {}, [&](NetGroup* group) {
-    rpc::Client::Options options;
-    options.target = address.target;
-    options.token = address.token;
-    options.settings.fabrics = {Fabric::kTcp};
-    const auto client =
-        *rpc::Client::Connect(options, [](const absl::Status&) {});
-    const auto ask = [&](Message::Kind kind, uint32_t culprit, size_t bytes) {
+TEST(HostileMember, CannotSpeakForAnotherRank) {
+  Meet done(2);
+  RunWithAttacker(0, [&](NetGroup* group, Attacker* attacker) {
+    const auto other = static_cast<uint32_t>(1 - group->rank());
+    for (const auto kind : {Message::Kind::kPart, Message::Kind::kNotice,
+                            Message::Kind::kFailure, Message::Kind::kLeave}) {
       Message message;
       message.kind = kind;
-      message.culprit = culprit;
-      rpc::Request request;
-      request.method = "m";
-      request.metadata = Encode(message);
-      request.payload =
-          memory::Payload(*memory::CopyBytes(std::vector<uint8_t>(bytes)));
-      std::promise<absl::Status> answer;
-      client->Call(std::move(request),
-                   [&](const absl::StatusOr<rpc::Response>& got) {
-                     answer.set_value(got.status());
-                   });
-      return answer.get_future().get();
-    };
-    EXPECT_EQ(ask(Message::Kind::kPart, 0, kMaxPartBytes + 1).code(),
+      message.from = other;
+      message.fault = Fault::kDied;
+      const absl::Status answer = attacker->Ask(message);
+      EXPECT_EQ(answer.code(), absl::StatusCode::kPermissionDenied);
+      EXPECT_EQ(
+          answer.message(),
+          absl::StrCat("rank ", other, " did not come over this connection"));
+    }
+    EXPECT_EQ(ExchangeLetters(group, 1), absl::OkStatus());
+    done.Wait();
+  });
+}
+
+// Tests that a member cannot take the rank of one that has not come yet.
+TEST(HostileMember, CannotComeTwice) {
+  Team team = OpenTeam(3, Over({Fabric::kTcp}));
+  team.listeners[0]->Admit(
+      std::make_shared<Ledger>(0, 3, progress::PollingMode::kEvent),
+      Digest(team.addresses));
+  Attacker first(team.addresses[0], 0), second(team.addresses[0], 0);
+  EXPECT_EQ(first.Introduce(2, team.addresses), absl::OkStatus());
+  EXPECT_EQ(second.Introduce(2, team.addresses).message(),
+            "rank 2 has come already");
+  EXPECT_EQ(first.Introduce(1, team.addresses).message(),
+            "another rank has come over this connection");
+  EXPECT_EQ(second.Introduce(0, team.addresses).message(),
+            "rank 0 has come already");
+  EXPECT_EQ(second.Introduce(1, team.addresses), absl::OkStatus());
+}
+
+TEST(HostileMember, ThatSendsTooMuchAtOnceIsRefused) {
+  Meet done(2);
+  RunWithAttacker(0, [&](NetGroup* group, Attacker* attacker) {
+    Message message;
+    message.from = 2;
+    message.kind = Message::Kind::kPart;
+    EXPECT_EQ(attacker->Ask(message, kMaxPartBytes + 1).code(),
               absl::StatusCode::kResourceExhausted);
-    EXPECT_EQ(ask(Message::Kind::kNotice, 0, 1).message(),
+    EXPECT_EQ(attacker->Ask(message, kMaxPartBytes), absl::OkStatus());
+    message.kind = Message::Kind::kNotice;
+    EXPECT_EQ(attacker->Ask(message, 1).message(),
               "a rank's message has elements");
-    EXPECT_EQ(ask(Message::Kind::kFailure, UINT32_MAX, 0).message(),
-              "there is no rank 4294967295");
-    EXPECT_TRUE(ask(Message::Kind::kPart, 0, kMaxPartBytes).ok());
-    EXPECT_TRUE(group->Barrier().ok());
+    message.kind = Message::Kind::kFailure;
+    message.culprit = UINT32_MAX;
+    EXPECT_EQ(attacker->Ask(message).message(), "there is no rank 4294967295");
+    EXPECT_EQ(ExchangeLetters(group, 1), absl::OkStatus());
+    done.Wait();
   });
 }
 
