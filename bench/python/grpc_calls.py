@@ -112,7 +112,7 @@ async def await_fast_way(way):
     while not any(": grpcio" not in line and line.startswith("to ")
                   for line in penstock.grpc.describe_paths()):
         if time.monotonic() > end:
-            sys.exit(f"no fast way: {penstock.grpc.describe_paths()}")
+            sys.exit(f"no data plane: {penstock.grpc.describe_paths()}")
         await way.call(b"")
 
 

@@ -52,7 +52,7 @@ class CallState {
   progress::EventLoop::Id timer_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// A client of the fast way to one server. Thread-safe. Call all functions with
+// A client of the data plane to one server. Thread-safe. Call all functions with
 // the GIL. Functions that wait or copy release the GIL.
 class RpcClient : public std::enable_shared_from_this<RpcClient> {
  public:

@@ -104,7 +104,7 @@ class CallQueue {
   uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none wanted
 };
 
-// The port of the fast way of a gRPC server. Thread-safe.
+// The port of the data plane of a gRPC server. Thread-safe.
 class RpcServer {
  public:
   // Listens at the address, a numeric host and a port. Throws RuntimeError on

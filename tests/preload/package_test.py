@@ -30,7 +30,7 @@ CASES = ("sizes", "metadata", "stream", "concurrent", "deadline", "cancel",
          "status")
 
 # A server and a client in one process. Prints the modules of both. With
-# penstock.grpc, waits until the fast way is in use.
+# penstock.grpc, waits until the data plane is in use.
 BOTH = """
 import concurrent.futures, sys, time
 import grpc
@@ -126,7 +126,7 @@ class PackageTest(unittest.TestCase):
                                     server.address, case)
                 self.assertEqual(0, ended.code, ended)
                 self.assertEqual([], ended.reasons_not_to(), ended)
-        # Accepts some calls over grpcio: those that end before the fast way is
+        # Accepts some calls over grpcio: those that end before the data plane is
         # ready.
         ended = server.end()
         self.assertEqual({"from"}, ended.sides_over_shm(), ended)

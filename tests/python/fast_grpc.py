@@ -48,7 +48,7 @@ def path_of(target):
 
 
 def until_fast(channel, call=lambda: None, limit=20):
-    """Makes calls until calls of the channel take the fast way."""
+    """Makes calls until calls of the channel use the data plane."""
     end = time.monotonic() + limit
     while not channel._way.look():  # pylint: disable=protected-access
         assert time.monotonic() < end, channel.describe()
@@ -57,7 +57,7 @@ def until_fast(channel, call=lambda: None, limit=20):
 
 
 async def until_fast_aio(channel, limit=20):
-    """Waits until calls of a grpc.aio channel take the fast way."""
+    """Waits until calls of a grpc.aio channel use the data plane."""
     end = time.monotonic() + limit
     core = channel._channel  # pylint: disable=protected-access
     while not core.way.look():
@@ -66,7 +66,7 @@ async def until_fast_aio(channel, limit=20):
 
 
 class Team:
-    """A server and a channel, over grpcio or over the fast way."""
+    """A server and a channel, over grpcio or over the data plane."""
 
     def __init__(self, way, stack):
         self.way = way

@@ -30,7 +30,7 @@ async def echo(request, context):
 
 @contextlib.asynccontextmanager
 async def pair(module, handlers, maximum=None):
-    """Yields a channel to a server, over grpcio or over the fast way."""
+    """Yields a channel to a server, over grpcio or over the data plane."""
     options = [("grpc.max_receive_message_length", -1)]
     server = module.server(handlers=[fast_grpc.Handlers(handlers)],
                            options=options, maximum_concurrent_rpcs=maximum)
@@ -63,7 +63,7 @@ async def outcome(call):
 
 
 async def client_of(channel):
-    """Returns a client of the fast way that ignores the rules, as a hostile
+    """Returns a client of the data plane that ignores the rules, as a hostile
     client would."""
     async with grpc.aio.insecure_channel(channel.target) as stock:
         offer = _wire.decode_offer(

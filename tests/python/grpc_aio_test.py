@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """Tests penstock.grpc.aio: calls, their ends, servers and loops. Each test
-runs over grpcio and over the fast way."""
+runs over grpcio and over the data plane."""
 
 import asyncio
 import concurrent.futures
@@ -34,7 +34,7 @@ async def echo(request, context):
 
 
 class Team:
-    """A server and a channel, over grpcio or over the fast way."""
+    """A server and a channel, over grpcio or over the data plane."""
 
     def __init__(self, way, stack):
         self.is_fast = way == "fast"
@@ -764,7 +764,7 @@ def test_a_declined_stream_begins_again_with_its_requests():
         async with contextlib.AsyncExitStack() as stack:
             team = Team("fast", stack)
             channel = await team.start(**_STREAMS)
-            # Stops only the part of the server that serves the fast way.
+            # Stops only the part of the server that serves the data plane.
             team.server._plane.drain()
             call = channel.stream_stream("/test/double")(numbers_up_to(20))
             assert len([each async for each in call]) == 40

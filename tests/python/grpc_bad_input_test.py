@@ -80,7 +80,7 @@ def test_a_port_where_nobody_listens():
 
 
 def test_large_metadata(team):
-    """Up to 8 KiB take the fast way. grpcio refuses more, or takes the call
+    """Up to 8 KiB use the data plane. grpcio refuses more, or takes the call
     itself, as its release does."""
     def size(request, context):
         return str(len(dict(context.invocation_metadata())["key"])).encode()

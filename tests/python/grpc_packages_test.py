@@ -18,7 +18,7 @@ import penstock.grpc
 @contextlib.contextmanager
 def fast_channel(add, handlers=None):
     """Runs a server to which add() adds services. Yields a channel to the
-    server that uses the fast way."""
+    server that uses the data plane."""
     pool = concurrent.futures.ThreadPoolExecutor(4)
     server = penstock.grpc.server(pool, handlers)
     port = server.add_insecure_port("127.0.0.1:0")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Tests penstock.grpc with secure channels. The fast way must keep the
+"""Tests penstock.grpc with secure channels. The data plane must keep the
 identities of TLS, and no other client may use them."""
 
 import asyncio
@@ -226,7 +226,7 @@ def test_another_server_does_not_get_the_ticket_of_an_old_connection(
     (_wire.STOPPING, b"", "gives no proof")))
 def test_a_thief_of_the_port_gets_no_ticket(files, monkeypatch, head, proof,
                                             reason):
-    """Lets another program listen at the port of the server's fast way. The
+    """Lets another program listen at the port of the server's data plane. The
     program knows the server's token."""
     received = []
     decode = _wire.decode_offer

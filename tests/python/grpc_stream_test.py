@@ -190,7 +190,7 @@ def test_a_last_response_that_cannot_be_deserialized(team):
         b"1")
     done = threading.Event()
     call.add_done_callback(lambda ended: done.set())
-    done.wait(0.3)  # over the fast way, the end comes before the response
+    done.wait(0.3)  # over the data plane, the end comes before the response
     error = caught(next, call)
     assert error.code() is grpc.StatusCode.INTERNAL
     assert error.details() == "Exception deserializing response!"

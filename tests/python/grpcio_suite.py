@@ -120,7 +120,7 @@ def main(tests, packages, *chosen):
         fast_ones = sum(fast[name].fast_calls > 0 for name in good)
         passed, taken, worse = passed + len(good), taken + fast_ones, worse + count
         print(f"{file}: {len(good)} pass over both, {fast_ones} of them with "
-              "calls over the fast way", *lines, sep="\n  ", flush=True)
+              "calls over the data plane", *lines, sep="\n  ", flush=True)
     print(f"{passed} pass over both, {taken} of them with calls over the fast "
           f"way; {worse} pass over grpcio only")
     return 1 if worse else 0

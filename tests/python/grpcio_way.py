@@ -2,9 +2,9 @@
 tests. A plugin of pytest, and a module for the processes that tests start; see
 grpcio_suite.py.
 
-A channel's calls take the fast way only when it is ready, and most of grpcio's
-tests end before. Therefore each call waits here until the channel has its fast
-way, or has decided to stay with grpcio. Counts the calls over the fast way.
+A channel's calls use the data plane only when it is ready, and most of grpcio's
+tests end before that. Therefore each call waits here until the channel has its data
+plane, or has decided to stay with grpcio. Counts the calls over the data plane.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import penstock.grpc
 from penstock import _rpc
 from penstock.grpc import _aio_call, _aio_channel, _fast_channel
 
-# The time that a call waits for the fast way, in seconds.
+# The time that a call waits for the data plane, in seconds.
 _LIMIT = 5.0
 
 _calls = 0

@@ -21,7 +21,7 @@ class Echo(grpc.GenericRpcHandler):
 
 
 def until_fast():
-    """Yields until calls take the fast way."""
+    """Yields until calls use the data plane."""
     end = time.monotonic() + LIMIT
     while not any(line.startswith("to ") and "shm" in line
                   for line in penstock.grpc.describe_paths()):

@@ -6,11 +6,11 @@
     server = penstock.grpc.server(concurrent.futures.ThreadPoolExecutor())
 
 The objects are grpc.Channel and grpc.Server of the grpcio that is installed.
-Each has a real channel or server of grpcio's, and a fast way next to it. The
+Each has a real channel or server of grpcio's, and a data plane next to it. The
 real one keeps the port, TLS, the peer's identity and peers without Penstock. A
-client asks its server through the real channel for the fast way. Calls take the
-real channel until the fast way is ready, and whenever only grpcio can make
-them. describe_paths() says which way calls go, and why.
+client asks its server through the real channel for the data plane. Calls take
+the real channel until the data plane is ready, and whenever only grpcio can
+make them. describe_paths() says which of the two carries the calls, and why.
 
 All other names are grpcio's: `import penstock.grpc as grpc` is a replacement
 for `import grpc`.

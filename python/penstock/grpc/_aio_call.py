@@ -1,4 +1,4 @@
-"""Calls of grpc.aio over the fast way.
+"""Calls of grpc.aio over the data plane.
 
 grpcio's own classes of calls stay between the program and the objects here:
 tasks, iterators, interceptors and errors are grpcio's. They work on an object
@@ -28,7 +28,7 @@ def _status_of(outcome):
 
 
 class Call:
-    """A call that may take the fast way, with the functions of cygrpc._AioCall.
+    """A call that may use the data plane, with the functions of cygrpc._AioCall.
 
     Becomes an _OverReal if only grpcio can make the call, or if the server
     declines it. Functions that were waiting meanwhile go on there. Call all
@@ -242,7 +242,7 @@ class Call:
     # Streams.
 
     def _open(self, metadata, request=b""):
-        """Returns true if the stream takes the fast way."""
+        """Returns true if the stream uses the data plane."""
         begun = self._begin(metadata, request)
         if begun is None:
             return False

@@ -1,4 +1,4 @@
-"""Channels of grpc.aio that can use the fast way, Penstock's own transport.
+"""Channels of grpc.aio that can use the data plane, Penstock's own transport.
 
 A channel is grpcio's own object. A CoreChannel replaces the channel's
 cygrpc.AioChannel, and begins each call.
@@ -20,7 +20,7 @@ live = weakref.WeakSet()  # the CoreChannels of the process
 
 
 class CoreChannel:
-    """A cygrpc.AioChannel, and a fast way for the calls that can use it. Call
+    """A cygrpc.AioChannel, and a data plane for the calls that can use it. Call
     all functions on the loop's thread."""
 
     def __init__(self, channel, target, options, reason, is_secure):
@@ -101,7 +101,7 @@ async def _answered(method, question):
 
 
 def attach(channel, target, options, reason, is_secure=False):
-    """Gives a new channel of grpc.aio its fast way. Returns the channel."""
+    """Gives a new channel of grpc.aio its data plane. Returns the channel."""
     if reason is None and not _is_known(channel):
         reason = "this grpcio is of a release that penstock.grpc does not know"
     if not _is_known(channel):

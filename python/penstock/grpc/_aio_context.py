@@ -1,4 +1,4 @@
-"""The contexts of handlers of grpc.aio, for calls over the fast way.
+"""The contexts of handlers of grpc.aio, for calls over the data plane.
 
 The functions, errors and texts are those of grpcio's own contexts, of which
 there is no class to inherit.
@@ -258,13 +258,13 @@ class Context(grpc.aio.ServicerContext):
         return self._details
 
     def set_compression(self, compression):
-        """Does nothing to messages, because the fast way does not compress."""
+        """Does nothing to messages, because the data plane does not compress."""
         if self._has_sent_initial:
             raise RuntimeError("Compression setting must be specified before "
                                "sending initial metadata")
 
     def disable_next_message_compression(self):
-        """Does nothing, because the fast way does not compress."""
+        """Does nothing, because the data plane does not compress."""
 
     def peer(self):
         return _context.peer_of(self._received.peer)

@@ -1,4 +1,4 @@
-"""Servers of grpc.aio: the real server, and a port for the fast way next to
+"""Servers of grpc.aio: the real server, and a port for the data plane next to
 it."""
 
 import asyncio
@@ -235,7 +235,7 @@ class _Call:
 
 
 class _DataPlane:
-    """The port of the fast way, and the tasks of its calls. Call all functions
+    """The port of the data plane, and the tasks of its calls. Call all functions
     on the loop's thread."""
 
     def __init__(self, port, door, pool, handlers, max_send_bytes, loop, limit):
@@ -355,7 +355,7 @@ class _DataPlane:
 
 
 class Server(_two_ways.TwoWays, grpc.aio.Server):
-    """A server of grpc.aio's, with a port for the fast way."""
+    """A server of grpc.aio's, with a port for the data plane."""
 
     def __init__(self, make_real, pool, handlers, interceptors, options,
                  maximum_concurrent_rpcs):

@@ -1,4 +1,4 @@
-"""Calls over the fast way, in the form in which the program sees them."""
+"""Calls over the data plane, in the form in which the program sees them."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The context of a call that a server has received over the fast way."""
+"""The context of a call that a server has received over the data plane."""
 
 import logging
 import threading
@@ -181,10 +181,10 @@ class Context(grpc.ServicerContext):
         return dict(self._identity.auth_context)
 
     def set_compression(self, compression):
-        """Does nothing, because the fast way does not compress."""
+        """Does nothing, because the data plane does not compress."""
 
     def disable_next_message_compression(self):
-        """Does nothing, because the fast way does not compress."""
+        """Does nothing, because the data plane does not compress."""
 
     def send_initial_metadata(self, initial_metadata):
         if not self.is_active():

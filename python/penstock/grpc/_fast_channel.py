@@ -1,4 +1,4 @@
-"""Channels that make calls over the fast way if possible, and otherwise by
+"""Channels that make calls over the data plane if possible, and otherwise by
 grpcio."""
 
 import asyncio
@@ -57,17 +57,19 @@ class _Connection(_rpc.Client):
 
 
 class Way:
-    """The fast way of one channel: asks the server for its data plane through
-    the real channel, connects, and connects again after a loss.
+    """The connection of one channel to the server's data plane. Asks the server
+    for its data plane through the real channel, connects, and connects again
+    after a loss.
 
-    The states of `reason`: None while the fast way is in use; otherwise why
+    `reason` is None while the data plane is in use. Otherwise `reason` says why
     calls take the real channel.
     """
 
     def __init__(self, ask, host, options, reason, is_secure=False):
-        """Makes a fast way. `ask` takes the question and a callback, and
-        begins to ask the server. At the end, it calls the callback once, with
-        a function that returns the offer or raises the error."""
+        """Makes the object, without a connection. `ask` is a function that
+        takes the question and a callback, and asks the server. Later, `ask`
+        calls the callback once, with a function that returns the server's offer
+        or raises the error."""
         self.client = None  # the _Connection in use
         self.reason = reason or "not asked yet"
         self._is_secure = is_secure
@@ -518,7 +520,7 @@ def _asking(real):
 
 
 class Channel(grpc.Channel):
-    """A channel of grpcio, and a fast way for the calls that can use it."""
+    """A channel of grpcio, and a data plane for the calls that can use it."""
 
     def __init__(self, target, real, options, reason, is_secure=False):
         options = tuple(options or ())

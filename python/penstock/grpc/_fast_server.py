@@ -1,4 +1,4 @@
-"""Servers: the real server, and a port for the fast way next to it."""
+"""Servers: the real server, and a port for the data plane next to it."""
 
 import collections
 import contextvars
@@ -310,7 +310,7 @@ class _Work:
 
 
 class _DataPlane:
-    """The port of the fast way, and the calls on it."""
+    """The port of the data plane, and the calls on it."""
 
     def __init__(self, port, door, pool, handlers, max_send_bytes, limit):
         self._limit = limit
@@ -435,7 +435,7 @@ class _DataPlane:
 
 
 class Server(_two_ways.TwoWays, grpc.Server):
-    """A server of grpcio's, with a port for the fast way."""
+    """A server of grpcio's, with a port for the data plane."""
 
     def __init__(self, make_real, pool, handlers, interceptors, options,
                  reason):

@@ -1,7 +1,7 @@
-"""Keeps the identities of TLS for calls over the fast way.
+"""Keeps the identities of TLS for calls over the data plane.
 
 A server gives a ticket to each client that asks over TLS. A ticket is a name
-and a secret. Both stay on the host: a secure channel uses the fast way at a
+and a secret. Both stay on the host: a secure channel uses the data plane at a
 loopback address only.
 
 1. The client connects, and sends the ticket's name and a random number. The
@@ -107,7 +107,7 @@ class Tickets:
 
 
 class Door:
-    """Decides which clients may call over the fast way of a server, and with
+    """Decides which clients may call over the data plane of a server, and with
     which identity."""
 
     def __init__(self):
@@ -118,7 +118,7 @@ class Door:
         self.reason = "the server has not started"
 
     def address(self):
-        """Returns the host at which the fast way of a server without insecure
+        """Returns the host at which the data plane of a server without insecure
         ports listens, or None and the reason for having none."""
         if not self.has_secure_port:
             return None, "the server has no port"
@@ -178,9 +178,9 @@ class Proof:
             return False
         code, _, head, message = self._call.outcome()
         if code or head != _wire.PLAIN_OK:
-            raise ConnectionError("the server of the fast way gives no proof")
+            raise ConnectionError("the server of the data plane gives no proof")
         expected = _proof(self._ticket[_NAME_BYTES:], self._number)
         if not hmac.compare_digest(message, expected):
-            raise ValueError("the server of the fast way has not proved that it "
+            raise ValueError("the server of the data plane has not proved that it "
                              "is the channel's server")
         return True

@@ -12,7 +12,7 @@ RESOURCE_EXHAUSTED = 8
 
 
 class SyncLimit:
-    """The limit of a grpcio server. Calls over the fast way count in grpcio's
+    """The limit of a grpcio server. Calls over the data plane count in grpcio's
     own, private counter, too. Thread-safe."""
 
     def __init__(self, state):

@@ -103,7 +103,7 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         return self._real
 
     def _wait(self, timeout=None):
-        """Waits until the call over the fast way has ended. Raises
+        """Waits until the call over the data plane has ended. Raises
         FutureTimeoutError after `timeout`."""
         if not self._handle.wait(-1.0 if timeout is None else
                                  float(max(timeout, 0))):

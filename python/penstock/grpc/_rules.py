@@ -1,4 +1,4 @@
-"""Decides which channels and servers may use the fast way.
+"""Decides which channels and servers may use the data plane.
 
 Each function returns an address and None, or None and the reason for staying
 with the real gRPC.
@@ -67,14 +67,14 @@ def _goes_by_proxy(host, options):
 
 def _uses_gevent():
     """Returns true if the program runs on gevent's loop, which would be
-    blocked by waits for the fast way."""
+    blocked by waits for the data plane."""
     monkey = sys.modules.get("gevent.monkey")
     return "grpc.experimental.gevent" in sys.modules or (
         monkey is not None and monkey.is_module_patched("threading"))
 
 
 def host_of_target(target, options):
-    """Returns the host that a channel's fast way connects to."""
+    """Returns the host that a channel's data plane connects to."""
     if _uses_gevent():
         return None, "the process uses gevent"
     for prefix in ("dns:///", "dns:", "ipv4:", "ipv6:"):
@@ -113,7 +113,7 @@ def host_identity():
 
 
 def address_of_server(address):
-    """Returns the host at which a server's fast way listens. This is a loopback
+    """Returns the host at which a server's data plane listens. This is a loopback
     address, unless PENSTOCK_GRPC_HOSTS=1."""
     if _uses_gevent():
         return None, "the process uses gevent"
@@ -130,7 +130,7 @@ def address_of_server(address):
 
 
 def address_of_secure_server():
-    """Returns the host at which the fast way of a server listens if the server
+    """Returns the host at which the data plane of a server listens if the server
     has only secure ports."""
     if _uses_gevent():
         return None, "the process uses gevent"
@@ -166,7 +166,7 @@ def address_of_offer(offer, host, is_secure):
 def foreign(function, made):
     """Returns the reason for staying with grpcio if another package has wrapped
     `function` of grpcio's, or the channel or server that `function` has made.
-    The calls of the fast way would miss what the package adds. Returns None if
+    The calls of the data plane would miss what the package adds. Returns None if
     both are grpcio's own."""
     own = grpc.intercept_channel.__code__.co_filename
     if (type(function) is types.FunctionType and
@@ -178,7 +178,7 @@ def foreign(function, made):
 
 def is_insecure(context):
     """Returns true if the peer of a received call has no identity that the
-    fast way would lose."""
+    data plane would lose."""
     kinds = context.auth_context().get("transport_security_type", ())
     return (context.peer().startswith(("ipv4:", "ipv6:")) and
             all(kind == b"insecure" for kind in kinds))

@@ -1,4 +1,4 @@
-"""Streams over the fast way, as the program sees them."""
+"""Streams over the data plane, as the program sees them."""
 
 import collections
 import logging

@@ -23,27 +23,27 @@ def _max_receive_bytes(options):
 
 
 class TwoWays:
-    """A server that has a real grpcio server and a port for the fast way. A
+    """A server that has a real grpcio server and a port for the data plane. A
     mixin for grpc.Server and grpc.aio.Server.
 
-    `_plane` is the fast way while there is one. `_reason` says why there is
+    `_plane` is the data plane while there is one. `_reason` says why there is
     none."""
 
     def _set_up(self, real, offers, handlers, options, reason):
         """Sets the members. Call this function once, in __init__. `offers`
-        answers clients that ask for the fast way."""
+        answers clients that ask for the data plane."""
         self._plane = None
         self._real = real
         self._door = offers.door
         self._handlers = handlers
         self._max_receive_bytes = _max_receive_bytes(options or ())
         self._max_send_bytes = _rules.max_send_bytes(options or ())
-        self._address = None  # the host at which the fast way listens
+        self._address = None  # the host at which the data plane listens
         self._reason = reason
         live.add(self)
 
     def _make_plane(self, port):
-        """Returns the fast way over a port of _rpc. Raises RuntimeError or
+        """Returns the data plane over a port of _rpc. Raises RuntimeError or
         NotImplementedError if the server cannot have one."""
         raise NotImplementedError()
 
@@ -69,7 +69,7 @@ class TwoWays:
         return self._real.add_secure_port(address, server_credentials)
 
     def _begin_plane(self):
-        """Opens the fast way, if the server can have one."""
+        """Opens the data plane, if the server can have one."""
         if self._address is None and self._reason is None:
             self._address, self._reason = self._door.address()
         if self._reason is None:

@@ -1,4 +1,4 @@
-"""grpc.aio, with the fast way.
+"""grpc.aio, with the data plane.
 
     import penstock.grpc.aio
 
