@@ -1,4 +1,5 @@
-// Makes the channels from a parameter server to the others of its training.
+// Makes the channels from one parameter server to the other servers of its
+// training.
 
 #ifndef PENSTOCK_PS_OTHER_SERVERS_H_
 #define PENSTOCK_PS_OTHER_SERVERS_H_
@@ -16,25 +17,27 @@
 
 namespace penstock::ps {
 
-// A function that makes a channel to the server at an address, with the files
-// of the flags. Thread-safe.
+// A function that makes a channel to the server at an address, with the TLS and
+// secret files of the flags. Thread-safe.
 using Connect =
     std::function<std::shared_ptr<grpc::Channel>(const std::string& address)>;
 
-// Returns an error if a file of the flags cannot be used.
+// Returns a Connect function, or an error if a file of the flags cannot be
+// used.
 absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags);
 
-// A function that returns the server with the values of shard 0 if it is in
-// this process, and null otherwise.
+// A function that returns the server with the values of shard 0 if this process
+// has it, and null otherwise.
 using FindFirst = std::function<std::shared_ptr<const Server>()>;
 
-// Returns the addresses of all servers in the newest view, in the order of the
-// shards; none if shards are not replicated, or before the first view.
+// A function that returns the addresses of all servers in the newest view, in
+// the order of the shards. Returns an empty list if shards are not replicated,
+// or before the first view.
 using ServersInView = std::function<std::vector<std::string>()>;
 
-// Returns a function that makes a channel to each server of the training. A
-// server that took the place of another one is in the view, and not in the
-// placement of the training. The function returns no channels if shard 0 is in
+// Returns a function that makes a channel to each server of the training. Uses
+// the newest view if there is one, because a replacement server is in the view
+// and not in the placement. The function returns no channels if shard 0 is in
 // another process.
 std::function<TrainingConnection::Channels()> ToAllServers(
     Connect connect, FindFirst find, ServersInView in_view);

@@ -16,13 +16,13 @@ struct PemFile {
 };
 
 // The Check functions below return INVALID_ARGUMENT, which names the file and
-// the defect. gRPC itself would report only missing credentials.
+// the defect. Without them, gRPC would report only missing credentials.
 //
 // Checks that `ca` has readable certificates of authorities.
 absl::Status CheckAuthorities(const PemFile& ca);
-// Checks a certificate and its key. Requires in `cert` a certificate that is
-// valid today, and in `key` its private key without a passphrase. Ignores the
-// signer of `cert`: peers may trust another authority than this process.
+// Checks a certificate and its private key. `cert` must be valid today. `key`
+// must be the private key of `cert`, without a passphrase. Ignores the signer
+// of `cert`, because peers may trust another authority than this process.
 absl::Status CheckPair(const PemFile& cert, const PemFile& key);
 // Runs CheckAuthorities() and CheckPair().
 absl::Status CheckPem(const PemFile& ca, const PemFile& cert,

@@ -33,25 +33,25 @@ struct EtcdFlags {
 };
 
 // The registration of a server that listens at `address`. A thread registers
-// the server, and tries again while etcd is away. Logs a line when etcd is away
-// and when it is back; unless `quiet`, also that the server is registered.
+// the server, and tries again while etcd is unreachable. Logs a line when etcd
+// becomes unreachable and when it answers again. Unless `quiet`, also logs the
+// registration.
 //
-// A server with replicas then follows the views, and makes them together with
-// the other servers.
+// If the server has replicas, the thread then follows the views, and makes new
+// views together with the other servers.
 class ServerRegistration {
  public:
-  // The replicas of this process, and the storage for the newest view. Both
-  // must outlive the registration. Null without replicas.
+  // The replicas of this process, and the board for the newest view. Both must
+  // outlive the registration. Null if there are no replicas.
   struct Replicas {
     replication::ViewFollower* follower = nullptr;
     views::Board* board = nullptr;
   };
 
-  // Calls `ended` once, on the thread. The argument is OK when the server is
-  // registered, or an error of Membership::Open() or
-  // Membership::RegisterServer() other than UNAVAILABLE. Does not call `ended`
-  // if the destructor runs first. Without endpoints, calls `ended` immediately,
-  // and registers nothing.
+  // Calls `ended` once, on the thread: with OK when the server is registered,
+  // or with an error of Membership::Open() or Membership::RegisterServer()
+  // other than UNAVAILABLE. Does not call `ended` if the destructor runs first.
+  // Without endpoints, calls `ended` immediately and does not register.
   ServerRegistration(EtcdFlags flags, const std::string& address, bool quiet,
                      const Replicas& replicas,
                      std::function<void(const absl::Status&)> ended);
@@ -64,7 +64,8 @@ class ServerRegistration {
   void ThreadLoop();
   absl::Status Register();
   void KeepViews();
-  // Logs why the server is not registered, unless a line was logged recently.
+  // Logs why the server is not registered yet. Limits how often a line is
+  // logged.
   void Warn(const absl::Status& status);
 
   const EtcdFlags flags_;

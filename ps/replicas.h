@@ -23,8 +23,8 @@
 namespace penstock::ps {
 
 // Returns the port of `listen`, the value of --listen. Returns INVALID_ARGUMENT
-// for port 0 and for sockets of the file system. A server with replicas needs a
-// fixed address, to which it returns after a restart.
+// for port 0 and for UNIX sockets: a server with replicas must return to the
+// same address after a restart.
 absl::StatusOr<int> FixedPort(absl::string_view listen);
 
 // The shards that this process holds, the channels to the other servers, and
@@ -56,7 +56,7 @@ class ProcessReplicas {
   v1::GetViewReply View() const;
   // Returns the metrics of the replicas.
   std::vector<MetricFamily> Metrics() const;
-  // Ends all waiting calls. Call before the gRPC server ends.
+  // Ends all waiting calls. Call before the gRPC server is shut down.
   void Stop() { shards_.Stop(); }
 
  private:

@@ -13,13 +13,12 @@
 
 namespace penstock::ps {
 
-// Keeps OpenSSL usable during exit. Call this function first in main():
-// otherwise a program that exits during a TLS handshake of gRPC's threads
-// crashes.
+// Keeps OpenSSL usable during exit. Call first in main(). Otherwise a program
+// crashes if it exits while gRPC's threads do a TLS handshake.
 void KeepTlsAtExit();
 
-// Paths of PEM files. An empty path means that none was given. Making
-// credentials reads the files.
+// Paths of PEM files. A path is empty if it was not given. The files are read
+// when credentials are made.
 struct TlsFiles {
   std::string ca;    // the authorities that sign the certificates of peers
   std::string cert;  // this process's own certificate
@@ -27,7 +26,7 @@ struct TlsFiles {
 
   // Returns OK if all paths or none are given, and INVALID_ARGUMENT otherwise.
   // Both sides must prove their identity, because every client of a parameter
-  // server may train there.
+  // server may train on it.
   absl::Status Check() const;
   // Returns true if any path is given.
   bool given() const { return !ca.empty() || !cert.empty() || !key.empty(); }

@@ -38,20 +38,22 @@ bool IsBefore(absl::string_view a, absl::string_view b);
 absl::StatusOr<std::vector<v1::Server>> RegisteredServers(
     const etcd::Values& values, const std::string& prefix);
 
-// Returns FAILED_PRECONDITION, which names two servers and the remedy, if they
-// disagree on the number of servers or replicas, if there are more servers, or
-// if two have one address.
+// Returns OK if the registered servers agree. Otherwise returns
+// FAILED_PRECONDITION, which names two servers and the remedy. Servers disagree
+// if they give different numbers of servers or replicas, if more servers than
+// that number are registered, or if two of them have the same address.
 absl::Status CheckAgreement(const std::vector<v1::Server>& servers);
 
-// Returns the servers in order, or nothing if some are still missing. Returns
+// Returns the servers in order, or nullopt if some are still missing. Returns
 // the errors of RegisteredServers() and CheckAgreement().
 absl::StatusOr<absl::optional<std::vector<v1::Server>>> CompleteServers(
     const etcd::Values& values, const std::string& prefix);
 
-// Waits until all servers are registered, or, once they have a view, until one
-// is. Returns all servers in order. Servers that are gone have only an address.
-// Calls `interrupted`, unless it is empty, about every 100 ms, and returns
-// CANCELLED once it returns true. Errors name the remedy:
+// Waits until all servers are registered. If the training already has a view,
+// one registered server is enough. Returns all servers in order. A server that
+// is no longer registered has only an address. Calls `interrupted`, unless
+// empty, about every 100 ms, and returns CANCELLED once `interrupted` returns
+// true. Errors name the remedy:
 //
 //   DEADLINE_EXCEEDED    servers are missing
 //   FAILED_PRECONDITION  CompleteServers()'s error, until the timeout

@@ -25,18 +25,19 @@ namespace penstock::ps::membership {
 // registers at most once. Not thread-safe.
 class Membership {
  public:
-  // Connects to the etcd and the training of `target`: see target.h. Waits for
-  // etcd until the timeout. Calls `interrupted`, unless it is empty, about
-  // every second, and returns CANCELLED once it returns true. Returns the
+  // Connects to the etcd and the training of `target`; see target.h. Waits for
+  // etcd until the timeout. Calls `interrupted`, unless empty, about every
+  // second, and returns CANCELLED once `interrupted` returns true. Returns the
   // errors of ParseTarget(), ClientOptions() and Registry::Open().
   static absl::StatusOr<std::unique_ptr<Membership>> Open(
       absl::string_view target, absl::Duration timeout = Registry::kTimeout,
       const std::function<bool()>& interrupted = nullptr);
 
   // Registers a server or a worker until the destructor, or fails as
-  // Registration::Register() does. Calls `log` with a line when etcd is away or
-  // is back. Gives a server without an incarnation a random one. The other
-  // members consider a silent server alive for `time_to_live`.
+  // Registration::Register() does. Calls `log` with a line when etcd becomes
+  // unreachable or reachable again. Draws a random incarnation for a server
+  // that has none. Other members count a silent server as alive for
+  // `time_to_live`.
   absl::Status RegisterServer(v1::Server server, absl::Duration time_to_live,
                               std::function<void(const std::string&)> log,
                               etcd::Cancel* cancel = nullptr);
@@ -67,9 +68,9 @@ class Membership {
   std::unique_ptr<Registration> registration_;
 };
 
-// Returns the addresses of a training's servers: `names` itself, unless it is
-// one target (target.h). Then waits until etcd answers and all servers are
-// registered there.
+// Returns the addresses of a training's servers. If `names` is one target
+// (target.h), waits until etcd answers and all servers are registered there.
+// Otherwise returns `names` itself.
 absl::StatusOr<std::vector<std::string>> FindServers(
     const std::vector<std::string>& names, absl::Duration timeout,
     const std::function<bool()>& interrupted = nullptr);

@@ -28,24 +28,26 @@ struct Wanted {
 absl::StatusOr<Wanted> ReadWanted(const etcd::Values& values,
                                   const std::string& prefix);
 
-// Returns the revision of the newest mark of a leaving server, or 0.
+// Returns the etcd revision of the newest mark of a leaving server, or 0 if no
+// server is marked.
 int64_t RevisionOfMarks(const etcd::Values& values, const std::string& prefix);
 
-// Claims the right to move shards, which ends with the returned object. Returns
-// FAILED_PRECONDITION, which names the command that has the right.
+// Claims the right to move shards. The right ends when the returned object is
+// destroyed. Returns FAILED_PRECONDITION, which names the owner, if another
+// command has the right.
 absl::StatusOr<std::unique_ptr<Registration>> ClaimMove(Registry* registry,
                                                         v1::Move::Kind kind);
 
-// The time for which the mark of a leaving server lasts.
+// How long the mark of a leaving server lasts.
 enum class MarkLasts {
-  kWithCommand,  // ends with the right to move shards
-  kForRun,       // holds for the server's incarnation
+  kWithCommand,  // until the command loses the right to move shards
+  kForRun,       // as long as the server's incarnation runs
 };
 
-// Mark a server as one that should hold nothing, or remove the mark. A mark
-// applies to one incarnation of the server only. `claim` is the guard of
-// ClaimMove()'s result. Return ABORTED if the claimed right has ended, or if
-// another process has just written the mark: try again.
+// Mark a server that should hold no shards, or remove the mark. A mark applies
+// only to one incarnation of the server. `claim` is the guard of ClaimMove()'s
+// result. Return ABORTED if the claimed right has ended. Also return ABORTED if
+// another process has just written the mark; then try again.
 absl::Status MarkLeaving(Registry* registry, const v1::Server& server,
                          MarkLasts lasts, const Registry::Guard& claim);
 absl::Status UnmarkLeaving(Registry* registry, const v1::Server& server,

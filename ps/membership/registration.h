@@ -1,4 +1,4 @@
-// Keeps a member's key in etcd.
+// Registers a member under its key in etcd.
 
 #ifndef PENSTOCK_PS_MEMBERSHIP_REGISTRATION_H_
 #define PENSTOCK_PS_MEMBERSHIP_REGISTRATION_H_
@@ -19,8 +19,8 @@
 
 namespace penstock::ps::membership {
 
-// A key with a lease: the name of a server or a worker, which no other process
-// may have. A thread keeps the lease alive.
+// A key with a lease: the name of a server or a worker. Only one process can
+// have the key. A thread renews the lease.
 //
 // | Event                          | What happens                             |
 // |--------------------------------|------------------------------------------|
@@ -46,35 +46,37 @@ class Registration {
     // such as "the one at ps0:7000".
     std::function<std::string(const std::string& value)> describe;
     absl::Duration time_to_live = absl::Seconds(10);
-    // Limits the wait for etcd, and for a former owner of the key, which
-    // may be a killed process. Must be longer than that process's lease.
+    // Limits the wait for etcd, and for a previous owner of the key to release
+    // it. The previous owner may be a killed process. Must be longer than that
+    // owner's lease.
     absl::Duration patience = absl::Seconds(15);
-    // Gets a line when the state changes, and every minute while another
+    // Called with a line when the state changes, and every minute while another
     // process has the key. May be empty.
     std::function<void(const std::string& line)> log;
   };
 
   // Claims the key, and keeps it until the destructor. Blocks until the key is
   // claimed. Returns ALREADY_EXISTS, which names the owner, if another process
-  // keeps the key, and CANCELLED once `cancel` is cancelled.
+  // does not release the key in time. Returns CANCELLED once `cancel` is
+  // cancelled.
   static absl::StatusOr<std::unique_ptr<Registration>> Register(
       Options options, etcd::Cancel* cancel = nullptr);
   // Deletes the key, if etcd answers within a second.
   ~Registration();
 
   // Returns the pause after a renewal that has ended with `status`. `left` is
-  // the time for which the lease is still valid. If etcd is away, pauses are
-  // short as long as a renewal can save the lease.
+  // the time for which the lease is still valid. If etcd is unreachable, pauses
+  // are short as long as a renewal can save the lease.
   static absl::Duration PauseAfter(const absl::Status& status,
                                    absl::Duration left,
                                    absl::Duration time_to_live);
 
-  // Returns OK if the key was this process's when etcd last answered.
+  // Returns OK if this process owned the key when etcd last answered.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns a condition for writes that only the owner of the key may make.
   Registry::Guard guard() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the time, by base::SteadyNow(), until which etcd keeps the key even
-  // if this process does nothing more.
+  // Returns the time, by base::SteadyNow(), until which etcd keeps the key if
+  // this process stops renewing the lease.
   absl::Time valid_until() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -17,19 +17,21 @@
 
 namespace penstock::ps::membership {
 
-// The keys of one training. Each call checks, in the same transaction, that the
-// training's identity is the one that Open() found. An etcd that was wiped, or
-// restored from an earlier backup, has no identity or another one. Calls to
-// such an etcd change nothing, and return DATA_LOSS with the remedy.
+// The keys of one training. Open() reads the identity of the training. Each
+// call checks, in its own transaction, that etcd still has this identity. An
+// etcd that was wiped, or restored from an earlier backup, has no identity or
+// another one. Such an etcd is not changed: calls return DATA_LOSS with the
+// remedy.
 //
 // All errors of etcd::Client pass through. Blocking and thread-safe.
 class Registry {
  public:
-  // Limits a call. An unreachable endpoint uses up a part of the limit.
+  // The timeout of a call. An unreachable endpoint uses up a part of the
+  // timeout.
   static constexpr absl::Duration kTimeout = absl::Seconds(5);
 
-  // Reads the identity under `prefix`, or makes one. `client` must outlive the
-  // registry.
+  // Reads the identity under `prefix`, or writes a new identity if there is
+  // none. `client` must outlive the registry.
   static absl::StatusOr<std::unique_ptr<Registry>> Open(
       etcd::Client* client, const std::string& prefix,
       absl::Duration timeout = kTimeout, etcd::Cancel* cancel = nullptr);
@@ -40,7 +42,8 @@ class Registry {
     int64_t revision = 0;  // of the last write
     int64_t lease = 0;     // 0: none
   };
-  // Returns the value of a key of ps/membership/keys.h, if the key is there.
+  // Returns the value of a key of ps/membership/keys.h, or nullopt if the key
+  // is absent.
   absl::StatusOr<absl::optional<Value>> Read(const std::string& key,
                                              etcd::Cancel* cancel = nullptr,
                                              absl::Duration timeout = kTimeout);
@@ -50,22 +53,22 @@ class Registry {
     // A key, and the lease that the key must have.
     std::string key;
     int64_t lease = 0;
-    // Unless empty: no key that begins with this text was written after the
-    // revision `seen`.
+    // Unless empty: requires that no key beginning with this text was written
+    // after the revision `seen`.
     std::string unwritten;
     int64_t seen = 0;
   };
   struct Written {
     bool is_done = false;
-    // The present value, if the write was not done.
+    // The current value, if the write was refused.
     absl::optional<Value> found;
   };
   // Writes a key if its last write has the revision `revision`. 0 means that
-  // the key must be absent. With `guard`, the guard's conditions must hold too;
-  // otherwise returns ABORTED.
+  // the key must be absent. Returns ABORTED if the conditions of `guard` do not
+  // hold.
   //
-  // The write may be sent twice if its answer was lost. Then `found` is the
-  // result of the first sending: compare it with `bytes`.
+  // The write may be sent twice if its answer was lost. `found` is then the
+  // result of the first write: compare `found` with `bytes`.
   absl::StatusOr<Written> Write(
       const std::string& key, const std::string& bytes, int64_t revision,
       int64_t lease = 0, const absl::optional<Guard>& guard = absl::nullopt,
@@ -77,8 +80,7 @@ class Registry {
 
  private:
   Registry(etcd::Client* client, std::string prefix, std::string identity);
-  // Returns the error DATA_LOSS for a transaction that has found another
-  // identity.
+  // Returns the error DATA_LOSS, for a transaction that found another identity.
   absl::Status IdentityLost() const;
 
   etcd::Client* const client_;

@@ -43,14 +43,14 @@ struct TableSpec {
   std::string name;
   absl::variant<DenseSpec, SparseSpec> rows;
   optim::OptimizerConfig optimizer;
-  int64_t staleness = 0;  // steps, or ConsistencyPolicy::kUnlimited
+  int64_t staleness = 0;  // in steps; ConsistencyPolicy::kUnlimited: no limit
   uint32_t backup_workers = 0;
 
   bool is_dense() const { return absl::holds_alternative<DenseSpec>(rows); }
 };
 
-// Limits the pairs of staleness and backup workers in a model. A push asks each
-// policy of a server, so policies must be fewer than tables.
+// Limits the pairs of staleness and backup workers in a model. Each push checks
+// all policies of a server, so policies must be few.
 inline constexpr size_t kMaxPolicies = 64;
 
 struct Model {

@@ -29,9 +29,9 @@ struct DenseSlot {
 inline constexpr absl::string_view kMaster = "master";
 
 // Returns the slots of a value of type `dtype`. The optimizer's slots come
-// first, f64 for an f64 value and f32 for others, then "master" for f16 and
-// bf16. Returns none for a type that cannot be trained; CheckTrainable()
-// returns the reason.
+// first: f64 for an f64 value, and f32 for other values. For f16 and bf16,
+// "master" follows. Returns no slots for a type that cannot be trained;
+// CheckTrainable() returns the reason.
 std::vector<DenseSlot> DenseSlotsOf(const Optimizer& optimizer,
                                     tensor::DType dtype);
 
@@ -65,9 +65,9 @@ struct DenseStep {
 // `updated` is disjoint from it. A thread that sees the return sees all of
 // `updated`.
 //
-// Sums the mean in the given order and divides once, in f64 for an f64 value
-// and in f32 for others. The same inputs give the same bits on each machine,
-// with any number of threads.
+// Sums the mean in the given order and divides once. Computes in f64 for an f64
+// value, and in f32 for other values. The same inputs give the same bits on
+// each machine, with any number of threads.
 //
 // Returns INVALID_ARGUMENT, with the step's index, and changes nothing, if a
 // step has

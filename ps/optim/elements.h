@@ -23,9 +23,9 @@ struct alignas(64) Scratch {
 // these.
 bool IsFloating(tensor::DType dtype);
 
-// Selects if a gather overwrites `sum` (kSet) or adds to it (kAdd). A gather
-// reads `count` elements at `from`, which may be unaligned. `sum` is a
-// Scratch's memory. Conversions round to nearest.
+// The mode of a gather: kSet overwrites `sum`, kAdd adds to it. A gather reads
+// `count` elements at `from`, which may be unaligned. `sum` is a Scratch's
+// memory. Conversions round to nearest.
 enum class Gather { kSet, kAdd };
 void GatherInto(float* sum, Gather how, tensor::DType dtype, const void* from,
                 size_t count);

@@ -10,7 +10,7 @@
 
 namespace penstock::ps::optim {
 
-// The functions that compute a rule. Optimizer::Apply() has their contract.
+// A function that computes a rule, with the contract of Optimizer::Apply().
 template <typename T>
 using Kernel = void (*)(const Constants<T>& constants, const T* gradient,
                         const T* value, T* updated, T* const* slots,

@@ -43,8 +43,8 @@ struct OptimizerConfig {
   double initial_accumulator = 0;
 };
 
-// A state of the optimizer, such as a momentum. Each element of a value has one
-// element of the slot, in the value's type.
+// A state of the optimizer, such as a momentum. Has one element for each
+// element of the value, in the value's type.
 struct Slot {
   absl::string_view name;  // static lifetime
   double initial;
@@ -55,7 +55,8 @@ struct Slot {
 class Optimizer {
  public:
   // Makes an optimizer. Returns INVALID_ARGUMENT, naming the field, if a field
-  // that the rule uses is out of its range, NaN, or infinite (also as an f32).
+  // that the rule uses is NaN, infinite (also after rounding to f32), or out of
+  // its range.
   static absl::StatusOr<std::shared_ptr<const Optimizer>> Create(
       const OptimizerConfig& config);
 
@@ -73,13 +74,14 @@ class Optimizer {
   Scalars ScalarsOf(uint64_t step) const;
 
   // Applies `gradient` to `value`, writes the result to `updated`, and changes
-  // the slots. All have `count` elements: a dense block, or a table's row. A
-  // call costs a few nanoseconds in addition to the work on elements.
+  // the slots. All arrays have `count` elements: those of a dense block, or of
+  // a row. A call costs a few nanoseconds in addition to the work on the
+  // elements.
   //
-  // `updated` may be `value`, but otherwise overlaps with nothing, and neither
-  // does a slot. Each has its type's alignment. Values and slots stay finite
-  // only for finite gradients: see CheckGradient(). The same inputs give the
-  // same bits on each machine, for any division of a value into calls.
+  // `updated` may be `value`; otherwise no two arrays overlap. Each array has
+  // its type's alignment. Values and slots stay finite only for finite
+  // gradients; see CheckGradient(). The same inputs give the same bits on each
+  // machine, however a value is divided into calls.
   void Apply(const Scalars& scalars, const float* gradient, const float* value,
              float* updated, float* const* slots, size_t count) const {
     kernels_.f32(scalars.f32, gradient, value, updated, slots, count);

@@ -11,8 +11,8 @@
 
 namespace penstock::ps::optim {
 
-// The bounds of a positive setting. They keep constants that are finite and
-// positive in f64 from becoming infinite or 0 in f32.
+// The smallest and the largest positive setting. Within these bounds, constants
+// that are finite and positive in f64 remain so in f32.
 inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
 inline constexpr double kLargestF32 = std::numeric_limits<float>::max();
 

@@ -10,9 +10,9 @@
 
 namespace penstock::ps::optim {
 
-// The rules. Formulas use g for the gradient, w for the value, r for the
-// learning rate, and work by element. Where frameworks differ, these are
-// PyTorch's rules.
+// The rules. In the formulas, g is the gradient, w the value and r the learning
+// rate; formulas apply to each element. Where frameworks differ, the rules
+// follow PyTorch.
 enum class Rule {
   kSgd,       // w -= r g
   kMomentum,  // b = mu b + g;  w -= r b
@@ -25,8 +25,8 @@ enum class Rule {
   // McMahan et al., KDD 2013, algorithm 1; r is its alpha:
   //   s = (sqrt(n + g^2) - sqrt(n)) / r;  z += g - s w;  n += g^2
   //   w = (sign(z) l1 - z) / ((beta + sqrt(n)) / r + l2);  0 where |z| <= l1
-  // Each step computes w from z and n alone. An initial w acts only through s w
-  // of the first step.
+  // Each step computes w from z and n alone. An initial w matters only in the
+  // first step, by the term s w.
   kFtrl,
 };
 

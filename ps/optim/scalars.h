@@ -5,8 +5,8 @@
 
 namespace penstock::ps::optim {
 
-// The constants of a step, in the precision of the computation. Constants that
-// a rule does not use are neutral.
+// The constants of a step, in the precision of the computation. A constant that
+// a rule does not use has a value without effect.
 template <typename T>
 struct Constants {
   T clip;     // the largest magnitude of a gradient's element; infinite: none

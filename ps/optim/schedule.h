@@ -21,9 +21,8 @@ struct Schedule {
     kConstant,
     // learning_rate * factor ^ floor((step - 1) / every)
     kStep,
-    // Half a cosine from learning_rate at step 1 to final_rate, reached after
-    // `every` steps and kept (Loshchilov and Hutter, ICLR 2017, without
-    // restarts).
+    // Half a cosine from learning_rate at step 1 to final_rate at step `every`;
+    // constant afterwards (Loshchilov and Hutter, ICLR 2017, without restarts).
     kCosine,
   };
 
@@ -37,9 +36,10 @@ struct Schedule {
   // Returns the learning rate of `step`. Step 0 has the rate of step 1.
   double RateOf(uint64_t step) const;
 
-  // Returns INVALID_ARGUMENT, naming the field, unless learning_rate is
-  // positive, no rate is negative or above 1e30, and the kind has its steps.
-  // Checks only fields that the kind uses.
+  // Returns OK if learning_rate is positive, no rate is negative or above 1e30,
+  // and the fields that the kind needs are set. Otherwise returns
+  // INVALID_ARGUMENT, which names the field. Ignores fields that the kind does
+  // not use.
   absl::Status Check() const;
 };
 

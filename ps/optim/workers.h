@@ -10,13 +10,14 @@
 
 namespace penstock::ps::optim {
 
-// An arena of Intel's TBB, which takes idle threads from the process's one
-// pool. Several servers in a process therefore use no more threads than there
-// are processors. Thread-safe; concurrent callers share the arena.
+// A thread pool for passes over large values: an arena of Intel's TBB, which
+// shares the process's one pool of threads. Several servers in a process
+// therefore use no more threads than there are processors. Thread-safe;
+// concurrent callers share the arena.
 class Workers {
  public:
-  // Makes an arena of `threads` threads, including the caller's. 0: as many as
-  // this process has processors.
+  // Makes an arena of `threads` threads, including the caller's thread. 0 means
+  // one thread per processor of this process.
   explicit Workers(int threads = 0);
   ~Workers();
 

@@ -58,28 +58,28 @@ class PlacementMap {
   static constexpr size_t kMaxShards = 65536;  // of one table
   static constexpr size_t kMaxNameBytes = 1024;
   static constexpr size_t kMaxAddressBytes = 512;
-  // The number of shards of a new table. Far more shards than servers, so that
-  // shards can be spread evenly.
+  // The number of shards of a new table. Much larger than the number of
+  // servers, so that shards can be spread evenly.
   static constexpr uint32_t kShards = 256;
 
   struct Options {
     // The size in bytes above which a dense table is split into parts of at
-    // most this size, but into no more parts than servers or rows. Large enough
-    // that a part is worth a message of its own.
+    // most this size. A table never has more parts than servers or rows, so
+    // parts may be larger. Large enough that the cost of a separate message per
+    // part is small.
     uint64_t split_bytes = uint64_t{4} << 20;
   };
 
-  // Makes the map of epoch 1. Balances the bytes of dense tables. Takes tables
-  // by the size of their parts, largest first, and gives the parts to the
-  // servers with the fewest bytes so far, the larger parts to the emptier
-  // servers. With one part per table, this is "longest processing time first"
-  // (R. L. Graham, 1969). The fullest and the emptiest server differ by at most
-  // the largest part. Shards of sparse tables are dealt out round robin, across
-  // tables.
+  // Makes the map of epoch 1. Balances the bytes of dense tables: places tables
+  // in descending order of the size of their parts, and gives each part to the
+  // server with the fewest bytes so far. With one part per table, this is
+  // "longest processing time first" (R. L. Graham, 1969). The fullest and the
+  // emptiest server differ by at most the largest part. Shards of sparse tables
+  // are dealt out round robin, across tables.
   //
-  // The result does not depend on the order of tables: ties between tables are
-  // broken by name, between servers by index. Returns INVALID_ARGUMENT as
-  // FromParts() does.
+  // The result does not depend on the order of `tables`: names break ties
+  // between tables, and indices break ties between servers. Returns
+  // INVALID_ARGUMENT as FromParts() does.
   static absl::StatusOr<PlacementMap> Make(absl::Span<const TableLayout> tables,
                                            std::vector<std::string> servers,
                                            const Options& options);

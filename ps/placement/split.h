@@ -12,9 +12,9 @@
 
 namespace penstock::ps {
 
-// The ids of a request, grouped by server: indices into the list of ids, in
-// list order within a group. Used to gather ids and gradients for the requests,
-// and to scatter the answers.
+// The ids of a request, grouped by server. Stores indices into the request's
+// list of ids; each group keeps the order of the list. Used to gather ids and
+// gradients for the requests, and to scatter the answers.
 struct SplitIds {
   std::vector<uint32_t> order;
   std::vector<size_t> begins;  // by server, and the end

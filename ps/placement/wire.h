@@ -12,8 +12,8 @@ namespace penstock::ps {
 v1::PlacementMap ToMessage(const PlacementMap& map);
 
 // Converts an untrusted message. Returns INVALID_ARGUMENT as
-// PlacementMap::FromParts() does. Needs no more memory than the message itself,
-// whatever its content.
+// PlacementMap::FromParts() does. Never needs more memory than the message
+// itself.
 absl::StatusOr<PlacementMap> FromMessage(const v1::PlacementMap& message);
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// A replica that holds the entries that its primary has accepted.
+// A replica that stores the entries that its primary has accepted.
 
 #ifndef PENSTOCK_PS_REPLICATION_BACKUP_H_
 #define PENSTOCK_PS_REPLICATION_BACKUP_H_
@@ -13,7 +13,8 @@
 
 namespace penstock::ps::replication {
 
-// A backup or joiner of one shard in one view. Replica makes and ends it.
+// A backup or joiner of one shard in one view. Created and destroyed by
+// Replica. Answers each message of the primary:
 //
 //   a message                                 answer
 //   ----------------------------------------  -----------------------------
@@ -29,31 +30,32 @@ namespace penstock::ps::replication {
 //   that does not fit into max_log_bytes      RESOURCE_EXHAUSTED
 //   otherwise                                 OK: the entries are held
 //
-// The first matching line decides. The last three lines extend the promise to
-// the primary (see Lease). A repeated or late message changes nothing else.
+// The first matching line decides. The last three lines extend this replica's
+// promise to the primary (see Lease). A repeated or late message has no other
+// effect.
 //
-// An entry that the primary does not have is dropped when the primary's entry
-// with the same sequence number arrives. The dropped entry belonged to no
-// acknowledged push, because the primary has the entries of all acknowledged
-// pushes.
+// If this replica has an entry that the primary lacks, the entry is dropped
+// when the primary's entry with the same sequence number arrives. No
+// acknowledged push is lost, because the primary has the entries of all
+// acknowledged pushes.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe.
 class Backup {
  public:
-  // Requires a view in which `options.self` is no primary.
+  // Requires a view in which `options.self` is not the primary.
   Backup(const Options& options, const View& view, Holdings holdings);
 
   Answer OnAppend(const Append& message, absl::Time now);
-  // Takes the values of a snapshot. If the answer is OK and `message.seq` ==
-  // applied(), the caller replaces its values by the snapshot's values. A
-  // snapshot that is not newer changes nothing.
+  // Handles a snapshot. If the answer is OK and `message.seq` == applied(), the
+  // caller replaces its values by those of the snapshot. A snapshot that is not
+  // newer changes nothing.
   Answer OnSnapshot(const Snapshot& message, absl::Time now,
                     bool* replaces_values);
 
   void Applied();  // see Replica::Applied()
 
   const Holdings& holdings() const { return holdings_; }
-  // Ends the backup. Called when its replica changes its view.
+  // Ends this role, because the replica's view changes. Returns its state.
   Holdings Release() { return std::move(holdings_); }
 
  private:

@@ -23,27 +23,28 @@ struct Options {
   // Limits the bytes of the log. As much as a server's default of
   // --held-gradients on a machine of 32 GiB.
   size_t max_log_bytes = size_t{4} << 30;
-  // Limits the bytes of entries in one message, if it has several.
+  // Limits the bytes of entries in one message. A message with a single entry
+  // may be larger.
   size_t max_message_bytes = size_t{1} << 20;
-  // Limits the bytes that a joiner may lack when commits begin to wait for it.
-  // At 1 GB/s this delays pushes by 64 ms.
+  // The number of bytes that a joiner may lack when commits begin to wait for
+  // the joiner. At 1 GB/s this delays pushes by 64 ms.
   size_t max_lag_bytes = size_t{64} << 20;
-  // The time without an answer, or without progress, after which the primary
-  // complains about a backup. Longer than a lease, so that a lost message is
-  // repeated before.
+  // The time after which the primary complains about a backup that does not
+  // answer or makes no progress. Longer than a lease, so that a lost message is
+  // repeated first.
   absl::Duration patience = absl::Seconds(3);
 };
 
-// The values of a shard belong to the caller, who applies committed entries to
-// them, in order. No entry is applied before all counting replicas hold it.
-// Therefore applied entries are never taken back, and a replica keeps its
-// values when it changes its role.
+// The state of a replica. The caller owns the values of the shard, and applies
+// committed entries to them, in order. An entry is committed once all counting
+// replicas have it. Therefore an applied entry is never undone, and a replica
+// keeps its values when its role changes.
 struct Holdings {
   bool has_values = false;
-  // The replica has each entry that was ever acknowledged, and may become the
+  // True if the replica has every acknowledged entry, and so may become the
   // primary.
   bool complete = false;
-  // All entries after `applied`, and possibly some earlier ones.
+  // All entries after `applied`. May also have earlier ones.
   Log log;
   uint64_t committed = 0;
   uint64_t applied = 0;

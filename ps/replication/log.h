@@ -20,8 +20,8 @@ struct WorkerPush {
   uint64_t clock = 0;  // below kMaxClock
 };
 
-// The bytes of an entry, or of a snapshot. Immutable. The caller knows the
-// type; replication never looks inside.
+// The bytes of an entry, or of a snapshot. Immutable. Only the caller knows the
+// type; replication does not read the bytes.
 class Payload {
  public:
   virtual ~Payload() = default;
@@ -50,9 +50,9 @@ struct Entry {
 
 using EntryPtr = std::shared_ptr<const Entry>;
 
-// Consecutive entries, from first() to last(). Remembers the view of the entry
-// before first(), so that another replica's log can be compared from that entry
-// on.
+// Consecutive entries, from first() to last(). Also stores the view of the
+// entry before first(), so that another replica's log can be compared from
+// first() on.
 //
 // Two entries with the same sequence number and view are the same entry, since
 // a view has one primary for each shard.
@@ -69,14 +69,15 @@ class Log {
   bool Has(uint64_t seq) const { return seq > before_ && seq <= last(); }
   // Requires Has(seq).
   const EntryPtr& At(uint64_t seq) const { return entries_[seq - before_ - 1]; }
-  // Returns the view of an entry from first() - 1 to last(), else nullopt.
+  // Returns the view of an entry from first() - 1 to last(). Returns nullopt
+  // for other entries.
   absl::optional<uint64_t> ViewAt(uint64_t seq) const;
 
   // Requires entry->seq == last() + 1.
   void Append(EntryPtr entry);
-  // Removes the entries after `seq`.
+  // Removes the entries with higher sequence numbers.
   void TruncateAfter(uint64_t seq);
-  // Removes the entries up to `seq`.
+  // Removes the entry `seq` and those before it.
   void DiscardThrough(uint64_t seq);
 
  private:

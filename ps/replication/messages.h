@@ -17,12 +17,12 @@
 
 namespace penstock::ps::replication {
 
-// The properties that all replicas of a shard share.
+// The properties that must be equal at all replicas of a shard.
 struct Group {
   uint64_t run = 0;
   uint64_t model = 0;  // fingerprint of the model
-  // Version of the code that applies entries. Other code may round otherwise,
-  // and replicas would no longer be equal bit by bit.
+  // The version of the code that applies entries. Different versions may round
+  // differently, and replicas would no longer be equal bit by bit.
   std::string build;
   uint32_t shard = 0;  // index in View::shards
 };
@@ -31,24 +31,24 @@ struct Group {
 // same group.
 absl::Status CheckSameGroup(const Group& mine, const Group& theirs);
 
-// The fields that each message has.
+// The fields that all messages have.
 struct Envelope {
   Group group;
   ReplicaId from;
   uint64_t view = 0;
 };
 
-// From a primary: entries, and news about those that were sent before. Without
-// entries: a heartbeat.
+// A message from a primary: entries, and which earlier entries were committed.
+// Without entries, the message is a heartbeat.
 struct Append {
   Envelope envelope;
   // The number of the entry before the first of `entries`.
   uint64_t prev_seq = 0;
   uint64_t prev_view = 0;
   std::vector<EntryPtr> entries;
-  // The number of the last entry that all counting replicas hold.
+  // The number of the last entry that all counting replicas have.
   uint64_t committed = 0;
-  // The primary counts the receiver, which holds all committed entries.
+  // True if the primary counts the receiver, which has all committed entries.
   bool complete = false;
   LeaseStamp stamp;
   absl::Duration lease;
@@ -71,11 +71,11 @@ struct Answer {
   // The reason why the message was refused. OUT_OF_RANGE means that entries
   // before the message are missing.
   absl::Status status;
-  // The number of the last of the primary's entries that the receiver holds.
+  // The number of the last entry of the primary's log that the receiver has.
   uint64_t held = 0;
-  // The receiver has no values, and wants a snapshot.
+  // True if the receiver has no values and needs a snapshot.
   bool is_empty = false;
-  // The receiver knows that it is complete.
+  // True if the receiver knows that it is complete.
   bool complete = false;
   LeaseStamp stamp;  // of the message
 };

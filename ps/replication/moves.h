@@ -1,4 +1,4 @@
-// Decides which replica moves next when operators request it.
+// Decides which replica moves next, on request of the operators.
 
 #ifndef PENSTOCK_PS_REPLICATION_MOVES_H_
 #define PENSTOCK_PS_REPLICATION_MOVES_H_
@@ -17,21 +17,21 @@ namespace penstock::ps::replication {
 struct MoveWishes {
   // Servers that should hold nothing.
   std::vector<ReplicaId> leaving;
-  // Shards return to their own servers.
+  // True if shards should return to their own servers.
   bool to_own_servers = false;
   // The address of each shard's own server.
   std::vector<std::string> own_servers;
 };
 
-// The next view of one shard.
+// One change: the next view of one shard.
 struct Move {
   uint32_t shard = 0;
   ShardReplicas after;
 };
 
 // Returns the next move. Returns nullopt if the view is as requested, or as
-// near to the request as the live servers permit. Shards move one after
-// another, and each in these steps:
+// close to the request as the live servers permit. Shards move one after
+// another. Each move has these steps:
 //
 //   1. A server that should have a replica joins. Wait until it is a backup.
 //   2. The backup that should lead becomes the primary. The former primary

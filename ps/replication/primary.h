@@ -23,7 +23,7 @@
 
 namespace penstock::ps::replication {
 
-// The primary of one shard in one view. Replica makes and ends it.
+// The primary of one shard in one view. Created and destroyed by Replica.
 //
 // An accepted push is an entry of the log. The entry is
 //
@@ -33,21 +33,23 @@ namespace penstock::ps::replication {
 //   applied       by the caller, in order, once it is committed
 //   forgotten     once it is applied, and no joiner waits for it
 //
-// A primary begins when it is bound by no promise to another primary. Until
-// then it accepts pushes and sends entries, and commits nothing.
+// A new primary may still be bound by a promise to another primary, and begins
+// when that promise ends. Until then it accepts pushes and sends entries, but
+// commits nothing.
 //
-// Synchronous tables: the caller may accept each push as an entry, as ps/shards
-// does. Or it may keep the gradients of a step and accept their aggregate as
-// one entry with all pushes of the step; these are then acknowledged together.
-// If the primary dies before, the workers push again, to its successor. The
-// successor recognises the pushes if it holds the entry, and otherwise computes
-// the step again.
+// Synchronous tables: the caller either accepts each push as an entry, as
+// ps/shards does. Or the caller collects the gradients of a step, and accepts
+// their aggregate as one entry with all pushes of the step; these pushes are
+// then acknowledged together. If the primary dies before, the workers push
+// again, to its successor. The successor recognises the pushes if it has the
+// entry, and otherwise computes the step again.
 //
-// Memory: the log has at most Options::max_log_bytes. Above this limit pushes
-// are refused and sent again later. Joiners that are behind then lose their
-// progress first, and begin again with a snapshot. Overdue() names backups that
-// delay the others, so that the owner of the views drops them. A backup that
-// keeps up with the pushes is never named, however far behind it is.
+// Memory: the log has at most Options::max_log_bytes. Above this limit, pushes
+// are refused, and workers send them again later. First, joiners that are
+// behind lose their progress, and start again with a snapshot. Overdue() names
+// backups that delay the others, so that the owner of the views drops them. A
+// backup that keeps up with the pushes is never named, however far behind it
+// is.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe. The caller passes the
 // time, and sends what Next() and MakeSnapshot() return.
@@ -58,23 +60,24 @@ class Primary {
   Primary(const Options& options, const View& view, Holdings holdings,
           absl::Time now);
 
-  // Judges a push or join by all entries of the log. A repeated one is
-  // answered once the entry Judgement::seq may be acknowledged.
+  // Compares a push or join with all entries of the log. The answer to a
+  // repeated push or join is sent once the entry Judgement::seq may be
+  // acknowledged.
   PushHistory::Judgement Judge(const WorkerPush& push) const {
     return accepted_.Judge(push);
   }
   PushHistory::Judgement JudgeJoin(const WorkerId& worker) const {
     return accepted_.JudgeJoin(worker);
   }
-  // Returns the worker that has the rank, with the clock after its rank's last
-  // accepted push. A worker that joins begins with this clock.
+  // Returns the worker of a rank, with the clock after the rank's last accepted
+  // push. A worker that joins starts at this clock.
   absl::optional<RankClock> ClockOf(uint32_t rank) const {
     return accepted_.ClockOf(rank);
   }
-  // Accept pushes, or a join, that were judged kNew. No two pushes may be of
+  // Accept pushes, or a join, that were judged kNew. At most one push may be of
   // one rank. Return the sequence number of the entry. Return INVALID_ARGUMENT
-  // for an entry that can never fit, and RESOURCE_EXHAUSTED, with the replica
-  // that is behind, if the log is full.
+  // for an entry that can never fit. Return RESOURCE_EXHAUSTED, with the
+  // replica that is behind, if the log is full.
   absl::StatusOr<uint64_t> Accept(std::vector<WorkerPush> pushes,
                                   std::shared_ptr<const Payload> payload,
                                   absl::Time now);
@@ -88,29 +91,29 @@ class Primary {
   bool has_begun() const { return has_begun_; }
   // Returns the last entry whose pushes may be acknowledged, if MayAnswer().
   uint64_t committed() const { return holdings_.committed; }
-  // Returns true if the values include each push that any primary has
-  // acknowledged before this one began. A pull that must see all acknowledged
-  // pushes waits for this, and until the entries up to the pull's initial
-  // committed() are applied. The pull's caller then calls MayAnswer().
+  // Returns true if the values include each push that earlier primaries have
+  // acknowledged. A pull that must see all acknowledged pushes first reads
+  // committed(), and waits for this function and until the entries up to that
+  // number are applied. The pull's caller then calls MayAnswer().
   bool HasAppliedInherited() const { return holdings_.applied >= inherited_; }
   void Applied();  // see Replica::Applied()
 
   // Returns the next message for a replica of the view, or nullopt if there is
-  // nothing new to send. Each entry is returned once, until Resend().
+  // nothing new to send. Returns each entry once, until Resend().
   absl::optional<Append> Next(const ReplicaId& to, absl::Time now);
-  // Returns a message even if there is nothing new to send: renews the lease,
-  // and detects lost messages. Call several times within a lease. Returns
-  // nullopt only for a replica that is not in the view.
+  // Returns a message even if there is nothing new to send. The message renews
+  // the lease, and detects lost messages. Call several times within a lease.
+  // Returns nullopt only for a replica that is not in the view.
   absl::optional<Append> Heartbeat(const ReplicaId& to, absl::Time now);
-  // Makes Next() repeat the messages that the replica has not answered. Call
-  // this function after the connection broke, or if no answer came.
+  // Makes Next() return the unanswered messages of the replica again. Call
+  // after the connection broke, or if no answer came.
   void Resend(const ReplicaId& to);
-  // Ends a snapshot that was lost. The replica gets another one if it needs it.
+  // Records that a snapshot was lost. The replica gets another snapshot if it
+  // still needs one.
   void LoseSnapshot(const ReplicaId& to);
   // Returns the joiners that need a snapshot. The caller copies the values as
-  // of the last applied entry, and sends a message with them. From then on,
-  // later entries are kept for the joiner. Returns nullopt for any other
-  // replica.
+  // of the last applied entry, and calls MakeSnapshot(). From then on, the log
+  // keeps later entries for the joiner.
   std::vector<ReplicaId> WantSnapshot() const;
   absl::optional<Snapshot> MakeSnapshot(const ReplicaId& to,
                                         std::shared_ptr<const Payload> values,
@@ -125,27 +128,26 @@ class Primary {
 
   // Returns the other replicas of the view.
   std::vector<ReplicaId> Peers() const;
-  // Returns the joiners that hold all entries and know it. WithBackup() may
-  // make them backups, but only in the view that directly follows this
-  // primary's view.
+  // Returns the joiners that have all entries and know it. WithBackup() may
+  // make them backups, but only in the view directly after this primary's view.
   std::vector<ReplicaId> Complete() const;
 
   struct Complaint {
     ReplicaId replica;
     std::string reason;  // for people
   };
-  // Returns the replicas that delay the others. The owner drops these replicas
-  // from the view by WithoutReplica().
+  // Returns the replicas that delay the others. The owner of the views drops
+  // these replicas by WithoutReplica().
   std::vector<Complaint> Overdue(absl::Time now) const;
 
-  // Moves to a newer view in which this replica is still the primary. Joiners
+  // Changes to a newer view in which this replica is still the primary. Joiners
   // keep their progress: the snapshot, or the entries after it.
   void OnView(const View& view, absl::Time now);
 
   const Holdings& holdings() const { return holdings_; }
-  // Ends the primary, whose replica becomes a backup. Entries that are not
-  // committed stay until the new primary sends other entries with the same
-  // numbers.
+  // Ends this role, because the replica becomes a backup. Returns its state.
+  // Entries that are not committed stay until the new primary sends other
+  // entries with the same numbers.
   Holdings Release() { return std::move(holdings_); }
 
  private:

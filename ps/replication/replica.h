@@ -16,7 +16,7 @@
 
 namespace penstock::ps::replication {
 
-// The part of one server in one shard.
+// One server's replica of one shard. The view decides its role:
 //
 //   state    event                              next
 //   -------  ---------------------------------  -------------------------------
@@ -28,18 +28,19 @@ namespace penstock::ps::replication {
 //   any      an older view, another run, or a   unchanged, with
 //            second view of one number          FAILED_PRECONDITION
 //
-// A primary that stays primary keeps the entries that it has accepted. A backup
-// or joiner that is complete holds each acknowledged push. A backup that
-// becomes the primary therefore continues with its own log.
+// A primary that stays primary keeps the entries that it has accepted. A
+// complete backup or joiner has each acknowledged push. A backup that becomes
+// the primary therefore continues with its own log.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe.
 class Replica {
  public:
   // Makes a replica without values. A joiner gets them from its primary.
   explicit Replica(const Options& options);
-  // Makes a replica with the first values of the run, which all servers have
-  // got from one chief or one checkpoint. `history` has the checkpoint's
-  // clocks. `leads`: the replica is the primary of view 1, and thus complete.
+  // Makes a replica with the first values of the run. All servers have the same
+  // first values, from one chief or one checkpoint. `history` has the
+  // checkpoint's clocks. `leads` is true if the replica is the primary of view
+  // 1, and thus complete.
   Replica(const Options& options, PushHistory history, bool leads);
 
   // Moves to a view, as in the table. Entries and values stay. Returns

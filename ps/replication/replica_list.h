@@ -1,4 +1,4 @@
-// Functions that answer questions about lists of replicas.
+// Small functions on lists of replicas.
 
 #ifndef PENSTOCK_PS_REPLICATION_REPLICA_LIST_H_
 #define PENSTOCK_PS_REPLICATION_REPLICA_LIST_H_
@@ -16,7 +16,7 @@ inline bool Has(const std::vector<ReplicaId>& replicas,
   return std::find(replicas.begin(), replicas.end(), replica) != replicas.end();
 }
 
-// Returns true if `replica` was there.
+// Removes `replica` from the list. Returns true if the list had it.
 inline bool Remove(const ReplicaId& replica, std::vector<ReplicaId>* replicas) {
   const auto end = std::remove(replicas->begin(), replicas->end(), replica);
   const bool was_there = end != replicas->end();
@@ -24,13 +24,13 @@ inline bool Remove(const ReplicaId& replica, std::vector<ReplicaId>* replicas) {
   return was_there;
 }
 
-// Returns true if `replica` has a part in the shard, in any role.
+// Returns true if `replica` has any role in the shard.
 inline bool IsInShard(const ShardReplicas& shard, const ReplicaId& replica) {
   return shard.primary == replica || Has(shard.backups, replica) ||
          Has(shard.joiners, replica);
 }
 
-// Returns the number of shards that `replica` has a part in.
+// Returns the number of shards in which `replica` has a role.
 inline size_t PartsOf(const View& view, const ReplicaId& replica) {
   return static_cast<size_t>(std::count_if(
       view.shards.begin(), view.shards.end(),

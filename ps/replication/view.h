@@ -15,8 +15,8 @@
 
 namespace penstock::ps::replication {
 
-// One run of one server. A restarted server has lost its memory: it keeps its
-// name and draws a new incarnation at random.
+// One run of one server. A restarted server has lost its memory. The server
+// keeps its name, and draws a new random incarnation.
 struct ReplicaId {
   std::string server;  // an address, or a name that the cluster knows
   uint64_t incarnation = 0;
@@ -48,13 +48,13 @@ struct ShardReplicas {
 
 bool operator==(const ShardReplicas& a, const ShardReplicas& b);
 
-// A numbered decision about all shards of a run. A shard is the share of one
-// server in a PlacementMap: shards[i] belongs to servers()[i]. A server that
-// fails over changes no PlacementMap.
+// A numbered decision about all shards of a run. Shard i is the share of server
+// i in a PlacementMap. The PlacementMap stays the same when another server
+// takes over a shard.
 //
 // One owner makes each view from the previous view, by compare-and-swap on the
-// number. The owner drops a replica that is dead, or about which the primary
-// complains (Primary::Overdue()). The functions below make the next view.
+// number. The owner drops a dead replica, and a replica that the primary
+// complains about (Primary::Overdue()). The functions below make the next view.
 struct View {
   uint64_t run = 0;
   uint64_t number = 0;  // from 1 on
@@ -75,7 +75,7 @@ inline constexpr uint64_t kMaxViewNumber = uint64_t{1} << 48;
 //
 // - all limits hold,
 // - each name has 1 to kMaxServerName bytes of printable ASCII,
-// - each replica of a shard is there once, and
+// - each replica occurs once in a shard, and
 // - each server has one incarnation.
 absl::Status CheckView(const View& view);
 
@@ -98,15 +98,15 @@ absl::StatusOr<View> FirstView(uint64_t run,
                                const std::vector<ReplicaId>& servers,
                                size_t backups);
 
-// Return the view that follows `view`. There `replica` holds no shard any more
-// (WithoutReplica), catches up with the shard (WithJoiner), counts as its
-// backup (WithBackup), or is its primary (WithPrimary). Return
-// FAILED_PRECONDITION if the replica's present role does not permit this, and
-// INVALID_ARGUMENT for an unknown shard.
+// Return the view that follows `view`, with one change of the role of `replica`
+// in a shard: none any more (WithoutReplica, for all shards), joiner
+// (WithJoiner), backup (WithBackup), or primary (WithPrimary). Return
+// FAILED_PRECONDITION if the replica's present role does not permit the change,
+// and INVALID_ARGUMENT for an unknown shard.
 //
 // WithoutReplica() makes the first backup the primary of each shard that the
-// replica led. Returns DATA_LOSS, which names the shard, if there is no backup:
-// then only a checkpoint helps.
+// replica led. Returns DATA_LOSS, which names the shard, if the shard has no
+// backup: only a checkpoint can restore it.
 absl::StatusOr<View> WithoutReplica(const View& view, const ReplicaId& replica);
 absl::StatusOr<View> WithJoiner(const View& view, size_t shard,
                                 const ReplicaId& replica);

@@ -21,8 +21,8 @@ class ViewFollower {
     uint32_t shard = 0;
     // The view in which the primary has this wish.
     uint64_t view = 0;
-    // The primary has begun. Until then, it may wait for the answer of its
-    // predecessor, which must not be dropped.
+    // True if the primary has begun. Until then, the primary may wait for the
+    // answer of its predecessor, so the predecessor must not be dropped.
     bool has_begun = false;
     // Joiners that may become backups.
     std::vector<ReplicaId> complete;
@@ -33,10 +33,11 @@ class ViewFollower {
   virtual ~ViewFollower() = default;
 
   virtual ReplicaId self() const = 0;
-  // Returns the run that the process's own shard has values of.
+  // Returns the run of the values in the process's own shard.
   virtual absl::optional<uint64_t> run() const = 0;
-  // Moves all replicas of this process to a view. Returns the error of
-  // CheckView() or of Replica::OnView(); the replicas then keep their view.
+  // Changes all replicas of this process to a view. Returns the error of
+  // CheckView() or of Replica::OnView(); the replicas then stay in their
+  // present view.
   virtual absl::Status OnView(const View& view) = 0;
   // Returns the wishes of the shards whose primary is in this process.
   virtual std::vector<Wish> Wishes() = 0;

@@ -17,10 +17,9 @@
 
 namespace penstock::ps::replication {
 
-// The part of one process in choosing the views of a training. Each process has
-// a keeper, and each keeper may propose the next view. A store accepts one
-// proposal for each number, so that two different views of one number are never
-// in force.
+// One process's share in choosing the views of a training. Each process has a
+// keeper, and each keeper may propose the next view. A store accepts one
+// proposal for each number, so there is never more than one view of a number.
 //
 //   situation                                 proposed by  the next view
 //   ----------------------------------------  -----------  ------------------
@@ -39,8 +38,8 @@ namespace penstock::ps::replication {
 //   none of these, and people want shards     the primary  is one step nearer:
 //   to move                                                NextMove()
 //
-// A replica that its primary has complained of joins that shard again after
-// `rejoin_after`.
+// A replica that was dropped after a complaint of its primary joins the shard
+// again after `rejoin_after`.
 //
 // Pure: no clock, no thread, no I/O. Not thread-safe.
 class ViewKeeper {
@@ -51,15 +50,15 @@ class ViewKeeper {
     absl::Duration rejoin_after = absl::Seconds(10);
   };
 
-  // The knowledge of a process at one moment.
+  // The facts that a process knows at one moment.
   struct Knowledge {
     absl::optional<View> view;  // the newest one
-    // The servers that live, in the order of the shards.
+    // The servers that are alive, in the order of the shards.
     std::vector<ReplicaId> live;
     bool are_all_live = false;  // no server of the training is missing
-    // True if a replica that is not in `live` is dead. False while `live` may
-    // lack servers because the store was away; then only those replicas are
-    // dead whose server lives in another incarnation.
+    // True if every replica that is not in `live` is dead. False if `live` may
+    // be incomplete, because the store was unreachable. Then a replica counts
+    // as dead only if `live` has another incarnation of its server.
     bool sees_deaths = false;
     absl::optional<uint64_t> run;  // of this process: ViewFollower::run()
     std::vector<ViewFollower::Wish> wishes;
@@ -68,9 +67,8 @@ class ViewKeeper {
 
   explicit ViewKeeper(const Options& options) : options_(options) {}
 
-  // Returns the view that should follow `known.view`, or nullopt if no change
-  // is needed. The view passes CheckSuccessor(), unless it is the first view of
-  // a run.
+  // Returns the next view, or nullopt if no change is needed. The next view
+  // passes CheckSuccessor(), unless it is the first view of a run.
   absl::optional<View> Next(const Knowledge& known, absl::Time now);
 
  private:
@@ -93,8 +91,8 @@ class ViewKeeper {
   std::map<Place, absl::Time> may_rejoin_;
 };
 
-// Returns the shards whose primary and backups are all dead, with the primary.
-// Only a checkpoint helps.
+// Returns the shards whose primary and backups are all dead, each with its
+// primary. Only a checkpoint can restore them.
 std::vector<std::pair<size_t, ReplicaId>> LostShards(
     const ViewKeeper::Knowledge& known);
 

@@ -16,8 +16,8 @@ v1::ShardView ToMessage(const View& view);
 // Converts an untrusted message. Returns INVALID_ARGUMENT as CheckView() does.
 absl::StatusOr<View> FromMessage(const v1::ShardView& message);
 
-// The same for the bytes of a message. Equal views give equal bytes, so that a
-// store can compare them.
+// Converts views from and to the bytes of a message. Equal views give equal
+// bytes, so that a store can compare the bytes.
 std::string ToBytes(const View& view);
 absl::StatusOr<View> FromBytes(absl::string_view bytes);
 

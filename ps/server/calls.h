@@ -20,10 +20,10 @@ struct View {
   uint64_t epoch = 0;
 };
 
-// Takes the calls of workers and readers. Server explains each call.
+// The calls of workers and readers. Server explains each call.
 //
-// Thread-safe. Each callback runs exactly once, without locks. A call that
-// takes a callback returns a ticket for Cancel(), and may call back before it
+// Thread-safe. Each callback runs exactly once, without locks. A call with a
+// callback returns a ticket for Cancel(). The callback may run before the call
 // returns.
 class Calls {
  public:

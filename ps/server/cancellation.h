@@ -32,8 +32,9 @@ class Cancellation {
     return is_cancelled_;
   }
 
-  // Registers `end`, which Cancel() calls. Calls `end` immediately if Cancel()
-  // was called before. `end` must be harmless after the wait is over.
+  // Sets the function that Cancel() calls to end the wait. Calls `end`
+  // immediately if Cancel() was called before. `end` must be harmless after the
+  // wait is over.
   void EndWaitWith(std::function<void()> end) ABSL_LOCKS_EXCLUDED(mu_) {
     {
       absl::MutexLock lock(&mu_);

@@ -1,4 +1,4 @@
-// The clocks of workers, as they are in a checkpoint.
+// Compares the clocks of workers in checkpoints.
 
 #ifndef PENSTOCK_PS_SERVER_CHECKPOINT_CLOCKS_H_
 #define PENSTOCK_PS_SERVER_CHECKPOINT_CLOCKS_H_
@@ -16,7 +16,7 @@ using CheckpointClocks = std::vector<checkpoint::WorkerClock>;
 CheckpointClocks ToRecords(const std::vector<RankClock>& clocks);
 // Returns the highest clock; 0 without clocks.
 uint64_t Highest(const CheckpointClocks& clocks);
-// Returns true if a checkpoint with the clocks `cut` has all pushes before
+// Returns true if a checkpoint with the clocks `cut` contains all pushes below
 // `clocks`.
 bool HasAll(const CheckpointClocks& cut, const CheckpointClocks& clocks);
 

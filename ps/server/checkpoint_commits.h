@@ -29,7 +29,7 @@
 namespace penstock::ps {
 
 struct CheckpointAttempt {
-  View view;  // the training that the checkpoint is of
+  View view;  // the training to save
   uint64_t step = 0;
   uint64_t id = 0;
   absl::optional<uint64_t> base_step;  // nullopt: a full checkpoint
@@ -56,10 +56,10 @@ struct CheckpointRequest {
   bool incremental = false;  // if there is an undamaged base
   // The number of the newest checkpoints to keep. 0: removes none.
   size_t keep = 0;
-  // The highest clock of each worker at any server. If one is higher than in
-  // the last checkpoint, there are new values to save.
+  // The highest clock of each worker at any server. A clock above that of the
+  // last checkpoint means that there are new values to save.
   CheckpointClocks clocks = {};
-  // True if the caller got kRunning before.
+  // True if Begin() has returned kRunning to this caller before.
   bool has_waited = false;
 };
 
@@ -70,15 +70,15 @@ struct CheckpointRequest {
 //      caller renews its turn at server 0.
 //   3. Server 0 calls Commit(). The checkpoint exists from then on.
 //
-// One caller at a time has its turn. An attempt without a renewal for
-// Options::lease is given up when another caller begins.
+// One caller at a time has its turn. An attempt that is not renewed for
+// Options::lease is abandoned when another caller begins.
 //
-// If the folder, or checkpoints in it, were removed from outside, the next
-// checkpoint is a full one, and a warning says so. A folder with checkpoints of
-// another training is never written to.
+// If the folder, or checkpoints in the folder, were removed from outside, the
+// next checkpoint is a full one, and a warning says so. A folder with
+// checkpoints of another training is never written to.
 //
-// Thread-safe. Calls run one at a time; the others wait. A call blocks for as
-// long as the disk takes.
+// Thread-safe. Calls run one at a time. A call blocks on earlier calls and on
+// the disk.
 class CheckpointCommits {
  public:
   using Attempt = CheckpointAttempt;
@@ -86,17 +86,17 @@ class CheckpointCommits {
   using Clocks = CheckpointClocks;
 
   struct Options {
-    // Limits the time for which a caller that is silent keeps its turn.
+    // Limits the time for which a silent caller keeps its turn.
     absl::Duration lease = absl::Seconds(30);
     // Limits the length of a chain; see checkpoint::NewCheckpoint.
     uint32_t max_depth = 16;
-    // Limits the share of time that server 0 reads bases, to check for damage.
+    // Limits the share of time for which server 0 reads bases to find damage.
     double verify_share = 0.1;
-    // True if another process, the former primary of the shard, may have begun
-    // this run and written checkpoints of it.
+    // True if another process may have begun this run and written checkpoints
+    // of it: the former primary of the shard.
     bool continues_run = false;
-    // The object that holds the lock of the folder until this object needs the
-    // lock. May be null. Must outlive this object.
+    // The object that has the lock of the folder until this object takes it
+    // over. May be null. Must outlive this object.
     CheckpointCommits* holder = nullptr;
     // Called with each line for the operator. If empty, the lines are warnings
     // in Penstock's log.
@@ -110,22 +110,22 @@ class CheckpointCommits {
   // that later checkpoints in the folder are of one training. Returns
   // FAILED_PRECONDITION if another process has locked the folder.
   absl::Status Claim() ABSL_LOCKS_EXCLUDED(mu_);
-  // Locks the folder like Claim(), unless Release() was called: then returns
-  // UNAVAILABLE.
+  // Locks the folder like Claim(). Returns UNAVAILABLE if Release() was called.
   absl::Status Lock() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Begins a checkpoint, unless another caller has its turn. Reads every byte
-  // of the base of an incremental one, unless Options permit no time for it.
-  // The first call sets aside the checkpoints newer than the restored one,
-  // unless another process has written them for the same run.
+  // Begins a checkpoint, unless another caller has its turn. For an incremental
+  // checkpoint, reads every byte of the base, unless Options permit no time for
+  // this check. The first call sets aside the checkpoints newer than the
+  // restored one, unless another process has written them for the same run.
   //
   // The step of the checkpoint is the highest applied clock. If only workers
   // with lower clocks have pushed, the step is one higher than that of the last
   // checkpoint.
   //
-  // Returns kCommitted instead of ALREADY_EXISTS to a caller that has waited.
-  // Fails with:
-  //   DATA_LOSS, ABORTED   the server has not, or no more, the training
+  // Returns kCommitted to a caller that has waited for a checkpoint without new
+  // values; other callers get ALREADY_EXISTS. Fails with:
+  //   If there are no new values, returns kCommitted to a caller with
+  //   `has_waited`, and ALREADY_EXISTS to others. Fails with:
   //   FAILED_PRECONDITION  this is not server 0; another process has locked the
   //                        folder; the folder has another training, or has lost
   //                        its checkpoints
@@ -137,29 +137,29 @@ class CheckpointCommits {
   // ABORTED if the attempt is not the current one.
   absl::Status Renew(const Attempt& attempt);
 
-  // Ends the turn of the caller that began `attempt`: the next Begin() gives
-  // the attempt up. Does not block. Does nothing if the attempt is not the
-  // current one.
+  // Ends the turn of the caller that began `attempt`; the next Begin() abandons
+  // the attempt. Does not block. Does nothing if the attempt is not the current
+  // one.
   void EndTurn(const Attempt& attempt) { turn_.End(attempt.id); }
 
   // Records a failed checkpoint, and logs the reason. Does not block on a disk.
   void RecordFailure(absl::string_view why);
 
-  // Ends an attempt that its caller does not finish, and removes its files.
-  // Ignores an attempt that is not the current one.
+  // Abandons an attempt, and removes its files. Ignores an attempt that is not
+  // the current one.
   void GiveUp(const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Commits the attempt, with the shards of all servers. Returns the steps of
-  // the removed checkpoints. Returns ABORTED if the attempt was given up, or if
-  // the server has another run by now. Returns DATA_LOSS, and gives the attempt
-  // up, if a shard is missing. Also commits while the server drains: all values
-  // are written by then.
+  // the removed checkpoints. Returns ABORTED if the attempt was abandoned, or
+  // if the server now has another run. Returns DATA_LOSS, and abandons the
+  // attempt, if a shard is missing. Also works while the server drains, because
+  // all values are already written.
   absl::StatusOr<std::vector<uint64_t>> Commit(
       const Attempt& attempt, const std::vector<CheckpointShard>& shards)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Gives the attempt up, and unlocks the folder, so that another process can
-  // lock it. From then on, Begin() returns UNAVAILABLE until Claim().
+  // Abandons the attempt, and unlocks the folder for another process. From then
+  // on, Begin() returns UNAVAILABLE until Claim().
   void Release() ABSL_LOCKS_EXCLUDED(mu_);
 
   const CheckpointHealth& health() const { return health_; }
@@ -167,10 +167,10 @@ class CheckpointCommits {
  private:
   absl::Status CheckNotReleased() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Releases the folder. Returns its repository, which still has the lock, or
+  // Releases the folder. Returns the repository, which still has the lock, or
   // null.
   std::unique_ptr<checkpoint::Repository> Yield() ABSL_LOCKS_EXCLUDED(mu_);
-  // Forgets the checkpoints of an earlier run, whose tables are gone.
+  // Forgets the checkpoints of an earlier run, whose tables no longer exist.
   void BeginRun(uint64_t run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Prepare(const Server::Training& training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -188,7 +188,7 @@ class CheckpointCommits {
   absl::StatusOr<checkpoint::NewCheckpoint> Describe(
       const Server::Training& training, const Clocks& clocks) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Updates what health_ has about the folder.
+  // Updates the contents of the folder in health_.
   void Measure() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<uint64_t> Prune() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -19,7 +19,7 @@ namespace penstock::ps {
 // monotonic clock. Thread-safe; no call blocks on a disk.
 class CheckpointHealth {
  public:
-  // Records a checkpoint that was committed.
+  // Records a committed checkpoint.
   void Succeeded(uint64_t step, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   // Records the contents of the checkpoint folder.
   void SetHeld(const checkpoint::Held& held) ABSL_LOCKS_EXCLUDED(mu_);
@@ -27,7 +27,7 @@ class CheckpointHealth {
   // reason and the age of the last good checkpoint.
   std::string Failed(absl::string_view why, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Sets the fields of `report` about checkpoints' outcomes.
+  // Sets the fields of `report` about the outcomes of checkpoints.
   void Report(absl::Time now, ServerReport* report) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -13,17 +13,17 @@
 
 namespace penstock::ps {
 
-// Returns the tables of a model in the form of a checkpoint, in the same order.
-// Each table has the slots of its optimizer. Slots of dense tables are as in
-// optim::DenseSlotsOf(); slots of sparse tables are f32. A checkpoint has no
-// rates, staleness or limits, so that a training may continue with other ones.
-// Returns INVALID_ARGUMENT, with the name of the table, if a table is too large
-// for a checkpoint.
+// Returns the tables of a model as a checkpoint describes them, in the same
+// order. Each table has the slots of its optimizer: as in optim::DenseSlotsOf()
+// for dense tables, and f32 for sparse tables. A checkpoint stores no rates,
+// staleness or limits, so a training may continue with others. Returns
+// INVALID_ARGUMENT, with the name of the table, if a table is too large for a
+// checkpoint.
 absl::StatusOr<checkpoint::Model> CheckpointModelOf(const Model& model);
 
-// Returns a digest for each table of `model`, as in Manifest::placements.
-// Placements of a table that differ have different digests, and the digest of a
-// placement stays the same in later releases.
+// Returns a digest of the placement of each table of `model`, as in
+// Manifest::placements. Different placements of a table have different digests.
+// The digest of a placement stays the same in later releases.
 std::vector<uint64_t> DigestsOf(const PlacementMap& placement,
                                 const Model& model);
 

@@ -19,7 +19,8 @@
 namespace penstock::ps {
 
 struct RestoreOptions {
-  // Allows the model to lack tables of the checkpoint, which are then dropped.
+  // Allows tables of the checkpoint that the model lacks. These tables are
+  // dropped.
   bool may_drop_tables = false;
   // Allows sparse tables to drop the least recently used rows that do not fit.
   bool may_drop_rows = false;
@@ -30,23 +31,23 @@ struct RestoreOptions {
   std::function<void(const std::string&)> log;
 };
 
-// Restores this server's share of `cut` into `tables`. The checkpoint may be
-// from any number of servers. Afterwards every part has a value, except parts
-// with new tables. Needs memory for the values, plus one block of a file. Logs
-// the number of restored values.
+// Restores this server's share of `cut` into `tables`. The checkpoint may have
+// been written by any number of servers. Afterwards every part has a value,
+// except parts with new tables. Needs memory for the values, plus one block of
+// a file. Logs the number of restored values.
 //
 // A table that the checkpoint lacks is new. Logs new tables, and calls
 // Tables::SetNew() for them. New sparse tables are empty. A part with a new
-// dense table has no value until the chief has set first values. If a pack has
-// new and restored tables, the new ones continue from the pack's step.
+// dense table has no value until the chief sets first values. If a pack has new
+// and restored tables, the new ones continue from the pack's step.
 //
-// A part whose rows or tables had different steps continues from the highest of
-// their steps.
+// A part whose rows or tables had different steps continues from the highest
+// step.
 //
-// Drops the least recently used rows of a shard that has no room, if the
-// options allow that. No option is needed for tables that evict by their own
-// limits, if the only reason is the division of a limit among shards. Logs the
-// number of dropped rows.
+// If a shard has no room, drops its least recently used rows, if the options
+// allow this. Tables that evict by their own limits need no option, if the rows
+// do not fit only because a limit is divided among shards. Logs the number of
+// dropped rows.
 //
 // Fails with:
 //   FAILED_PRECONDITION  the folder lacks the cut; the format is newer; a table
@@ -62,16 +63,16 @@ absl::StatusOr<RestoredModel> RestoreCheckpoint(checkpoint::Files* files,
 
 // Returns a source of a server's first state. The source restores the step
 // `wanted`, and refuses other steps. Without `wanted`, the source chooses the
-// newest undamaged checkpoint. Choose() reads all bytes of a checkpoint only if
-// it verifies. `files` outlive the server.
+// newest undamaged checkpoint. Choose() reads all bytes of a checkpoint only
+// with `verifies`. `files` must outlive the server.
 std::shared_ptr<RestoreSource> RestoreFrom(
     checkpoint::Files* files, absl::optional<uint64_t> wanted = absl::nullopt,
     const RestoreOptions& options = {});
 
 // Returns OK if `files` have no checkpoint. Otherwise returns
-// FAILED_PRECONDITION with both remedies, because only a training that restored
-// the checkpoint may write there. `folder` is the name of the folder for
-// messages.
+// FAILED_PRECONDITION with two remedies, because a training may only write to a
+// folder whose checkpoint it has restored. `folder` is the name of the folder
+// for messages.
 absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder);
 
 }  // namespace penstock::ps

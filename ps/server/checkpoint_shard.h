@@ -18,31 +18,31 @@
 
 namespace penstock::ps {
 
-// The number of steps that each part had taken. The index is that of
-// Tables::parts().
+// The number of steps of each part, by index in Tables::parts().
 using PartSteps = std::vector<uint64_t>;
 
-// The progress of writing a shard, in bytes of values, slots and rows. Until a
-// sparse table is finished, `total` counts all rows of the table. `total` of an
-// incremental shard therefore decreases. `total` is 0 while no shard is
-// written. Thread-safe.
+// The progress of writing a shard, in bytes of values, slots and rows. `total`
+// counts all rows of a sparse table until the table is written, so `total` of
+// an incremental shard decreases. `total` is 0 while no shard is written.
+// Thread-safe.
 struct ShardProgress {
   std::atomic<uint64_t> done{0};
   std::atomic<uint64_t> total{0};
 };
 
 // Writes `snapshot`, a snapshot of `tables`, without copying the dense values.
-// Frees each dense value as soon as the value is written. Writes sparse rows
-// first, because only they can run out of memory for copies. Writes each table
+// Frees each dense value as soon as it is written. Writes sparse rows first,
+// because only sparse rows can run out of memory for copies. Writes each table
 // of a pack separately.
 //
 // Omits the dense parts that have taken no step since `base`. `base` is nullopt
 // for a full checkpoint. Writes all rows that the snapshot has.
 //
-// `model` is CheckpointModelOf() the tables' model. `cancellation` may be null.
-// Keeps to `pace`, unless copies of changed rows fill half of the snapshot's
-// memory. Resets `progress`, and counts there. Returns CANCELLED soon after a
-// cancellation, and the errors of `writer` and of the snapshot.
+// `model` is the result of CheckpointModelOf() for the tables' model.
+// `cancellation` may be null. Writes at the speed of `pace`, unless copies of
+// changed rows fill half of the snapshot's memory. Resets `progress`, and
+// counts there. Returns CANCELLED soon after a cancellation, and the errors of
+// `writer` and of the snapshot.
 absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
                            const absl::optional<PartSteps>& base,
                            const Cancellation* cancellation,

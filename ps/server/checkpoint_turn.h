@@ -13,9 +13,8 @@
 namespace penstock::ps {
 
 // A lease of server 0 for the caller that writes a checkpoint. Other callers
-// wait until the turn ends. The turn of a caller that died, or lost its
-// connection, ends with its lease. Times are by one monotonic clock.
-// Thread-safe.
+// wait until the turn ends. If a caller dies or loses its connection, its turn
+// ends when the lease expires. Times are by one monotonic clock. Thread-safe.
 //
 //   state  event         guard          next
 //   -----  ------------  -------------  -----
@@ -34,9 +33,10 @@ class CheckpointTurn {
   bool Renew(uint64_t id, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the turn. Returns false if `id` does not have the turn.
   bool End(uint64_t id) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if no caller has the turn, not even one whose lease is over.
+  // Returns true if no caller has the turn. An expired lease still counts as a
+  // turn.
   bool HasEnded() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true while a caller has the turn and its lease is not over.
+  // Returns true if a caller has the turn and its lease has not expired.
   bool IsTaken(absl::Time now) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,5 +1,5 @@
-// Checkpoints of one server: writes shards, and at server 0 begins and commits
-// checkpoints.
+// Checkpoints of one server: writes shards. At server 0, also begins and
+// commits checkpoints.
 
 #ifndef PENSTOCK_PS_SERVER_CHECKPOINT_WRITER_H_
 #define PENSTOCK_PS_SERVER_CHECKPOINT_WRITER_H_
@@ -31,8 +31,8 @@ namespace penstock::ps {
 // A writer of checkpoints for one server; see CheckpointCommits for their
 // steps.
 //
-// All servers use one folder, which their hosts share. A shard has the server's
-// state between two steps of training. Training goes on while a shard is
+// All servers use one folder, which their hosts share. A shard is the server's
+// state between two steps of training. Training continues while a shard is
 // written, and never fails because of a checkpoint.
 //
 // An incremental checkpoint has a base: an earlier checkpoint that this process
@@ -40,8 +40,8 @@ namespace penstock::ps {
 // base in its present process. The first checkpoint of a process is therefore a
 // full one.
 //
-// Thread-safe. Calls run one at a time; the others wait. A call blocks for as
-// long as the disk takes.
+// Thread-safe. Calls run one at a time. A call blocks on earlier calls and on
+// the disk.
 class CheckpointWriter {
  public:
   // Takes a snapshot of the server; see Server::TakeSnapshot(). `cancellation`,
@@ -55,11 +55,12 @@ class CheckpointWriter {
     // Empty: Server::TakeSnapshot().
     TakeSnapshot take_snapshot;
     // Limits the memory for copies of rows that change while a shard is
-    // written: the total of all sparse tables, plus 1 MiB for each. The
+    // written: this total for all sparse tables, plus 1 MiB for each table. The
     // checkpoint fails above the limit. The default is enough for a second of
     // pushes that each change other rows.
     size_t copy_bytes = size_t{1} << 30;
-    // Limits the share of processor time during training; see checkpoint::Pace.
+    // Limits the share of processor time that a checkpoint takes during
+    // training; see checkpoint::Pace.
     double share = 0.05;
     // Limits the time that Write() waits for its cut.
     absl::Duration max_wait = absl::Minutes(1);
@@ -89,12 +90,12 @@ class CheckpointWriter {
       const Attempt& attempt, const std::vector<Shard>& shards) {
     return commits_.Commit(attempt, shards);
   }
-  // Gives the folder to another process; see CheckpointCommits.
+  // Releases the folder for another process; see CheckpointCommits.
   void Release() { commits_.Release(); }
   CheckpointCommits* commits() { return &commits_; }
   const CheckpointHealth& health() const { return commits_.health(); }
 
-  // Writes this server's shard of the attempt's training; see
+  // Writes this server's shard of the checkpoint `attempt`; see
   // Server::TakeSnapshot() for `cut`. Fails with:
   //   DATA_LOSS, ABORTED   this server has not, or no more, the training
   //   NOT_FOUND            this server lacks the base: begin a full checkpoint
@@ -139,7 +140,7 @@ class CheckpointWriter {
   std::deque<Written> written_ ABSL_GUARDED_BY(mu_);
 };
 
-// Returns the server's report, with the fields about checkpoints from `writer`,
+// Returns the server's report. Fields about checkpoints come from `writer`,
 // which may be null.
 ServerReport ReportOf(const Server& server, const CheckpointWriter* writer);
 

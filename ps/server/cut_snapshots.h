@@ -1,4 +1,4 @@
-// The snapshots of a server that wait for their cuts.
+// A queue of snapshots of a server; each waits for its cut.
 
 #ifndef PENSTOCK_PS_SERVER_CUT_SNAPSHOTS_H_
 #define PENSTOCK_PS_SERVER_CUT_SNAPSHOTS_H_
@@ -23,38 +23,37 @@ namespace penstock::ps {
 // Returns a text that describes a cut, for errors.
 std::string Describe(const CutPoint& cut);
 
-// Runs callbacks that a lock has prevented. Call without the lock.
+// Runs callbacks that could not run under a lock. Call without the lock.
 inline void RunAll(const std::vector<std::function<void()>>& due) {
   for (const auto& callback : due) callback();
 }
 
-// A queue of snapshots. Brings the coordinator to the cut of the first
-// snapshot, where Steps then takes the snapshot. Also holds the coordinator
-// while a client chooses a cut for all servers.
+// A queue of snapshots. Advances the coordinator to the cut of the first
+// snapshot; Steps then takes the snapshot. Also holds the coordinator while a
+// client chooses a cut for all servers.
 //
-// Not thread-safe: the caller's lock guards the coordinator, too. The caller
-// carries out each returned outcome. `due` gets callbacks to run without the
-// lock.
+// Not thread-safe: the caller's lock also guards the coordinator. The caller
+// carries out each returned outcome. Functions add callbacks to `due`, for the
+// caller to run without the lock.
 class CutSnapshots {
  public:
   using Outcome = Coordinator::Outcome;
   using Due = std::vector<std::function<void()>>;
   struct Request {
     uint64_t ticket = 0;
-    // The wanted cut; nullopt means the first cut that can be reached.
+    // The cut; nullopt means the first cut that can be reached.
     absl::optional<CutPoint> cut;
     SparseSnapshotOptions options;
     Steps::SnapshotCallback callback;
   };
-  // A function that gets each snapshot that was taken, on the steps' thread and
-  // without the lock. The function passes the snapshot to the callback that
-  // Finish() returns.
+  // Called with each snapshot that was taken, on the steps' thread and without
+  // the lock. Passes the snapshot to the callback that Finish() returns.
   using OnSnapshot = std::function<void(
       uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot)>;
 
   static constexpr absl::Duration kHoldLimit = absl::Seconds(5);
 
-  // `closes_cuts` says that Begin() closes the cut. The pointers must outlive
+  // `closes_cuts` is true if Begin() closes the cut. The pointers must outlive
   // this object.
   CutSnapshots(bool closes_cuts, Coordinator* coordinator, Steps* steps,
                OnSnapshot on_snapshot);
@@ -62,18 +61,18 @@ class CutSnapshots {
   // Stops applying new pushes until Add() or Release(), for kHoldLimit at most.
   // Call only if no snapshot waits.
   HeldSteps Hold(absl::Time now);
-  // Ends a hold that Hold() began. Does nothing if a snapshot waits.
+  // Ends a hold that Hold() began. Does nothing if a snapshot is waiting.
   Outcome Release();
   // Returns the time when Release() is due.
   absl::Time hold_ends() const { return hold_ends_; }
 
   Outcome Add(Request request, Due* due);
-  // Returns true if the first snapshot has reached its cut and was not begun.
+  // Returns true if the first snapshot has reached its cut and has not begun.
   bool IsDue() const;
   // Begins the first snapshot. Call only if IsDue().
   Outcome Begin();
-  // Ends the snapshot that was taken. Returns its callback, or null if the
-  // snapshot has ended already.
+  // Ends the snapshot that was just taken. Returns its callback, or null if the
+  // snapshot has already ended.
   Steps::SnapshotCallback Finish(uint64_t ticket, Outcome* outcome, Due* due);
   // Ends a snapshot with the error `why`, unless Steps is taking the snapshot
   // now.

@@ -1,4 +1,4 @@
-// The dense values that one server holds, and their steps.
+// The dense values of one server, and their optimizer steps.
 
 #ifndef PENSTOCK_PS_SERVER_DENSE_PARTS_H_
 #define PENSTOCK_PS_SERVER_DENSE_PARTS_H_
@@ -30,7 +30,7 @@
 
 namespace penstock::ps {
 
-// The parts of one server: their first values, their memory and their steps.
+// The parts of one server: their first values, memory and optimizer steps.
 //
 // Thread-safe, except for Apply(), which one thread at a time may call.
 class DenseParts {
@@ -38,13 +38,13 @@ class DenseParts {
   // The optimizer of each table, by the table's index in the model.
   using Optimizers = std::vector<std::shared_ptr<const optim::Optimizer>>;
   struct Options {
-    // Allocates the values that are sent. Outlives all readers. Null:
-    // tensor::DefaultAllocator().
+    // The allocator of values that are sent to workers. Outlives all readers.
+    // Null: tensor::DefaultAllocator().
     tensor::Allocator* allocator = nullptr;
-    // Limits the bytes of the values, their next versions and slots. Readers
-    // may keep older versions in the rest of this memory. Older versions may
-    // always take as much memory as the values and their next versions, even if
-    // the rest is less.
+    // Limits the bytes of the values, their next versions and slots. The rest
+    // of this memory may hold older versions that readers still use. Older
+    // versions may always use as much memory as the values and their next
+    // versions, even if the rest is less.
     size_t max_bytes = 0;
   };
 
@@ -61,9 +61,9 @@ class DenseParts {
   absl::optional<size_t> IndexOf(const std::string& name) const;
 
   // Sets the first values of parts to copies of `values`, by the parts' names.
-  // A part that has a value keeps that value. Returns INVALID_ARGUMENT, with
-  // the name of the part, if the part is not here, has another type or shape,
-  // or is not finite.
+  // A part that already has a value keeps it. Returns INVALID_ARGUMENT, with
+  // the name of the part, if this server does not have the part, or if a value
+  // has another type or shape, or is not finite.
   absl::Status Initialize(const tensor::Bundle& values);
   // Returns uninitialized memory for a part's value and slots. The caller fills
   // the memory and passes it to Restore(). Returns RESOURCE_EXHAUSTED if there
@@ -78,13 +78,12 @@ class DenseParts {
                    std::vector<size_t> missing);
   // Returns the bytes of one version of all values.
   uint64_t value_bytes() const { return value_bytes_; }
-  // Returns true once all parts have values. From then on the parts can be read
-  // and trained.
+  // Returns true once all parts have values, and so can be read and trained.
   bool has_values() const { return missing_parts_ == 0; }
 
-  // Adds the values of `parts` to `bundle`, in this order. Values of one policy
-  // are of one point in time. Returns RESOURCE_EXHAUSTED if older versions are
-  // at their limit.
+  // Adds the values of `parts` to `bundle`, in this order. Values of parts with
+  // the same policy are of one point in time. Returns RESOURCE_EXHAUSTED if
+  // older versions are at their limit.
   absl::Status Read(absl::Span<const size_t> parts, tensor::Bundle* bundle);
   // Checks the gradient of one part in a push, and returns the gradient.
   // Returns INVALID_ARGUMENT for a wrong type or shape, or an element that is
@@ -95,8 +94,8 @@ class DenseParts {
   // Tables::Apply() does.
   absl::Status Apply(size_t policy, absl::Span<Gradients* const> pushes);
 
-  // Adds to the rows, bytes and steps of the tables, in the order of the model.
-  // Adds nothing before has_values().
+  // Adds to the rows, bytes and steps in the reports of the tables, in the
+  // order of the model. Adds nothing before has_values().
   void AddTo(std::vector<TableReport>* reports) const;
   // Returns the part with index `at`. For the applying thread, and for readers
   // of counters.
@@ -114,20 +113,20 @@ class DenseParts {
 
   absl::Status CheckBytes();
   DensePart::Options OptionsOf(size_t part) const;
-  // Returns the restored part. Takes the pieces that the checkpoint lacks from
-  // `first`.
+  // Returns the restored part. `first` provides the pieces that the checkpoint
+  // lacks.
   absl::StatusOr<std::unique_ptr<DensePart>> Complete(size_t part,
                                                       const DensePart& first,
                                                       Incomplete rest) const;
   void SetPart(size_t at, std::unique_ptr<DensePart> part)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
-  // Returns the bytes of all versions of the values that are in memory.
+  // Returns the bytes in memory of all versions of the values.
   size_t VersionBytes() const;
   // Returns RESOURCE_EXHAUSTED if VersionBytes() is above the limit.
   absl::Status CheckVersions();
-  // Returns `status`, which says that one of `elements` is not finite or is
-  // above the limit of `dtype`. For a pack, the error names the variable
-  // instead, because users do not know packs.
+  // Adds names to `status`, an error that says that one of `elements` is not
+  // finite or exceeds the limit of `dtype`. For a pack, the error names the
+  // variable instead of the pack, because users do not know packs.
   absl::Status NameTable(const absl::Status& status, size_t part,
                          const tensor::Tensor& elements, tensor::DType dtype,
                          absl::string_view remedy) const;

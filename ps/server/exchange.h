@@ -1,4 +1,4 @@
-// The members of a training at one server, and their pushes and pulls.
+// The pushes and pulls of the members of a training, at one server.
 
 #ifndef PENSTOCK_PS_SERVER_EXCHANGE_H_
 #define PENSTOCK_PS_SERVER_EXCHANGE_H_
@@ -32,12 +32,12 @@
 namespace penstock::ps {
 
 // The pushes and pulls of one training. A Coordinator decides which calls are
-// taken, held or answered. Hands the steps to apply to `steps`. The training
-// ends when a step fails: from then on all calls are refused.
+// accepted, held or answered. Steps that are ready to apply go to `steps`. The
+// training ends when a step fails: from then on all calls are refused.
 //
 // Thread-safe. Each callback runs exactly once, without locks, on the steps'
-// thread or within any thread's call. The caller chooses the tickets. No two
-// waiting calls have the same ticket.
+// thread or within any thread's call. The caller chooses the tickets. Two calls
+// that wait at the same time have different tickets.
 class Exchange final : public StepSource {
  public:
   using Outcome = Coordinator::Outcome;
@@ -48,12 +48,12 @@ class Exchange final : public StepSource {
     // Limits the bytes of accepted gradients that are not applied yet.
     size_t max_held_bytes = size_t{4} << 30;
     // Limits the waiting GetModel() calls, and separately the waiting pulls.
-    // Allows one call of each rank, and as many calls of readers.
+    // The limit allows one call of each rank, and as many calls of readers.
     size_t max_waiting_calls = 2 * size_t{kMaxRanks};
-    // Limits the bytes of the waiting pulls' requests, mostly ids.
+    // Limits the bytes of the waiting pulls' requests, which are mostly ids.
     size_t max_waiting_bytes = size_t{4} << 30;
-    // False: a snapshot does not close its cut. The caller then closes cuts by
-    // Carry(), at the same place among the calls of all replicas.
+    // True if a snapshot closes its own cut. If false, the caller closes cuts
+    // by Carry(), at the same position in the order of calls at all replicas.
     bool closes_cuts = true;
     // Called with one printable line for each join, death and refusal, on any
     // thread. Peers can cause any number of lines, so the callback must limit
@@ -66,8 +66,8 @@ class Exchange final : public StepSource {
   };
   enum class PushVerdict {
     kCounted,
-    kDuplicate,  // this push of the worker, or a later one, has counted
-    kLate,       // the step has ended without this push
+    kDuplicate,  // this push of the worker, or a later one, was counted before
+    kLate,       // the step ended without this push
   };
   struct PullSpec {
     absl::optional<WorkerId> worker;
@@ -89,7 +89,7 @@ class Exchange final : public StepSource {
     size_t held_bytes = 0;
   };
   struct Checked {
-    // The verdict if the clock alone shows that the step of the push is over.
+    // The verdict if the push's clock alone shows that its step has ended.
     absl::optional<PushVerdict> repeated;
     CheckedPush push;
   };
@@ -107,13 +107,13 @@ class Exchange final : public StepSource {
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
-  // A function that applies an event of a replica's log. No worker waits for
-  // the event.
+  // A function that applies an event of a replica's log to the Coordinator. No
+  // worker waits for the event.
   using Event = std::function<Outcome(Coordinator*)>;
   void Carry(const Event& event);
-  // Blocks until `is_true` returns true, at most for `timeout`. Returns false
-  // if `is_true` still returns false. Also returns true if the training has
-  // failed or the server drains.
+  // Blocks until `is_true` returns true, for at most `timeout`. Returns false
+  // after the timeout. Also returns true if the training has failed or the
+  // server drains.
   using Condition = std::function<bool(const Coordinator&)>;
   bool Await(const Condition& is_true, absl::Duration timeout) const;
   // Returns OK if `worker` is a member. Otherwise returns the error for a call
@@ -125,12 +125,12 @@ class Exchange final : public StepSource {
   // The three parts of Server::Push(), which a replica calls at different
   // times:
   // - Check() checks the gradients.
-  // - CheckTakes() returns the error of a push that would be refused now: its
-  //   worker is no member, its clock is ahead, or there is no room for it in
-  //   addition to the `pending_bytes` of other checked pushes. If a step is
-  //   being applied, waits for the step's end before it judges a clock as
+  // - CheckTakes() returns the error with which a push would be refused now:
+  //   its worker is not a member, its clock is ahead, or there is no room for
+  //   it in addition to the `pending_bytes` of other checked pushes. If a step
+  //   is being applied, waits for the step's end before it judges a clock as
   //   ahead.
-  // - Take() takes the push.
+  // - Take() accepts the push.
   absl::StatusOr<Checked> Check(const WorkerId& worker, uint64_t clock,
                                 const tensor::Bundle& gradients);
   absl::Status CheckTakes(const CheckedPush& push, size_t pending_bytes);
@@ -185,9 +185,9 @@ class Exchange final : public StepSource {
   absl::optional<PushVerdict> VerdictOnRepeatedLocked(const WorkerId& worker,
                                                       uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns an error if there is no room for a push in addition to the
-  // `pending_bytes` of pushes that are not held yet. Ends the training if there
-  // can never be room.
+  // Returns an error if there is no room for a push in addition to
+  // `pending_bytes`, the bytes of pushes that are not held yet. Ends the
+  // training if there can never be room.
   absl::Status CheckRoomLocked(const CheckedPush& push, size_t pending_bytes,
                                Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& why, Due* due)
@@ -202,8 +202,8 @@ class Exchange final : public StepSource {
                         Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   PendingPull TakePullLocked(std::map<uint64_t, PendingPull>::iterator pull)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Refuses the pull with the ticket `ticket` if the waiting pulls exceed a
-  // limit.
+  // Refuses the pull with the ticket `ticket` if the waiting pulls exceed their
+  // limits.
   void BoundPullsLocked(uint64_t ticket, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPullLocked(PendingPull pull, const Coordinator::Answer& answer,
@@ -216,8 +216,8 @@ class Exchange final : public StepSource {
       ABSL_LOCKS_EXCLUDED(mu_);
   void RemoveSnapshot(uint64_t ticket, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if a snapshot waits for a push before its cut, and there will
-  // be no room for that push.
+  // Returns true if a snapshot waits for a push before its cut for which there
+  // will never be room.
   bool NeverReachesCutLocked(const CheckedPush& push) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -231,8 +231,8 @@ class Exchange final : public StepSource {
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   HeldGradients held_ ABSL_GUARDED_BY(mu_);
   PushRoom room_ ABSL_GUARDED_BY(mu_);
-  // The last counted push of each rank. A worker that sends this push again
-  // gets kDuplicate instead of kLate.
+  // The last counted push of each rank. If a worker sends this push again, the
+  // verdict is kDuplicate instead of kLate.
   std::map<uint32_t, RankClock> last_counted_ ABSL_GUARDED_BY(mu_);
   size_t pending_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pushes_
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);
@@ -245,8 +245,8 @@ class Exchange final : public StepSource {
 };
 
 // Returns true unless a step of synchronous tables is being applied. During
-// such a step, events are still judged by the version before the step. Servers
-// give the same answers to the same calls if no step is being applied at each
+// such a step, events are judged by the version before the step. Servers judge
+// equal sequences of calls equally if this function returns true before each
 // call.
 bool HasAppliedSteps(const Coordinator& coordinator);
 

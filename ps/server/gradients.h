@@ -20,18 +20,19 @@ struct DenseGradient {
 struct RowGradients {
   size_t rows;                // index of the table in LocalModel::rows()
   std::vector<uint64_t> ids;  // each once
-  // One row of f32 elements per id, aligned. May refer to the received message.
+  // One row of f32 elements per id, aligned. May be a view of the received
+  // message.
   tensor::Tensor values;
   sparse::Reservation reserved;  // room for rows that `ids` will create
 };
 
-// The gradients of one push. Each part and each table occurs at most once. A
-// part or table that is left out has no gradient.
+// The gradients of one push. Each part and each table occurs at most once. An
+// absent part or table has no gradient.
 struct Gradients {
   std::vector<DenseGradient> dense;
   std::vector<RowGradients> rows;
 
-  // Returns the bytes of memory that stay allocated while these gradients live.
+  // Returns the bytes of memory that these gradients keep allocated.
   size_t held_bytes() const;
 };
 

@@ -16,27 +16,27 @@
 
 namespace penstock::ps {
 
-// The gradients of accepted pushes. Keeps a push until every policy that counts
-// the push has applied it.
+// The gradients of accepted pushes. Stores a push until every policy that
+// counts the push has applied it.
 class HeldGradients {
  public:
-  // Keeps `gradients`. `counted` has one entry per policy: true if the policy
+  // Stores `gradients`. `counted` has one entry per policy: true if the policy
   // counts the push.
   void Keep(const PushId& push, Gradients gradients,
             const std::vector<bool>& counted);
 
-  // Returns the kept gradients of `pushes`, in the same order. The pointers are
-  // valid until Drop().
+  // Returns the stored gradients of `pushes`, in the same order. The pointers
+  // are valid until Drop().
   std::vector<Gradients*> Of(absl::Span<const PushId> pushes);
 
   // Records that one policy has applied `pushes`. Returns the gradients that no
-  // policy needs any more. The caller destroys them.
+  // policy needs any more, so that the caller can destroy them without a lock.
   std::vector<Gradients> Drop(absl::Span<const PushId> pushes);
 
   size_t bytes() const { return bytes_; }
-  // Returns the bytes of the kept pushes that are outside `cut`.
+  // Returns the bytes of the stored pushes that are not before `cut`.
   size_t BytesBehind(const CutPoint& cut) const;
-  // Returns the bytes of one kept push.
+  // Returns the bytes of one stored push.
   size_t BytesOf(const PushId& push) const {
     return entries_.at({push.rank, push.clock}).bytes;
   }

@@ -47,9 +47,10 @@ class LocalModel {
 
   const Model& model() const { return model_; }
   const TableSpec& table(size_t at) const { return model_.tables[at]; }
-  // Returns the policies of the server's tables. A server without tables has
-  // the policies of the whole model, so that the staleness limit of other
-  // servers holds here too. There is always a policy, which keeps a clock.
+  // Returns the policies of the server's tables. If the server has no tables,
+  // returns the policies of all tables of the model, so that the staleness
+  // limits of other servers hold here too. The list is never empty, because a
+  // policy keeps the clock.
   const std::vector<ConsistencyPolicy::Options>& policies() const {
     return policies_;
   }
@@ -57,11 +58,11 @@ class LocalModel {
   const std::vector<LocalRows>& rows() const { return rows_; }
 
   // Returns the index in rows() of `table`. Returns NOT_FOUND, with a
-  // description of the table, if this server does not hold the table.
+  // description of the table, if this server does not have the table.
   absl::StatusOr<size_t> FindRows(absl::string_view table) const;
 
   // Returns the indices in ranges() of all ranges of a dense table, in order of
-  // their rows. Returns an empty list if this server holds none.
+  // their rows. Returns an empty list if this server has none.
   const std::vector<size_t>& RangesOf(absl::string_view table) const;
 
  private:

@@ -1,4 +1,4 @@
-// The content of a server at one point in time, and cuts.
+// The state of a server at one point in time, and the names of cuts.
 
 #ifndef PENSTOCK_PS_SERVER_MODEL_SNAPSHOT_H_
 #define PENSTOCK_PS_SERVER_MODEL_SNAPSHOT_H_
@@ -17,8 +17,8 @@
 
 namespace penstock::ps {
 
-// The options of each sparse table, by index in LocalModel::rows(). An empty
-// list means all rows of all tables.
+// The snapshot options of each sparse table, by index in LocalModel::rows(). An
+// empty list means all rows of all tables.
 using SparseSnapshotOptions = std::vector<sparse::SnapshotOptions>;
 
 // The state of a training at a cut.
@@ -56,7 +56,7 @@ inline bool operator==(const CutId& a, const CutId& b) {
 }
 inline bool operator!=(const CutId& a, const CutId& b) { return !(a == b); }
 
-// The members of a server, and what it remembers of their pushes.
+// The members of a server, and their last pushes.
 struct MembersImage {
   MembershipImage membership;
   // The last counted push of each rank.
@@ -64,7 +64,7 @@ struct MembersImage {
   PushCounts counts;
 };
 
-// The state that a server begins with, except the values of its tables.
+// The state that a server starts with, except for the values of its tables.
 struct RestoredModel {
   std::vector<RankClock> clocks;
   // The step of the synchronous tables, and the floor. nullopt if an earlier

@@ -1,4 +1,4 @@
-// The tensors that carry the dense values of one server.
+// The tensors in which the dense values of one server are sent.
 
 #ifndef PENSTOCK_PS_SERVER_PARTS_H_
 #define PENSTOCK_PS_SERVER_PARTS_H_
@@ -14,8 +14,7 @@
 namespace penstock::ps {
 
 // The size in bytes below which ranges are packed. A separate tensor costs
-// about a microsecond per transfer. Copying this many bytes takes about as
-// long.
+// about a microsecond per transfer, about as much as copying this many bytes.
 inline constexpr size_t kPackBelowBytes = 16 << 10;
 
 // A unit of pulls, pushes and training: one range, or a pack. A pack is several

@@ -15,23 +15,23 @@
 
 namespace penstock::ps {
 
-// The limit on gradients that are not applied yet. A push for which there is no
-// room is sent again later; each applied push makes room.
+// The limit on gradients that are not applied yet. A push that does not fit is
+// sent again later; each applied push makes room.
 //
-// A synchronous step is not applied before its workers have pushed. If their
+// A synchronous step is applied only after its workers have pushed. If their
 // gradients do not fit together, the last workers would push again forever.
-// PushRoom remembers the workers whose pushes do not fit in addition to their
-// step's other pushes, and ends the training once the step cannot end without
-// them.
+// PushRoom remembers the workers whose pushes did not fit next to the other
+// pushes of the step. Once the step cannot end without these workers, PushRoom
+// ends the training.
 //
 // Pure: no clock, no thread, no I/O.
 class PushRoom {
  public:
   explicit PushRoom(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Checks whether a push may be taken. `pending_bytes` are those of pushes
-  // that the coordinator holds. Returns OK if the worker is no member: the
-  // coordinator refuses that push. Fails with:
+  // Checks whether a push may be accepted. `pending_bytes` is the size of the
+  // pushes that the coordinator holds. Returns OK if the worker is not a
+  // member: the coordinator refuses that push. Fails with:
   //   INVALID_ARGUMENT    the push alone is above the limit
   //   RESOURCE_EXHAUSTED  there is no room now; the push may come again
   //   ABORTED             the step never ends with this limit; names the flag
@@ -41,17 +41,17 @@ class PushRoom {
                      const Coordinator& coordinator);
 
   // Returns true if a checkpoint's cut waits for a push that Check() has
-  // refused, and the push has no room even after all other pushes before the
-  // cut were applied. `pending_behind` are the bytes of pushes after the cut
-  // that the coordinator holds. `is_synchronous`: the model has a synchronous
-  // table. A step before the cut may then wait for this push.
+  // refused, and the push will not fit even when all other pushes before the
+  // cut are applied. `pending_behind` is the size of the held pushes beyond the
+  // cut. `is_synchronous` is true if the model has a synchronous table; a step
+  // before the cut may then wait for this push.
   bool NeverReaches(const CutPoint& cut, const PushId& push, size_t bytes,
                     size_t pending_behind, const HeldGradients& held,
                     bool is_synchronous) const;
 
  private:
-  // The workers of a step whose pushes did not fit in addition to the step's
-  // other pushes.
+  // The workers of a step whose pushes did not fit next to the step's other
+  // pushes.
   struct Step {
     uint64_t version = 0;
     std::set<uint32_t> ranks;

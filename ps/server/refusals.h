@@ -17,17 +17,17 @@
 namespace penstock::ps {
 
 absl::Status Draining();
-// Returns the error for a call that would wait while `calls` other calls
+// Returns the error for a call that cannot wait, because `calls` other calls
 // already wait.
 absl::Status TooManyWait(size_t calls);
 // Return the error for a request of another run: the server has no model, or
-// has the run `ours`.
+// its run is `ours`.
 absl::Status HasNoModel(uint64_t run);
 absl::Status OtherRun(uint64_t run, uint64_t ours);
 
 // Returns the status for a call with this verdict. `call` names the call for
-// messages ("push for step 3"); `worker` is nullopt for a reader. Returns OK
-// for a call that was accepted, is a duplicate or is late.
+// messages, as in "push for step 3". `worker` is nullopt for a reader. Returns
+// OK for a call that was accepted, is a duplicate or is late.
 absl::Status Refusal(Coordinator::Verdict verdict,
                      const absl::optional<WorkerId>& worker,
                      absl::string_view call);

@@ -20,7 +20,7 @@ struct PushCounts {
 struct TableReport {
   std::string name;
   bool is_sparse = false;
-  bool is_new = false;  // not in the checkpoint that the server began with
+  bool is_new = false;  // absent from the restored checkpoint
   uint64_t steps = 0;
   uint64_t bytes = 0;         // on this server
   uint64_t rows = 0;          // on this server
@@ -59,8 +59,8 @@ struct ServerReport {
   uint64_t held_bytes = 0;  // the bytes of pushes that are not applied
   uint64_t held_bytes_limit = 0;
   uint64_t restored_step = 0;
-  // The fields below are about checkpoints. Server does not know them: the
-  // owner of the CheckpointWriter sets them. Only server 0 has the results of
+  // The fields below are about checkpoints. Server leaves them unset; the owner
+  // of the CheckpointWriter sets them. Only server 0 has the results of
   // checkpoints.
   uint64_t last_checkpoint_step = 0;  // last commit of this process; 0: none
   absl::Duration last_checkpoint_age;

@@ -10,8 +10,8 @@
 namespace penstock::ps {
 
 // A clock that starts at the system's time and is monotonic from then on.
-// Processes can compare the times, which checkpoints store with rows.
-// Immutable.
+// Processes can compare times of this clock. Checkpoints store the times with
+// rows. Immutable.
 class RowClock {
  public:
   RowClock() : epoch_(absl::Now() - (base::SteadyNow() - absl::UnixEpoch())) {}

@@ -19,13 +19,13 @@
 namespace penstock::ps {
 
 // The mean of the rows of several pushes, applied as one step. Refers to the
-// pushes, which outlive the RowStep and must not move.
+// pushes, which must outlive the RowStep and must not move.
 class RowStep {
  public:
   // Returns the mean of the pushes: adds up the rows of each id in the order of
-  // the pushes, and divides the sums by the number of pushes. Requires at least
+  // the pushes, and divides each sum by the number of pushes. Requires at least
   // one push. Copies nothing if there is one push. Returns RESOURCE_EXHAUSTED
-  // if there is no memory, and then leaves the pushes unchanged.
+  // if there is no memory; the pushes are then unchanged.
   static absl::StatusOr<RowStep> MeanOf(std::vector<RowGradients*> pushes,
                                         size_t dim,
                                         const sparse::HashKey& hash);

@@ -1,5 +1,5 @@
 // One parameter server: its definition, its state and its members. Independent
-// of gRPC; ps/service makes the server a gRPC service.
+// of gRPC: ps/service makes a gRPC service of the server.
 
 #ifndef PENSTOCK_PS_SERVER_SERVER_H_
 #define PENSTOCK_PS_SERVER_SERVER_H_
@@ -40,12 +40,12 @@ namespace penstock::ps {
 //    serving               cut; abandons this run    values       as above
 //   any       drain                                  end waits    draining
 //
-// In state `defined`, workers may join; pulls and pushes are refused. Other
+// In state `defined`, workers may join, but pulls and pushes are refused. Other
 // events do not change the state. Exchange records whether the training has
 // failed.
 //
-// Thread-safe. Waits end with a callback. Calls block only:
-//   - on a lock
+// Thread-safe. Waiting calls end with a callback. Calls block only:
+//   - on a lock: all calls
 //   - for a restore: ChooseCut() and Define()
 //   - to check gradients: Push()
 //   - for a snapshot: TakeSnapshot()
@@ -55,7 +55,8 @@ class Server final : public Calls {
  public:
   struct Options : Exchange::Options {
     Tables::Options tables;
-    // Provides the first values from a checkpoint. Null: restores nothing.
+    // Provides the first values from a checkpoint. Null: the server restores
+    // nothing.
     std::shared_ptr<RestoreSource> restore;
   };
 
@@ -84,18 +85,18 @@ class Server final : public Calls {
   ~Server() override;
 
   // Chooses the cut and the run with which all servers begin. The run is `run`,
-  // unless the server has chosen before. A choice stays until a Define() with
-  // its cut fails here. Blocks while the checkpoint is read.
+  // unless the server has chosen before. The choice stays the same until
+  // Define() with this cut fails here. Blocks while the checkpoint is read.
   //
-  // `replaces` is a run that has lost another server, or that another server
-  // cannot restore; 0 means none. With `replaces`, the server verifies all
-  // bytes of the checkpoint first. If this server has that run, it chooses the
-  // newest checkpoint and a new run. Such a choice stays for kChoiceLimit.
-  // Returns FAILED_PRECONDITION if there is no checkpoint, or if this server
-  // was started without --restore.
+  // `replaces` is a run to abandon, because another server has lost it or
+  // cannot restore it; 0 means none. With `replaces`, this server first
+  // verifies all bytes of the checkpoint. If this server has that run, it
+  // chooses the newest checkpoint and a new run; this choice stays for
+  // kChoiceLimit. Returns FAILED_PRECONDITION if there is no checkpoint, or if
+  // this server was started without --restore.
   absl::StatusOr<Choice> ChooseCut(uint64_t run, uint64_t replaces = 0);
-  // The time for which a choice for `replaces` stays: long enough for the
-  // Define() that follows it.
+  // How long a choice for `replaces` stays: long enough for the Define() that
+  // follows.
   static constexpr absl::Duration kChoiceLimit = absl::Seconds(10);
   // Defines the training, and restores the cut; see ps.proto. Fails with:
   //   FAILED_PRECONDITION  the server has another model or other servers, or
@@ -104,9 +105,8 @@ class Server final : public Calls {
   //   ABORTED              the server has another instance: define again
   //   or the error of a restore
   absl::StatusOr<Defined> Define(const Definition& definition);
-  // Defines the training with the values and the members of another server,
-  // which `values` restores. Only for a server without a training. Returns the
-  // errors of Define().
+  // The values and members of another server, from which this server is
+  // defined.
   struct CopyOf {
     uint64_t instance = 0;  // the instance of the other server
     // The seed of the other server's tables; with it, the copy has room for the
@@ -117,51 +117,51 @@ class Server final : public Calls {
                           RestoreSource* values);
 
   // Returns the clocks of all ranks, without the pushes that are not applied.
-  // Fails as a pull does if the server is not serving `view`.
+  // Returns the error of a pull if the server is not serving `view`.
   absl::StatusOr<std::vector<RankClock>> AppliedClocks(const View& view) const;
   // Returns a random number that changes when the server loses its values: at
   // each start, and when Define() abandons a run.
   uint64_t instance() const { return instance_; }
   // Returns the training; null before Define().
   std::shared_ptr<const Training> training() const;
-  // Returns the training if it has the run and the epoch of `view`; otherwise
-  // an error as in ps.proto.
+  // Returns the training if its run and epoch are those of `view`. Otherwise
+  // returns an error as in ps.proto.
   absl::StatusOr<std::shared_ptr<const Training>> TrainingOf(
       const View& view) const;
   bool has_values() const;
-  // Returns the restored cut; nullopt: none.
+  // Returns the restored cut, or nullopt if no cut was restored.
   absl::optional<CutId> restored() const;
   // Returns true once a push has counted.
   bool has_begun() const { return push_counts().counted > 0; }
-  // Calls back with OK once the server has values. Calls back with an error if
-  // the server drains, and with RESOURCE_EXHAUSTED if too many calls wait.
+  // Calls `callback` with OK once the server has values. Calls it with an error
+  // if the server drains, and with RESOURCE_EXHAUSTED if too many calls wait.
   // Returns a ticket for Cancel().
   uint64_t AwaitValues(ReadyCallback callback);
 
   // Makes `worker` a member, in place of an older incarnation of its rank.
   absl::StatusOr<Joined> Join(const View& view, const WorkerId& worker);
-  // Join(), with the answer by a callback.
+  // Does the same as Join(), and passes the answer to a callback.
   uint64_t StartJoin(const View& view, const WorkerId& worker,
                      JoinCallback callback) override;
   // Renews the worker's lease. Makes the worker a member first if its rank is
   // free.
   absl::Status Heartbeat(uint64_t run, const WorkerId& worker) override;
-  // End the membership. Lost() also counts and logs the worker as lost. Both
-  // ignore a worker that is no member. Both ignore a `run` that the server does
-  // not have: the worker may be a member of the present run, too. 0: the
-  // present run.
+  // End the membership of a worker. Lost() also counts and logs the worker as
+  // lost. Both ignore a worker that is not a member. Both ignore the call if
+  // the server has another run than `run`, because the worker may also be a
+  // member of the present run. 0 means the present run.
   void Leave(const WorkerId& worker, uint64_t run = 0) override;
   void Lost(const WorkerId& worker, uint64_t run = 0) override;
 
   // Sets the first values of parts. Returns false, and changes nothing, if the
-  // server has all values already. Returns FAILED_PRECONDITION unless the rank
+  // server already has all values. Returns FAILED_PRECONDITION unless the rank
   // is 0.
   absl::StatusOr<bool> Initialize(const View& view, const WorkerId& worker,
                                   const tensor::Bundle& values);
 
-  // Take a push, or answer a pull, as in ps.proto. Both return a ticket for
-  // Cancel(), and may call back before they return. `will_help` is true if the
-  // caller calls Help() as soon as the answer to the push is sent.
+  // Accept a push, or answer a pull, as in ps.proto. Both return a ticket for
+  // Cancel(), and may run the callback before they return. `will_help` is true
+  // if the caller calls Help() as soon as the answer to the push is sent.
   uint64_t Push(const View& view, const WorkerId& worker, uint64_t clock,
                 const tensor::Bundle& gradients, PushCallback callback,
                 bool will_help = false) override;
@@ -172,15 +172,15 @@ class Server final : public Calls {
   // Ends the call's wait with CANCELLED. Does nothing if the wait is over.
   void Cancel(uint64_t ticket) override;
 
-  // Prevents new steps, so that a cut of all servers can be chosen. The hold
-  // ends with TakeSnapshot(), ReleaseSteps(), or after
+  // Stops new steps, so that a cut of all servers can be chosen. Steps continue
+  // after TakeSnapshot(), after ReleaseSteps(), or after
   // CutSnapshots::kHoldLimit. Ends the waiting snapshots with ABORTED.
   absl::StatusOr<HeldSteps> HoldSteps(const View& view);
   void ReleaseSteps(const View& view);
   // Returns the values at `cut`. A nullopt means the first cut that this server
-  // can reach. Blocks until all pushes before the cut are applied; applies no
-  // push after the cut. Calls `on_wait` with a ticket for Cancel() first. Fails
-  // with:
+  // can reach. Blocks until all pushes before the cut are applied, and applies
+  // no other push meanwhile. First calls `on_wait` with a ticket for Cancel().
+  // Fails with:
   //   INVALID_ARGUMENT     the servers of `view` cannot choose this cut
   //   OUT_OF_RANGE         the server is past the cut
   //   DEADLINE_EXCEEDED    the cut is not reached within `timeout`
@@ -196,12 +196,12 @@ class Server final : public Calls {
   absl::StatusOr<ExchangePtr> Serving(const View& view) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends every wait, and refuses later calls. Still finishes a step that is
-  // being applied. May be called again.
+  // Ends every wait, and refuses later calls. A step that is being applied
+  // still ends. May be called again.
   void Drain();
 
   ServerReport report() const;
-  // Returns the counts of the report, at a lower cost.
+  // Returns only the push counts of the report, at a lower cost.
   PushCounts push_counts() const;
 
  private:
@@ -239,7 +239,7 @@ class Server final : public Calls {
   absl::Mutex define_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // one Define() at a time
   absl::optional<Choice> choice_ ABSL_GUARDED_BY(define_mu_);
   bool is_choice_verified_ ABSL_GUARDED_BY(define_mu_) = false;
-  // The choice of a cut for a run that has lost a server.
+  // The choice of a cut that replaces a run.
   struct LaterChoice {
     uint64_t replaces = 0;
     Choice choice;
@@ -251,7 +251,7 @@ class Server final : public Calls {
   State state_ ABSL_GUARDED_BY(mu_) = State::kEmpty;
   std::shared_ptr<Training> training_ ABSL_GUARDED_BY(mu_);
   ExchangePtr exchange_ ABSL_GUARDED_BY(mu_);
-  // The waiting calls, by ticket. This is also the order of the deadlines,
+  // The waiting calls, by ticket. Their deadlines are in the same order,
   // because all calls have the same timeout.
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
   Steps steps_;

@@ -38,11 +38,11 @@ class StepSource {
       const Coordinator::Apply& apply) = 0;
   // Called after a step was applied.
   virtual void OnApplied(const Coordinator::Apply& apply) = 0;
-  // Called when the training must end.
+  // Called when the training must end because a step has failed.
   virtual void OnFailed(const absl::Status& why) = 0;
   // Called at the deadline of the last Steps::Update(), or earlier.
   virtual void OnDeadline() = 0;
-  // Returns the state of the training after the last applied step, without
+  // Returns the state of the training after the last applied step. Excludes
   // pushes that are not applied.
   virtual CutState StateOfApplied() const = 0;
 };
@@ -55,18 +55,18 @@ class StepSource {
 // The caller of any other method may hold a lock.
 class Steps {
  public:
-  // Starts the thread, which takes no steps before Begin(). The thread calls
+  // Starts the thread. No step is applied before Begin(). The thread calls
   // `on_alarm` at the time that SetAlarm() has set.
   Steps(absl::Duration max_wait, const RowClock* clock,
         std::function<void()> on_alarm);
   // Calls Stop().
   ~Steps();
 
-  // Takes the steps of `source` from now on, and drops those of an earlier
+  // Applies the steps of `source` from now on, and drops those of an earlier
   // source.
   void Begin(std::shared_ptr<StepSource> source,
              std::shared_ptr<Tables> tables);
-  // Releases the source and the tables, and takes no steps until Begin().
+  // Releases the source and the tables. No step is applied until Begin().
   void Clear();
   void SetAlarm(absl::Time alarm);
 
@@ -78,21 +78,20 @@ class Steps {
     // True if the caller calls Help() soon.
     bool will_help = false;
   };
-  // Takes over the changes in `news`. Ignores a source that Begin() has
-  // replaced.
+  // Records the changes in `news`. Ignores a source that Begin() has replaced.
   void Update(const StepSource* source, News news);
 
-  // Applies a waiting step in the caller's thread, if the step is small. Waking
-  // the steps' thread for such a step takes longer than the step. On few cores,
-  // the steps' thread also delays the reader of the answer. The steps' thread
-  // applies the step itself if no caller helps within kHelpLimit.
+  // Applies a waiting step on the caller's thread, if the step is small. Waking
+  // the steps' thread for such a step takes longer than the step itself, and on
+  // few cores delays the reader of the answer. The steps' thread applies the
+  // step if no caller helps within kHelpLimit.
   void Help();
   static constexpr absl::Duration kHelpLimit = absl::Milliseconds(10);
 
   using SnapshotCallback =
       std::function<void(absl::StatusOr<ModelSnapshot> snapshot)>;
-  // Requests a snapshot, which is taken before the next step begins. Calls
-  // `callback` on the steps' thread, unless RemoveSnapshot() comes first.
+  // Requests a snapshot before the next step begins. Calls `callback` on the
+  // steps' thread, unless RemoveSnapshot() comes first.
   void AddSnapshot(uint64_t ticket, SparseSnapshotOptions options,
                    SnapshotCallback callback);
   // Withdraws a waiting snapshot. Returns its callback, or null if no snapshot
@@ -101,9 +100,9 @@ class Steps {
   // Withdraws all waiting snapshots.
   std::vector<SnapshotCallback> RemoveSnapshots();
 
-  // Prevents new steps. A step that is being applied still ends.
+  // Stops new steps. A step that is being applied still ends.
   void End();
-  // Ends the wait of a step that waits for memory.
+  // Ends the wait for memory of a step.
   void Drain();
   // Ends the thread, and waits for its end.
   void Stop();
@@ -142,7 +141,8 @@ class Steps {
   std::shared_ptr<StepSource> source_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Tables> tables_ ABSL_GUARDED_BY(mu_);
   std::deque<Coordinator::Apply> applies_ ABSL_GUARDED_BY(mu_);
-  // The time until which the thread leaves `applies_` to callers of Help().
+  // The time until which the thread leaves the steps in `applies_` to callers
+  // of Help().
   absl::Time help_ends_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   // True while the steps' thread or a helping thread works on the tables.
   bool is_applying_ ABSL_GUARDED_BY(mu_) = false;
@@ -153,7 +153,7 @@ class Steps {
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time alarm_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   absl::Time next_maintenance_ ABSL_GUARDED_BY(mu_);
-  // The time until which the thread waits, unless it is woken.
+  // The time until which the thread sleeps, unless it is woken.
   absl::Time wakes_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   bool is_over_ ABSL_GUARDED_BY(mu_) = false;
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;

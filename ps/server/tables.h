@@ -1,4 +1,4 @@
-// The values that one server holds, and their steps.
+// The values of one server's tables, and their optimizer steps.
 
 #ifndef PENSTOCK_PS_SERVER_TABLES_H_
 #define PENSTOCK_PS_SERVER_TABLES_H_
@@ -44,12 +44,12 @@ struct Selection {
 
   std::vector<size_t> parts;
   std::vector<Rows> rows;
-  // The type to which wider values are rounded, kF16 or kBF16; nullopt for no
+  // The type to which wider values are rounded: kF16 or kBF16. nullopt: no
   // rounding.
   absl::optional<tensor::DType> dtype;
 };
 
-// The dense and sparse tables of one server. Tables knows no workers and no
+// The dense and sparse tables of one server. Tables does not know workers or
 // staleness: Server decides who may push, and when to apply.
 //
 // The `now` arguments set the time of the rows' last use; see sparse::Table.
@@ -59,34 +59,34 @@ struct Selection {
 class Tables {
  public:
   struct Options {
-    // Allocates the values that are sent. Outlives all readers. Null:
-    // tensor::DefaultAllocator().
+    // The allocator of values that are sent to workers. Outlives all readers.
+    // Null: tensor::DefaultAllocator().
     tensor::Allocator* allocator = nullptr;
-    // The seed of the hashes of ids. The seed is secret: draw a random number.
+    // The secret seed of the hashes of ids: draw a random number.
     uint64_t hash_seed = 0;
-    // Limits the bytes of dense values, their next versions and slots. Readers
-    // may keep older versions in the rest of this memory. Older versions may
-    // always take as much memory as the values and their next versions, even if
-    // the rest is less.
+    // Limits the bytes of dense values, their next versions and slots. The rest
+    // of this memory may hold older versions that readers still use. Older
+    // versions may always use as much memory as the values and their next
+    // versions, even if the rest is less.
     size_t max_dense_bytes = size_t{16} << 30;
-    // Limits the bytes of all sparse tables without budget_bytes together; 0
+    // Limits the total bytes of all sparse tables that have no budget_bytes. 0
     // means no limit. Above the limit, pushes that would create rows are
     // refused.
     size_t max_sparse_bytes = 0;
-    // Limits the bytes of answers until their readers release them. Excludes
+    // Limits the bytes of answers that readers have not released yet. Excludes
     // dense values that are sent without a copy.
     size_t max_answer_bytes = size_t{4} << 30;
-    // Makes room for dense values of `bytes`, which are allocated next. Null:
-    // the allocator needs no announcement.
+    // Called with the size in bytes of dense values before they are allocated,
+    // to make room for them. Null: the allocator needs no such call.
     std::function<void(uint64_t bytes)> make_dense_room;
-    // Returns the storage for the rows of one sparse table that do not fit in
-    // memory. Everything that the storage refers to outlives the tables. Null:
-    // no such storage.
+    // Returns the storage for rows of one sparse table that do not fit in
+    // memory. All objects that the storage refers to must outlive the tables.
+    // Null: no such storage.
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
-  // Limits the bytes of rows that one call may ask for. A request for a whole
-  // row takes only 8 bytes.
+  // Limits the bytes of rows that one call may request. Needed because the
+  // request for a row is only 8 bytes long, however long the row.
   static constexpr size_t kMaxRowBytesPerCall = size_t{1} << 30;
 
   // Creates the tables without values. Fails with:
@@ -105,23 +105,23 @@ class Tables {
   DenseParts& dense() { return *dense_; }
   const DenseParts& dense() const { return *dense_; }
 
-  // Records that the restored checkpoint does not have this table. Call before
-  // other threads use the tables.
+  // Records that the restored checkpoint lacks this table. Call before other
+  // threads use the tables.
   void SetNew(size_t table) { is_new_[table] = true; }
 
-  // Returns the parts and rows that a pull asks for. Returns INVALID_ARGUMENT,
+  // Returns the parts and rows that a pull requests. Returns INVALID_ARGUMENT,
   // with the name of the table, for:
-  //   - a part or table that is not here
+  //   - a part or table that this server does not have
   //   - ids that another server has
   //   - more than kMaxRowBytesPerCall
   absl::StatusOr<Selection> Select(const tensor::Bundle& ids,
                                    absl::Span<const std::string> parts,
                                    bool all_parts) const;
-  // Returns the policies of the selected parts and rows, each policy once.
+  // Returns the policies of the selected parts and rows, each once.
   std::vector<size_t> PoliciesOf(const Selection& selection) const;
-  // Returns the values, by the names of parts and tables, in the order of the
-  // selection. Parts share the server's memory. Parts of one policy are of one
-  // point in time. Fails with:
+  // Returns the values of a selection, in its order, under the names of the
+  // parts and tables. Parts share the server's memory. Parts with the same
+  // policy are of one point in time. Fails with:
   //   RESOURCE_EXHAUSTED  if memory runs out, or older versions of dense values
   //                       or unread answers are at their limit
   //   DATA_LOSS           as CheckTiers() does
@@ -137,9 +137,9 @@ class Tables {
   absl::StatusOr<Gradients> Check(const tensor::Bundle& push, absl::Time now);
 
   // Applies the mean of the pushes to the tables of a policy. `pushes` are
-  // results of Check(); their gradients are added up in this order.
-  // Each table with a gradient takes one step. Returns RESOURCE_EXHAUSTED if
-  // there is no memory; then no step was taken, and a retry is allowed.
+  // results of Check(); their gradients are added in this order. Each table
+  // with a gradient takes one step. Returns RESOURCE_EXHAUSTED if there is no
+  // memory. In that case no table has changed, and the call may be repeated.
   absl::Status Apply(size_t policy, absl::Span<Gradients* const> pushes,
                      absl::Time now);
 
@@ -147,15 +147,15 @@ class Tables {
   // little time.
   bool Maintain(absl::Time now);
 
-  // Returns OK, or DATA_LOSS if a table has lost rows that were on disk. No
-  // call reads or changes such a table any more.
+  // Returns OK, or DATA_LOSS if a table has lost rows that were on disk. Calls
+  // no longer read or change such a table.
   absl::Status CheckTiers() const;
 
   // Returns the reports of the tables, in the order of the model.
   std::vector<TableReport> Report() const;
 
-  // Return the sparse tables themselves. For the applying thread, and for
-  // readers of counters.
+  // Return a sparse table. For the applying thread, and for readers of
+  // counters.
   sparse::Table& table(size_t rows) { return *sparse_[rows].table; }
   const sparse::Table& table(size_t rows) const { return *sparse_[rows].table; }
   // Returns the number of steps that a sparse table has taken.
@@ -201,7 +201,7 @@ class Tables {
   const uint32_t server_;
   const Options options_;
   const optim::Workers workers_;
-  // The bytes of answers whose readers have not released them. Shared with the
+  // The bytes of answers that readers have not released. Shared with the
   // answers, because readers may outlive the tables.
   const std::shared_ptr<std::atomic<size_t>> answer_bytes_ =
       std::make_shared<std::atomic<size_t>>(0);

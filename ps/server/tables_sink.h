@@ -17,7 +17,7 @@
 namespace penstock::ps {
 
 // A sink that fills the tables of a server. Collects dense values until
-// Finish(), and puts sparse rows into the tables in blocks.
+// Finish(). Puts sparse rows into the tables in blocks.
 class TablesSink final : public checkpoint::Sink {
  public:
   // Makes a sink. `is_new` has a value for each table of the model: true if the
@@ -42,17 +42,17 @@ class TablesSink final : public checkpoint::Sink {
   };
   // Returns the tables that lost rows. Call after Finish().
   const std::vector<Lost>& lost() const { return lost_; }
-  // Return how many dense elements and sparse rows were received. A row counts
-  // once for each checkpoint of the chain that has the row.
+  // Return the numbers of received dense elements and sparse rows. A row counts
+  // once for each checkpoint of the chain that contains it.
   uint64_t elements() const { return dense_elements_; }
   uint64_t rows() const { return rows_taken_; }
 
  private:
-  // The index that stands for a dense table, or for a sparse table without ids
-  // on this server.
+  // A placeholder for the index in LocalModel::rows(): the table is dense, or
+  // has no ids on this server.
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
-  // A range of a table's elements that are adjacent in a part.
+  // A range of a table's elements that is contiguous in a part.
   struct Piece {
     uint64_t first;  // in the table
     uint64_t elements;

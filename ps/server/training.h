@@ -43,13 +43,13 @@ struct ServerDefinition {
 class RestoreSource {
  public:
   virtual ~RestoreSource() = default;
-  // Returns the cut that all servers begin with. Returns nullopt if there is no
-  // checkpoint. `verifies`: reads all bytes of the checkpoint first, and passes
-  // over damaged ones. Otherwise, Restore() may find damage.
+  // Returns the cut with which all servers begin. Returns nullopt if there is
+  // no checkpoint. With `verifies`, first reads all bytes of the checkpoint,
+  // and skips damaged checkpoints. Otherwise, Restore() may find damage.
   virtual absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) = 0;
-  // Checks that this server can begin with `cut`. A nullopt needs a folder
-  // without checkpoints. Returns FAILED_PRECONDITION, with the content of the
-  // folder, if the server cannot begin so.
+  // Returns OK if this server can begin with `cut`. A `cut` of nullopt requires
+  // a folder without checkpoints. Otherwise returns FAILED_PRECONDITION, with
+  // the content of the folder.
   virtual absl::Status Check(const absl::optional<CutId>& cut) = 0;
   // Puts the values of `cut` into `tables`. Returns DATA_LOSS if the checkpoint
   // is damaged.
@@ -63,8 +63,8 @@ std::string TextOf(const absl::optional<CutId>& cut);
 
 struct TrainingLimits {
   Tables::Options tables;
-  // The number of workers, whose gradients a synchronous step needs all at
-  // once.
+  // The number of workers. A synchronous step needs the gradients of all
+  // workers in memory together.
   uint32_t workers = 1;
   size_t max_held_bytes = 0;  // the bytes of gradients
 };
@@ -76,8 +76,8 @@ bool HasSynchronousTable(const Model& model);
 absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
     const ServerDefinition& definition, const TrainingLimits& limits);
 
-// Checks that `training` is as `definition` says; the runs may differ. Returns
-// FAILED_PRECONDITION, with the difference, if another field differs.
+// Returns OK if `training` agrees with `definition`, apart from the run.
+// Otherwise returns FAILED_PRECONDITION, with the first difference.
 absl::Status CheckSame(const Training& training,
                        const ServerDefinition& definition);
 

@@ -1,4 +1,4 @@
-// The streams by which workers show that they live.
+// The streams of heartbeats by which a server notices that a worker is lost.
 
 #ifndef PENSTOCK_PS_SERVICE_ATTEND_H_
 #define PENSTOCK_PS_SERVICE_ATTEND_H_
@@ -21,12 +21,12 @@
 
 namespace penstock::ps {
 
-// The newest stream of each worker at each shard. Only the end of the newest
-// stream means that a worker is lost. A worker that has reconnected is not lost
-// when the server sees the old connection break. Thread-safe.
+// The newest stream of each worker at each shard. A worker is lost only when
+// its newest stream ends. When a worker reconnects, the end of its old stream
+// does not count. Thread-safe.
 class Attendance {
  public:
-  // A shard, or nullopt for the server's own.
+  // A shard; nullopt means the server's own shard.
   using Shard = absl::optional<uint32_t>;
 
   void Begin(const Shard& shard, const WorkerId& worker, const void* stream)
@@ -44,11 +44,11 @@ class Attendance {
 };
 
 // A function that finds the server of a heartbeat. If shards are replicated,
-// the result may change during a stream.
+// the result may differ from heartbeat to heartbeat.
 using FindServer = std::function<absl::StatusOr<std::shared_ptr<Calls>>()>;
 
-// Serves one Attend() call. Ends the call at once if `allowed` is an error. The
-// reactor deletes itself. `attendance` outlives the reactor.
+// Serves one Attend() call. Ends the call immediately if `allowed` is an error.
+// The reactor deletes itself. `attendance` must outlive the reactor.
 grpc::ServerReadReactor<v1::Heartbeat>* ServeAttend(
     FindServer find, const Attendance::Shard& shard, Attendance* attendance,
     const absl::Status& allowed);

@@ -1,4 +1,4 @@
-// Runs the calls that wait for disks on a separate thread: calls of checkpoints
+// Runs the calls that wait for a disk on separate threads: calls of checkpoints
 // and of restores.
 
 #ifndef PENSTOCK_PS_SERVICE_CHECKPOINT_CALLS_H_
@@ -23,8 +23,8 @@
 
 namespace penstock::ps {
 
-// A thread that does the work of calls one after another. The thread starts
-// with the first call. Thread-safe.
+// A thread that runs the work of calls, one call after another. The thread
+// starts with the first call. Thread-safe.
 class CheckpointCalls {
  public:
   using Work = std::function<absl::Status(Cancellation*)>;
@@ -35,12 +35,11 @@ class CheckpointCalls {
   CheckpointCalls(const CheckpointCalls&) = delete;
   CheckpointCalls& operator=(const CheckpointCalls&) = delete;
 
-  // Returns the reactor of a call. The call ends with the status of `work`. A
-  // call that is cancelled before its turn ends with CANCELLED, without running
-  // `work`. The reactor deletes itself.
+  // Returns the reactor of a call, which runs `work`. The call ends with the
+  // status of `work`. A call that is cancelled before its work begins ends with
+  // CANCELLED, and its work is not run. The reactor deletes itself.
   grpc::ServerUnaryReactor* Start(Work work);
-  // The same as Work, for calls that need a CheckpointWriter, which may be
-  // null.
+  // The work of a call that needs a CheckpointWriter. The writer may be null.
   using WriterWork =
       std::function<absl::Status(CheckpointWriter*, Cancellation*)>;
   grpc::ServerUnaryReactor* Start(std::shared_ptr<CheckpointWriter> writer,
@@ -61,13 +60,14 @@ class CheckpointCalls {
   std::thread thread_ ABSL_GUARDED_BY(mu_);
 };
 
-// The threads of the shards that this process leads: one for each, so that no
-// shard waits for the disk of another one. The steps of a shard are held for
-// some seconds only. Thread-safe.
+// The threads of the shards that this process leads: one per shard, so that no
+// shard waits for another shard's disk access. The steps of a shard are held
+// only for some seconds. Thread-safe.
 class CheckpointCallsOfShards {
  public:
-  // Returns the thread of a shard; nullopt: of the process's only one. Lives as
-  // long as this object. Call only for shards that this process leads.
+  // Returns the thread of a shard. nullopt means the only thread of a process
+  // without replicas. Lives as long as this object. Call only for shards that
+  // this process leads.
   CheckpointCalls& Of(absl::optional<uint32_t> shard) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -76,7 +76,7 @@ class CheckpointCallsOfShards {
       ABSL_GUARDED_BY(mu_);
 };
 
-// Do the work of each call, after the caller's permission was checked. Return
+// Do the work of each call. The caller's permission was checked before. Return
 // FAILED_PRECONDITION, with the missing flag, if `writer` is null.
 absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              const v1::BeginCheckpointRequest& request,
@@ -84,13 +84,13 @@ absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              v1::CheckpointAttempt* reply);
 absl::Status AttendCheckpoint(CheckpointWriter* writer,
                               const v1::AttendCheckpointRequest& request);
-// Ends the turn of a caller that gives up, and records why. AttendCheckpoint()
-// removes the files. Does not block on a disk.
+// Ends the turn of a caller that abandons its checkpoint, and records the
+// reason. AttendCheckpoint() removes the files. Does not block on a disk.
 void EndTurn(CheckpointWriter* writer,
              const v1::AttendCheckpointRequest& request);
 absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply);
-// The same for the primary of a replicated shard. These calls block.
+// Do the work of the calls at the primary of a replicated shard. Both block.
 absl::Status HoldSteps(ShardCuts* cuts, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply);
 absl::Status WriteShard(CheckpointWriter* writer,

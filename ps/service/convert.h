@@ -20,8 +20,8 @@ inline WorkerId WorkerIn(const v1::WorkerId& worker) {
   return {worker.rank(), worker.incarnation()};
 }
 
-// Converts the header of a pull. Returns INVALID_ARGUMENT if the type of the
-// values is set and is neither f16 nor bf16.
+// Converts the header of a pull. Returns INVALID_ARGUMENT if a type for the
+// values is set that is neither f16 nor bf16.
 absl::StatusOr<Server::PullSpec> PullIn(const v1::PullHeader& header,
                                         tensor::Bundle ids);
 // Encodes the answer to a pull. `waited` is the time that the pull waited.
@@ -37,8 +37,8 @@ void SetCut(const absl::optional<CutId>& cut, Message* message) {
   message->mutable_cut()->mutable_earlier_runs()->Assign(
       cut->earlier_runs.begin(), cut->earlier_runs.end());
 }
-// Returns the cut of a message, or INVALID_ARGUMENT if the cut has too many
-// runs.
+// Returns the cut in a message. Returns INVALID_ARGUMENT if the cut has too
+// many runs.
 absl::StatusOr<CutId> CutIdIn(const v1::Cut& message);
 
 v1::PushReply::Verdict ToMessage(Server::PushVerdict verdict);

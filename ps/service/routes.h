@@ -1,4 +1,5 @@
-// Finds the server of a call, if the process has replicas of several shards.
+// Finds the server that handles a call, if the process has replicas of several
+// shards.
 
 #ifndef PENSTOCK_PS_SERVICE_ROUTES_H_
 #define PENSTOCK_PS_SERVICE_ROUTES_H_
@@ -21,37 +22,39 @@
 namespace penstock::ps {
 
 // The servers of a process. A call names its shard in its metadata; see
-// shard_key.h. Without replicas, one server takes all calls. Thread-safe.
+// shard_key.h. Without replicas, one server handles all calls. Thread-safe.
 class Routes {
  public:
   // `writer` is null without a folder for checkpoints, and `shards` without
   // replicas. The pointers outlive this object.
   Routes(Server* server, CheckpointWriter* writer, Shards* shards);
 
-  // CallsOf() returns the object that takes the calls for the shard of a call.
+  // CallsOf() returns the object that handles calls for the shard of a call.
   // ServerOf() returns the server with the values of that shard. Both return
-  // INVALID_ARGUMENT for metadata that is no number, and the errors of Shards.
+  // INVALID_ARGUMENT for metadata that is not a number, and the errors of
+  // Shards.
   absl::StatusOr<std::shared_ptr<Calls>> CallsOf(
       const grpc::CallbackServerContext& context) const;
   absl::StatusOr<std::shared_ptr<Server>> ServerOf(
       const grpc::CallbackServerContext& context) const;
-  // Returns a function that returns CallsOf() of this call, whenever called.
+  // Returns a function that returns CallsOf(context) each time it is called.
   FindServer FinderOf(const grpc::CallbackServerContext& context) const;
 
-  // Returns the shard that a call addresses. A worker has one stream of pushes
-  // for each. A call that names no shard addresses the server's own one.
-  // Returns nullopt if the training has no replicas.
+  // Returns the shard that a call addresses. A worker has one stream of
+  // heartbeats for each shard. A call that names no shard addresses the
+  // server's own shard. Returns nullopt if the training has no replicas.
   absl::optional<uint32_t> ShardOf(
       const grpc::CallbackServerContext& context) const;
 
   absl::Status CheckMayDefine(uint64_t replaces) const;
-  // Locks the folder of checkpoints, if there is one, for the training that a
-  // chief is about to define. A primary of the training may have it already.
+  // Locks the folder of checkpoints for the training that a chief is about to
+  // define. Does nothing if there is no folder, or if a primary of the training
+  // already has the lock.
   absl::Status ClaimFolder(uint64_t replaces) const;
   // Returns INVALID_ARGUMENT for a model that cannot have replicas.
   absl::Status CheckModel(const Model& model) const;
-  // Returns the writer of the checkpoints of a call's shard; null if there is
-  // no folder.
+  // Returns the checkpoint writer of a call's shard, or null if there is no
+  // folder.
   absl::StatusOr<std::shared_ptr<CheckpointWriter>> WriterOf(
       const grpc::CallbackServerContext& context) const;
   // Returns the replica that leads a call's shard; null without replicas.
@@ -63,7 +66,7 @@ class Routes {
                                       grpc::ByteBuffer* reply) const;
 
  private:
-  // The server itself, for calls without replicas. Owns nothing.
+  // The only server, for calls without replicas. Owns nothing.
   const std::shared_ptr<Server> direct_;
   const std::shared_ptr<CheckpointWriter> direct_writer_;
   Shards* const shards_;

@@ -16,27 +16,27 @@
 namespace penstock::ps {
 
 struct ServiceOptions {
-  // Decides which calls a peer may make. Outlives the gRPC server. Null means
-  // that every peer may make every call.
+  // Decides which calls a peer may make. Must outlive the gRPC server. Null:
+  // every peer may make every call.
   Access* access = nullptr;
-  // Writes checkpoints. Outlives the service. Null if the server has no folder
-  // for checkpoints.
+  // Writes checkpoints. Must outlive the service. Null if the server has no
+  // folder for checkpoints.
   CheckpointWriter* checkpoints = nullptr;
-  // Replicas of shards, this server's own among them. Outlives the service.
-  // Null: the server has no replicas, and takes the calls itself.
+  // The replicas of shards, including this server's own shard. Must outlive the
+  // service. Null: the server has no replicas, and handles the calls itself.
   Shards* shards = nullptr;
-  // Returns the newest view, for GetView(). Thread-safe; does not block. Empty
-  // if shards are not replicated.
+  // Returns the newest view, for GetView(). Must be thread-safe and not block.
+  // Empty if shards are not replicated.
   std::function<v1::GetViewReply()> view = nullptr;
 };
 
 // Creates a service. Pass the ServerBuilder to
 // tensor::AllowUnlimitedMessages(), and then register the service. `server`
-// must outlive the gRPC server. Waiting pushes and pulls hold no thread.
+// must outlive the gRPC server. Waiting pushes and pulls occupy no thread.
 //
 // To stop:
-//   1. Call server->Drain(), which ends every wait. With replicas, call
-//      shards->Stop() before.
+//   1. Call server->Drain(), which ends every wait. With replicas, first call
+//      shards->Stop().
 //   2. Call grpc::Server::Shutdown() with a deadline, which cancels the streams
 //      of workers that have not left.
 std::unique_ptr<grpc::Service> MakeService(Server* server,

@@ -20,15 +20,15 @@ class TicketReactor : public grpc::ServerUnaryReactor {
  public:
   // Starts the call. gRPC gets this object after the constructor has returned,
   // so OnCancel() finds the ticket. The callback may run earlier, on another
-  // thread: gRPC then keeps the Finish() until it has the object.
+  // thread; gRPC then delays Finish() until it has the object.
   TicketReactor(std::shared_ptr<Calls> server,
                 absl::FunctionRef<uint64_t(TicketReactor*)> start)
       : server_(std::move(server)), ticket_(start(this)) {}
 
   void OnCancel() override { server_->Cancel(ticket_); }
   void OnDone() override { delete this; }
-  // Returns true: gRPC then runs the callbacks of this class on its own thread.
-  // The callbacks take little time. If cores are few, waking another thread
+  // Returns true, so that gRPC runs the callbacks of this class on its own
+  // thread. The callbacks are short. With few cores, waking another thread
   // would delay the reader of the answer.
   bool InternalInlineable() override { return true; }
 
@@ -40,7 +40,8 @@ class TicketReactor : public grpc::ServerUnaryReactor {
   const uint64_t ticket_;
 };
 
-// A reactor for a push. After the answer, helps to apply the step of the push.
+// A reactor for a push. After the answer, the reactor helps to apply the step
+// of the push.
 class PushReactor final : public TicketReactor {
  public:
   using TicketReactor::TicketReactor;

@@ -1,4 +1,4 @@
-// Provides a clock for leases.
+// A clock for leases.
 
 #ifndef PENSTOCK_PS_SHARDS_BOOT_TIME_H_
 #define PENSTOCK_PS_SHARDS_BOOT_TIME_H_
@@ -9,8 +9,8 @@
 
 namespace penstock::ps {
 
-// Returns the time since the machine's start, including the time of suspends: a
-// lease also ends during a suspend. Monotonic.
+// Returns the time since the machine started, including suspends: a lease also
+// expires during a suspend. Monotonic.
 inline absl::Time BootNow() {
   timespec now = {};
   clock_gettime(CLOCK_BOOTTIME, &now);

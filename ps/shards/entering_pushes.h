@@ -1,4 +1,4 @@
-// The pushes between the check of their room and the log.
+// The pushes that are checked, but not in the log yet.
 
 #ifndef PENSTOCK_PS_SHARDS_ENTERING_PUSHES_H_
 #define PENSTOCK_PS_SHARDS_ENTERING_PUSHES_H_
@@ -9,18 +9,18 @@
 
 namespace penstock::ps {
 
-// Counts the gradients of pushes that are on their way into the log. A push
-// takes its room before the check, since the check runs without the lock of the
-// log. Each push finds the room that earlier ones have left, so that two pushes
-// at the same time never take the same room. Not thread-safe.
+// Counts the bytes of pushes that are on their way into the log. A push
+// reserves its room before it is checked, because the check runs without the
+// log's lock. Each push sees the room that earlier pushes have left, so two
+// concurrent pushes never use the same room. Not thread-safe.
 class EnteringPushes {
  public:
-  // Adds a push. Returns its number.
+  // Adds a push, and returns its number.
   uint64_t Enter(size_t bytes) {
     bytes_[++last_] = bytes;
     return last_;
   }
-  // Returns the bytes of the pushes that entered earlier and have not left.
+  // Returns the bytes of the pushes with lower numbers that have not left.
   size_t BytesBefore(uint64_t number) const {
     size_t before = 0;
     for (const auto& [each, bytes] : bytes_) {

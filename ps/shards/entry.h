@@ -35,8 +35,7 @@ class PushPayload final : public replication::Payload {
   const size_t bytes_;
 };
 
-// A change of the members, or of their clocks, that is neither a join nor a
-// push.
+// A change of the members or of their clocks, other than a join or a push.
 class EventPayload final : public replication::Payload {
  public:
   enum class Kind {

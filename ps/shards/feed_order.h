@@ -1,4 +1,4 @@
-// Decides when an entry of the log may be fed.
+// Decides when an entry of the log may be fed to the server.
 
 #ifndef PENSTOCK_PS_SHARDS_FEED_ORDER_H_
 #define PENSTOCK_PS_SHARDS_FEED_ORDER_H_
@@ -9,17 +9,16 @@
 
 namespace penstock::ps {
 
-// Returns true if the next entry, with its push if it has one, may be fed. All
-// replicas then give the same verdict, and apply pushes in the same order,
-// although they apply at different speeds and only the primary takes snapshots
-// for joiners. False, until the server applies more or a snapshot ends, if
+// Returns true if the next entry may be fed; `push` is its push, if it has one.
+// All replicas then judge the entry equally and apply pushes in the same order,
+// although they apply at different speeds, and only the primary takes
+// snapshots. Returns false in these cases:
 //
-//   a step of synchronous tables is complete and not applied: later events
-//   would be judged by the version before that step
-//
-//   the push would overtake another one, which waits behind the cut of a
-//   snapshot. Only a worker that has fallen behind pushes so late, and the
-//   snapshot does not wait for the push
+//   - A step of synchronous tables is complete and not applied. Later events
+//     would be judged by the version before that step.
+//   - The push would overtake another push that waits behind the cut of a
+//     snapshot. Only a worker that has fallen behind pushes so late, and the
+//     snapshot does not wait for that push.
 bool MayFeed(const Coordinator& server, const absl::optional<PushId>& push);
 
 }  // namespace penstock::ps

@@ -14,11 +14,11 @@
 
 namespace penstock::ps {
 
-// A feeder of committed entries to the Server of a replica, one after another
-// in the order of the log. The Servers of all replicas thus take the same
+// A feeder of committed entries to the Server of a replica, one at a time in
+// the order of the log. The Servers of all replicas thus receive the same
 // calls. Feeds an entry only while no synchronous step is being applied, so
-// that all replicas judge it by the same version. Passes the Server's verdicts
-// to the calls of the workers.
+// that all replicas judge the entry by the same version. Passes the Server's
+// verdicts to the calls of the workers.
 //
 // Thread-safe.
 class Feeder final : public std::enable_shared_from_this<Feeder> {
@@ -26,12 +26,12 @@ class Feeder final : public std::enable_shared_from_this<Feeder> {
   Feeder(std::shared_ptr<ReplicaState> state,
          std::shared_ptr<WorkerCalls> calls);
 
-  // Says how to treat an entry that waits for a step: wait with it for a short
-  // time, or leave it to the Shard's thread.
+  // The treatment of an entry that waits for a step: wait for a short time, or
+  // leave the entry to the Shard's thread.
   enum class Wait { kWait, kLeaveToThread };
   // Adds to `due` the work that feeds the next entry, if there is one.
   void Collect(absl::Time now, Wait wait, ReplicaState::Due* due);
-  // Asks the server which entries it has applied.
+  // Requests from the server the entries that it has applied.
   void PollApplied();
 
  private:
@@ -44,8 +44,9 @@ class Feeder final : public std::enable_shared_from_this<Feeder> {
                  const absl::StatusOr<Exchange::PushVerdict>& verdict);
   void OnJoinFed(const replication::EntryPtr& entry,
                  absl::StatusOr<Exchange::Joined> joined);
-  // Records that the server has taken or refused an entry. Only a push that has
-  // counted is applied later, when the values contain it.
+  // Records that the server has accepted or refused an entry. A counted push is
+  // applied later, when the values contain it; other entries are applied
+  // immediately.
   void EndLocked(const replication::Entry& entry, bool has_counted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   FedEntries::MembersNow MembersLocked()

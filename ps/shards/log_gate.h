@@ -14,40 +14,41 @@
 
 namespace penstock::ps {
 
-// A gate in front of a log, which keeps out the pushes after the cut of a
-// checkpoint. No replica then has such a push. All replicas thus reach the cut
-// at the same place of the log, and no entry of the log waits for another one.
+// A gate in front of a log, which stops pushes after the cut of a checkpoint.
+// No such push reaches a replica. All replicas therefore reach the cut at the
+// same entry of the log, and no entry of the log waits for another entry.
 //
 // Pure: the caller passes the time. Not thread-safe.
 class LogGate {
  public:
-  // Close() stops all pushes until `ends`. OpenUpTo() stops the pushes after a
-  // cut. Both begin a new hold, and return its number. Pushes that an earlier
-  // hold stopped remain stopped.
+  // Close() stops all pushes until `ends`. OpenUpTo() stops only the pushes
+  // after a cut. Both begin a new hold, and return its number. A push that an
+  // earlier hold has stopped stays stopped.
   uint64_t Close(absl::Time ends);
   uint64_t OpenUpTo(CutPoint cut, absl::Time ends);
-  // Ends the hold of this number. Does nothing if a later hold has replaced it.
+  // Ends the hold with this number. Does nothing if a later hold has replaced
+  // that hold.
   void Open(uint64_t hold);
   // Returns true if no later hold has replaced `hold`.
   bool IsPresent(uint64_t hold) const { return hold == hold_; }
 
   uint64_t hold() const { return hold_; }
-  // Returns the cut of OpenUpTo(), or null.
+  // Returns the cut that OpenUpTo() has set, or null.
   const CutPoint* cut() const { return gate_.cut(); }
 
   bool LetsThrough(const PushId& push) const { return gate_.LetsThrough(push); }
-  // Keeps the continuation of a push that was stopped. `ticket` belongs to the
+  // Stores the continuation of a push that was stopped. `ticket` identifies the
   // push's call, which holds `bytes` of gradients.
   void Keep(uint64_t ticket, const PushId& push, size_t bytes,
             std::function<void()> go_on);
   void Forget(uint64_t ticket);
-  // Returns the bytes of all kept pushes.
+  // Returns the bytes of all stored pushes.
   size_t bytes() const { return bytes_; }
-  // Forgets all pushes that are stopped, and returns their tickets: pushes in
-  // the cut need the room.
+  // Removes all stopped pushes, because pushes before the cut need the room.
+  // Returns their tickets.
   std::vector<uint64_t> GiveUp();
-  // Ends a hold whose time is over. Removes and returns the continuations of
-  // pushes that may pass.
+  // Ends an expired hold. Removes and returns the continuations of pushes that
+  // may now pass.
   std::vector<std::function<void()>> TakeDue(absl::Time now);
   // Opens the gate, and drops all continuations.
   void Clear();
@@ -64,7 +65,7 @@ class LogGate {
   absl::Time ends_ = absl::InfiniteFuture();
   // The continuations by ticket, which is the order of the calls.
   std::map<uint64_t, Kept> kept_;
-  size_t bytes_ = 0;  // the gradients of all kept_
+  size_t bytes_ = 0;  // the gradients of all pushes in kept_
 };
 
 }  // namespace penstock::ps

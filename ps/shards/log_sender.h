@@ -16,7 +16,7 @@
 
 namespace penstock::ps {
 
-// A sender of entries and heartbeats, with one message at a time to each
+// A sender of entries and heartbeats. Sends one message at a time to each
 // replica. Repeats messages that were refused or lost.
 //
 // Thread-safe.
@@ -24,17 +24,18 @@ class LogSender final : public std::enable_shared_from_this<LogSender> {
  public:
   explicit LogSender(std::shared_ptr<ReplicaState> state);
 
-  // Adds to `due` the work that sends the messages whose time has come.
+  // Adds to `due` the work that sends the messages that are due.
   void Collect(absl::Time now, ReplicaState::Due* due);
 
  private:
   struct Link {
     bool is_busy = false;
-    // When the next heartbeat is due.
+    // The time of the next heartbeat.
     absl::Time heartbeat = absl::InfinitePast();
-    // No message is sent before this time.
+    // The earliest time of the next message.
     absl::Time retry = absl::InfinitePast();
-    // The last entry that was sent, and when news without entries are due.
+    // The last entry that was sent; the time at which a message without entries
+    // must tell how far the log is committed.
     uint64_t sent = 0;
     absl::Time news = absl::InfinitePast();
   };

@@ -1,4 +1,4 @@
-// The pushes and joins of workers whose entries were not fed.
+// The pushes and joins of workers that are in the log and were not fed yet.
 
 #ifndef PENSTOCK_PS_SHARDS_LOGGED_CALLS_H_
 #define PENSTOCK_PS_SHARDS_LOGGED_CALLS_H_
@@ -35,7 +35,7 @@ struct PushCall {
 using PushCallPtr = std::shared_ptr<PushCall>;
 
 // The calls whose entries are in the log. Finds the call of an entry, and the
-// entry of a push that is repeated. Not thread-safe.
+// entry of a repeated push. Not thread-safe.
 class LoggedCalls {
  public:
   void AddPush(uint64_t seq, const PushCallPtr& call);
@@ -43,8 +43,8 @@ class LoggedCalls {
   // Removes and returns the push of an entry. Returns null if another primary
   // has logged the entry.
   PushCallPtr TakePush(uint64_t seq);
-  // Removes and returns the ticket of a join. Returns 0 if another primary has
-  // logged the entry.
+  // Removes and returns the ticket of the call of a join. Returns 0 if another
+  // primary has logged the entry.
   uint64_t TakeJoin(uint64_t seq);
   // Moves the checked gradients of a push out of its call.
   absl::optional<CheckedGradients> TakeChecked(uint64_t seq);

@@ -14,7 +14,7 @@
 
 namespace penstock::ps {
 
-// The other servers, which hold replicas. Thread-safe.
+// The connections to other servers with replicas. Thread-safe.
 class Peers {
  public:
   using Callback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
@@ -29,9 +29,8 @@ class Peers {
   virtual void Stop() = 0;
 };
 
-// Returns peers over gRPC. `connect` makes the channel to an address, with the
-// security that the servers demand of each other. Keeps one channel for each
-// address.
+// Returns peers over gRPC. `connect` makes the secured channel to an address.
+// Keeps one channel for each address.
 std::unique_ptr<Peers> PeersOver(
     std::function<std::shared_ptr<grpc::Channel>(const std::string& server)>
         connect);

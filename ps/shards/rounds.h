@@ -16,14 +16,13 @@
 namespace penstock::ps {
 
 // The rounds of work of a replica. A round collects the work of all parts that
-// has become possible, and does this work without the lock. One thread at a
-// time is at work. If more work is wanted meanwhile, that thread does another
-// round.
+// can run now, and runs it without the lock. One thread at a time does rounds.
+// If more work is requested meanwhile, that thread does another round.
 //
-// A thread that has news, such as a push or the answer of a backup, does the
+// A thread with an event, such as a push or the answer of a backup, does the
 // rounds itself by Help(). An acknowledged push thus wakes no other thread of
-// the process. The Shard's thread does the rounds that nobody helps with, and
-// those that wait.
+// the process. The Shard's thread does the remaining rounds, and those that
+// block.
 //
 // Thread-safe. Keep it in a shared_ptr.
 class Rounds {
@@ -37,25 +36,25 @@ class Rounds {
          std::shared_ptr<LogSender> log_sender, std::shared_ptr<Feeder> feeder,
          std::shared_ptr<SnapshotSender> snapshot_sender);
 
-  // Does a round, and those that are wanted meanwhile. Leaves them to the
-  // thread that is at work if there is one. Waits for no step, except for up to
-  // 1 s if a push is due that was repeated and whose step is not applied.
-  // Leaves further work to the Shard's thread after kMaxHelp rounds, since the
-  // caller is needed to receive messages.
+  // Does a round, and the rounds that are requested meanwhile. If another
+  // thread is doing rounds, leaves them to that thread. Does not wait for
+  // steps, with one exception: waits up to 1 s if a repeated push is due whose
+  // step is not applied. After kMaxHelp rounds, leaves further work to the
+  // Shard's thread, because the caller is needed to receive messages.
   void Help() ABSL_LOCKS_EXCLUDED(state_->mu);
-  // Waits for work, at most for a tick, and does one round. Only the Shard's
-  // thread calls this function. Returns false once the replica is stopped.
+  // Waits up to a tick for work, and does one round. Only the Shard's thread
+  // calls this function. Returns false once the replica is stopped.
   bool AwaitOne() ABSL_LOCKS_EXCLUDED(state_->mu);
 
  private:
   static constexpr int kMaxHelp = 8;
 
-  // Begins the first round. Returns false if another thread does it: the one
-  // that is at work, or the Shard's thread for work that waits.
+  // Begins the first round. Returns false if another thread does this round:
+  // the one that is doing rounds, or the Shard's thread for work that blocks.
   bool BeginHelp() ABSL_LOCKS_EXCLUDED(state_->mu);
-  // Begins the next round if one is wanted. Otherwise returns false, and this
-  // thread is no longer at work. Never lets the Shard's thread see work that
-  // this thread takes, because that would wake the Shard's thread.
+  // Begins the next round if one is requested. Otherwise returns false, and
+  // this thread no longer does rounds. Takes the work before the Shard's thread
+  // can see it, because the work would wake that thread.
   bool GoOnHelping(int rounds) ABSL_LOCKS_EXCLUDED(state_->mu);
   void DoOne(Feeder::Wait wait);
 
@@ -64,7 +63,8 @@ class Rounds {
   const std::shared_ptr<LogSender> log_sender_;
   const std::shared_ptr<Feeder> feeder_;
   const std::shared_ptr<SnapshotSender> snapshot_sender_;
-  absl::Time tick_;  // the next one; used by the thread that is at work
+  absl::Time
+      tick_;  // The time of the next tick. Used by the thread that does rounds.
 };
 
 }  // namespace penstock::ps

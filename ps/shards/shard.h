@@ -27,7 +27,7 @@
 
 namespace penstock::ps {
 
-// A Server behind a replicated log. The primary checks each push, puts it into
+// A Server behind a replicated log. The primary checks each push, adds it to
 // the log, and sends the log to the backups. Each replica feeds committed
 // entries to its Server. The parts of a replica share a ReplicaState:
 //
@@ -37,19 +37,19 @@ namespace penstock::ps {
 //   SnapshotSender    sends the values to joiners
 //   SnapshotReceiver  receives them
 //
-// The log keeps entries until they are applied.
+// The log stores entries until they are applied.
 //
-// If a primary's training has failed and there is a backup, the primary feeds
-// and answers nothing any more. The backup then takes over.
+// If a primary's training has failed and there is a backup, the primary stops
+// feeding and answering. The backup then takes over.
 //
-// Thread-safe. Rounds does the work of the parts, on a thread of the Shard and
-// on threads that have news.
+// Thread-safe. Rounds runs the work of the parts, on a thread of the Shard and
+// on threads that deliver events.
 class Shard final : public std::enable_shared_from_this<Shard> {
  public:
   // Makes a replica of `group` for the server `self`. `first` has the first
   // values of the run. If `first` is null, the primary sends a snapshot.
   // `leads` is true if this replica is the primary of its first view. Use
-  // std::make_shared(), because the thread keeps the object alive.
+  // std::make_shared(), because the thread holds a reference to the object.
   Shard(const ShardOptions& options, const replication::Group& group,
         const replication::ReplicaId& self,
         const std::shared_ptr<Server>& first, bool leads);
@@ -60,34 +60,35 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   absl::Status OnView(const replication::View& view);
   // Returns the primary's wish for the next view; nullopt at other replicas.
   absl::optional<replication::ViewFollower::Wish> Wishes();
-  // Handles a message of another server. Passes the answer to `callback`, later
-  // if the message restores values. The caller calls Help() once the answer is
-  // sent. Without Help(), up to a tick passes until the news are applied.
+  // Handles a message of another server. Passes the answer to `callback`;
+  // later, if the message restores values. The caller calls Help() once the
+  // answer is sent. Without Help(), the committed entries are fed up to a tick
+  // later.
   void Handle(ReplicateMessage message,
               SnapshotReceiver::AnswerCallback callback);
   // Feeds the entries that a message has committed.
   void Help() { state_->Work(); }
 
-  // Returns the object that takes the calls of workers.
+  // Returns the object that handles the calls of workers.
   std::shared_ptr<Calls> calls() const { return calls_; }
-  // Returns the server if this replica is the primary. Otherwise returns
-  // NotPrimary().
+  // Returns the server if this replica is the primary. Otherwise returns the
+  // error of NotPrimary().
   absl::StatusOr<std::shared_ptr<Server>> PrimaryServer();
-  // Returns the values that this replica holds in any role; may be null.
+  // Returns the server with this replica's values, in any role; may be null.
   std::shared_ptr<Server> server();
   const replication::Group& group() const { return state_->group; }
 
-  // Returns the object that takes the shard to cuts. Lives as long as this
+  // Returns the object that brings the shard to cuts. Lives as long as this
   // object.
   ShardCuts* cuts() const { return cuts_.get(); }
   // Returns the writer of the shard's checkpoints if this replica is the
-  // primary. Otherwise returns NotPrimary(). Returns null if there is no
-  // folder. A new primary's writer begins with a full checkpoint. Does not wait
-  // for the disk.
+  // primary. Otherwise returns the error of NotPrimary(). Returns null if there
+  // is no folder. A new primary's writer begins with a full checkpoint. Does
+  // not wait for the disk.
   absl::StatusOr<std::shared_ptr<CheckpointWriter>> Writer();
 
-  // Refuses all calls, and waits for the end of the work that has begun. Call
-  // Stop() of the peers first.
+  // Refuses all calls, and waits for the end of work in progress. Call Stop()
+  // of the peers first.
   void Stop();
 
  private:
@@ -103,7 +104,8 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   absl::StatusOr<replication::Answer> TakeAppend(
       const ReplicateMessage& message);
 
-  // The server of the process, which this object does not drain; may be null.
+  // The server that the process owns, which this object does not drain; may be
+  // null.
   const Server* const own_;
   const std::shared_ptr<ReplicaState> state_;
   const std::shared_ptr<WorkerCalls> calls_;
@@ -115,7 +117,8 @@ class Shard final : public std::enable_shared_from_this<Shard> {
   const std::shared_ptr<Rounds> rounds_;
   // True while the thread runs.
   bool is_pumping_ ABSL_GUARDED_BY(state_->mu) = false;
-  // The writer of this reign; null without a folder.
+  // The checkpoint writer while this replica stays primary; null without a
+  // folder.
   std::shared_ptr<CheckpointWriter> writer_ ABSL_GUARDED_BY(state_->mu);
 };
 

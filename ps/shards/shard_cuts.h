@@ -1,4 +1,4 @@
-// Takes a replicated shard to the cut of a checkpoint.
+// Brings a replicated shard to the cut of a checkpoint.
 
 #ifndef PENSTOCK_PS_SHARDS_SHARD_CUTS_H_
 #define PENSTOCK_PS_SHARDS_SHARD_CUTS_H_
@@ -19,20 +19,20 @@
 
 namespace penstock::ps {
 
-// The snapshots of a shard at cuts, at its primary. A cut is a place in the
-// log:
+// The snapshots of a shard at cuts, at its primary. A cut is a position in the
+// log, reached in these steps:
 //
 //   1. HoldSteps() stops new pushes in front of the log, and waits until the
-//      Server has applied the log. All replicas have then begun the pushes of
-//      the answer, however fast each of them is.
-//   2. TakeSnapshot() lets pushes in the cut into the log, until the Server has
-//      all of them.
+//      Server has applied the log. The answer has the clocks of all pushes that
+//      any replica has begun to apply, however slow the replica.
+//   2. TakeSnapshot() lets pushes before the cut into the log, until the Server
+//      has all of them.
 //   3. An entry closes the cut at all replicas.
-//   4. The Server takes the snapshot. Then the other pushes go on.
+//   4. The Server takes the snapshot. Then the other pushes continue.
 //
-// A push that waits in front of the log has no answer until then. If the shard
-// gets another primary meanwhile, both calls fail with UNAVAILABLE, and the
-// checkpoint begins again there.
+// A push that waits in front of the log is not answered until then. If another
+// replica becomes the primary meanwhile, both calls fail with UNAVAILABLE, and
+// the checkpoint begins again at the new primary.
 //
 // Thread-safe. Calls block.
 class ShardCuts {
@@ -49,7 +49,7 @@ class ShardCuts {
       Cancellation* cancellation);
 
  private:
-  // A hold of the gate in one reign.
+  // A hold of the gate, valid while this replica stays the primary.
   struct Hold {
     std::shared_ptr<Server> server;
     std::shared_ptr<Exchange> exchange;
@@ -60,7 +60,7 @@ class ShardCuts {
     Cancellation* cancellation = nullptr;
   };
 
-  // Begins a hold of all pushes, or, with `cut`, of the pushes after the cut.
+  // Begins a hold of all pushes or, with `cut`, of the pushes after the cut.
   absl::StatusOr<Hold> Begin(const View& view, const CutPoint* cut,
                              absl::Time deadline);
   static absl::Status CheckCut(const Hold& hold, const CutPoint& cut);
@@ -68,7 +68,8 @@ class ShardCuts {
   absl::Status CheckLocked(const Hold& hold)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   // AwaitFed() blocks until entry `seq` was fed. AwaitCut() blocks until the
-  // server is at `cut`. Both return an error if this cannot happen any more.
+  // server is at `cut`. Both return an error once the awaited state can no
+  // longer be reached.
   absl::Status AwaitFed(const Hold& hold, uint64_t seq);
   absl::Status AwaitCut(const Hold& hold, const CutPoint& cut);
   // Logs an entry that closes the cut, and blocks until it was fed.

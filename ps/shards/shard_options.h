@@ -18,18 +18,18 @@
 namespace penstock::ps {
 
 struct ShardOptions {
-  // Creates a server for the values of another server. The options of its
-  // membership are those of ForReplica().
+  // Creates a server that restores the values of another server. The options of
+  // its membership must be those of ForReplica().
   std::function<std::unique_ptr<Server>()> new_server;
   // Sends messages to the other replicas. Outlives the shards.
   Peers* peers = nullptr;
-  // The times of the workers' membership, which the primary keeps itself.
+  // The leases of workers, which the primary measures itself.
   absl::Duration worker_lease = absl::Seconds(10);
   absl::Duration assemble_timeout = absl::Seconds(60);
   // The time between two heartbeats to a replica is a quarter of the lease.
   replication::LeaseTimes lease;
   size_t max_log_bytes = size_t{4} << 30;
-  // Limits the bytes of values that a primary may send here.
+  // Limits the bytes of a snapshot that a primary may send to this process.
   size_t max_snapshot_bytes = size_t{64} << 30;
   // The folder of checkpoints; null: there is none. Outlives the shards.
   checkpoint::Files* checkpoints = nullptr;

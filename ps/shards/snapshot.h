@@ -1,5 +1,5 @@
-// Writes the values of a server as the file of a checkpoint's shard, and
-// restores them, without a disk.
+// Writes the values of a server as a checkpoint's shard file in memory, and
+// restores them.
 
 #ifndef PENSTOCK_PS_SHARDS_SNAPSHOT_H_
 #define PENSTOCK_PS_SHARDS_SNAPSHOT_H_
@@ -18,19 +18,20 @@
 
 namespace penstock::ps {
 
-// Takes the next bytes of a file. May block. The bytes are valid during the
-// call.
+// A function that receives the next bytes of a file. May block. The bytes are
+// valid only during the call.
 using ByteSink = std::function<absl::Status(absl::string_view bytes)>;
 
-// Writes the values of `snapshot`, which `server` has taken, to `sink`. Sets
-// the bytes and the checksum of `state`. Blocks. Returns the error of the sink.
+// Writes the values of `snapshot`, a snapshot of `server`, to `sink`. Sets the
+// bytes and the checksum of `state`. Blocks. Returns the error of the sink.
 absl::Status WriteValues(const Server::Training& training,
                          ModelSnapshot snapshot,
                          const Cancellation* cancellation, const ByteSink& sink,
                          SnapshotState* state);
 
-// Defines `server`, which has no training, with the values of a file in pieces.
-// Blocks. Returns DATA_LOSS if the file is damaged.
+// Defines `server` with the values of a shard file, whose pieces are given.
+// `server` must have no training. Blocks. Returns DATA_LOSS if the file is
+// damaged.
 absl::Status RestoreValues(const std::deque<tensor::Tensor>& pieces,
                            const SnapshotState& state, Server* server);
 

@@ -1,4 +1,4 @@
-// Receives the snapshot that a primary sends to its replica.
+// Receives the snapshot that a primary sends to this replica.
 
 #ifndef PENSTOCK_PS_SHARDS_SNAPSHOT_RECEIVER_H_
 #define PENSTOCK_PS_SHARDS_SNAPSHOT_RECEIVER_H_
@@ -20,7 +20,7 @@
 namespace penstock::ps {
 
 // Collects the pieces of a snapshot in memory, and restores them into a new
-// Server. This Server then replaces the replica's Server.
+// Server, which replaces the replica's Server.
 //
 // Thread-safe. Keep it in a shared_ptr.
 class SnapshotReceiver final
@@ -38,8 +38,8 @@ class SnapshotReceiver final
   void StartRestore(ReplicateMessage message, AnswerCallback callback);
   absl::StatusOr<replication::Answer> TakeSnapshot(
       const ReplicateMessage& message);
-  // Drops the pieces that have been received, unless their sender is still the
-  // primary in `view`, and this replica still a joiner.
+  // Drops the received pieces, unless their sender is still the primary in
+  // `view` and this replica is still a joiner.
   void OnView(const replication::View& view);
 
  private:
@@ -60,7 +60,8 @@ class SnapshotReceiver final
 
   const std::shared_ptr<ReplicaState> state_;
   Incoming incoming_ ABSL_GUARDED_BY(state_->mu);
-  // True while a thread restores a snapshot, also one of a former primary.
+  // True while a thread restores a snapshot, even if its sender is no longer
+  // the primary.
   bool is_restoring_ ABSL_GUARDED_BY(state_->mu) = false;
 };
 

@@ -21,7 +21,7 @@
 namespace penstock::ps {
 
 // A thread that sends one snapshot at a time: the values at a cut, the members
-// there, and the place of the cut in the log.
+// at the cut, and the position of the cut in the log.
 //
 // Thread-safe.
 class SnapshotSender final
@@ -29,13 +29,13 @@ class SnapshotSender final
  public:
   explicit SnapshotSender(std::shared_ptr<ReplicaState> state);
 
-  // Adds to `due` the work that sends a snapshot, if a joiner wants one.
+  // Adds to `due` the work that sends a snapshot, if a joiner needs one.
   void Collect(absl::Time now, ReplicaState::Due* due);
   // Ends the snapshot in progress.
   void Cancel();
 
  private:
-  // The place of a snapshot in the log, and the members there.
+  // The position of a snapshot in the log, and the members at that position.
   struct Place {
     replication::Snapshot message;
     MembersImage members;
@@ -44,8 +44,8 @@ class SnapshotSender final
   void Send(const replication::ReplicaId& to);
   absl::Status TrySend(const replication::ReplicaId& to,
                        const std::shared_ptr<Server>& server);
-  // Blocks until the values are at a cut, and returns them. No later entry
-  // counts as applied until FindPlace().
+  // Blocks until the server has reached a cut, and returns its values. No later
+  // entry counts as applied until FindPlace().
   absl::StatusOr<ModelSnapshot> TakeValues(
       const std::shared_ptr<Server>& server);
   absl::StatusOr<Place> FindPlace(const replication::ReplicaId& to,
@@ -54,10 +54,11 @@ class SnapshotSender final
                           const replication::Snapshot& message,
                           const Server::Training& training,
                           ModelSnapshot snapshot, SnapshotState* state);
-  // Makes a request for the present view, from the renewed message.
+  // A function that makes a request for the present view, from the renewed
+  // message.
   using MakeRequest = std::function<absl::StatusOr<grpc::ByteBuffer>(
       const replication::Snapshot& message)>;
-  // Calls a peer, and blocks until the answer. Repeats the call while the two
+  // Calls a peer, and blocks until the answer. Repeats the call while both
   // servers have different views. Returns the error of the request or of the
   // answer.
   absl::StatusOr<replication::Answer> Call(const replication::ReplicaId& to,
@@ -68,7 +69,7 @@ class SnapshotSender final
       const replication::ReplicaId& to, const replication::Snapshot& message,
       const grpc::ByteBuffer& request, absl::Duration timeout);
   // Returns the message for the present view, or the reason why the snapshot is
-  // of no use any more.
+  // no longer needed.
   absl::StatusOr<replication::Snapshot> Renew(
       const replication::ReplicaId& to, const replication::Snapshot& message);
 

@@ -1,4 +1,4 @@
-// The calls of workers that wait at a primary.
+// The calls of workers that wait for answers at a primary.
 
 #ifndef PENSTOCK_PS_SHARDS_TICKETS_H_
 #define PENSTOCK_PS_SHARDS_TICKETS_H_
@@ -17,9 +17,9 @@
 
 namespace penstock::ps {
 
-// The calls without an answer, and the work that waits until an entry was fed,
-// or until the primary may answer. A caller that takes a call out of this
-// object must answer the call.
+// The unanswered calls, and the work that waits until an entry was fed or until
+// the primary may answer. A caller that removes a call from this object must
+// answer the call.
 //
 // Not thread-safe. Calls no callback.
 class Tickets {
@@ -30,13 +30,13 @@ class Tickets {
     Calls::PullCallback pull;
     Calls::JoinCallback join;
     std::shared_ptr<Server> server;  // the server that holds a pull
-    uint64_t inner = 0;              // the ticket of the pull at `server`
+    uint64_t inner = 0;              // the pull's ticket at `server`
 
     // Answers with an error, and ends the pull at the server.
     void End(const absl::Status& why) const;
   };
-  // Work that waits until entry `fed` was fed or, with `is_answer`, until the
-  // primary may answer.
+  // Work that waits. Without `is_answer`, it waits until entry `fed` was fed;
+  // with `is_answer`, until the primary may answer.
   struct Parked {
     uint64_t fed = 0;
     bool is_answer = false;
@@ -47,15 +47,16 @@ class Tickets {
   uint64_t AddPush(Calls::PushCallback callback);
   uint64_t AddPull(Calls::PullCallback callback);
   uint64_t AddJoin(Calls::JoinCallback callback);
-  // Removes and returns a call, or nullopt if the call was answered.
+  // Removes and returns a call. Returns nullopt if the call was already
+  // answered.
   absl::optional<Ticket> Take(uint64_t ticket);
   // Records the server at which a pull waits. Returns false if the pull was
-  // answered.
+  // already answered.
   bool SetInner(uint64_t ticket, std::shared_ptr<Server> server,
                 uint64_t inner);
 
   void Park(Parked work) { parked_.push_back(std::move(work)); }
-  // Drops the work of a call. The work may hold gradients.
+  // Drops the work of a call, because the work may hold gradients.
   void ForgetParked(uint64_t ticket);
   // Removes and returns the work that is due.
   std::vector<Parked> TakeDue(uint64_t fed, bool may_answer);

@@ -18,14 +18,14 @@
 
 namespace penstock::ps {
 
-// Bytes of the shard file of a snapshot.
+// A piece of the shard file of a snapshot.
 struct SnapshotPiece {
   uint64_t id = 0;
   uint64_t offset = 0;
   tensor::Tensor bytes;  // uint8
 };
 
-// The state that a snapshot carries next to the shard file.
+// The state of a snapshot apart from its shard file.
 struct SnapshotState {
   uint64_t id = 0;
   uint64_t bytes = 0;     // of the shard file

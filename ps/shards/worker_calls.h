@@ -1,4 +1,4 @@
-// The calls of workers at a replica.
+// Handles the calls of workers at a replica.
 
 #ifndef PENSTOCK_PS_SHARDS_WORKER_CALLS_H_
 #define PENSTOCK_PS_SHARDS_WORKER_CALLS_H_
@@ -20,8 +20,9 @@
 
 namespace penstock::ps {
 
-// Makes entries of the workers' calls, and answers the calls with the verdicts
-// of the primary's Server, while no other server can be the primary.
+// Turns the workers' calls into entries of the log, and answers the calls with
+// the verdicts of the primary's Server. Answers only while no other server can
+// be the primary.
 //
 //   call        at the primary                          elsewhere
 //   ----------  --------------------------------------  -----------
@@ -33,11 +34,11 @@ namespace penstock::ps {
 //   leave,      logged                                  ignored
 //   lost
 //
-// The message of each UNAVAILABLE begins with kNotPrimary. A call that waits
-// when another server becomes the primary ends so, too.
+// The message of each UNAVAILABLE begins with kNotPrimary. If another server
+// becomes the primary, waiting calls end in the same way.
 //
-// No entry depends on time: the primary turns the end of a worker's lease into
-// an entry, and the Servers have endless leases.
+// No entry depends on time. The primary turns the expiry of a worker's lease
+// into an entry, and the leases in the Servers never expire.
 //
 // Thread-safe. Keep it in a shared_ptr.
 class WorkerCalls final : public Calls,
@@ -58,16 +59,16 @@ class WorkerCalls final : public Calls,
   void Help() override {}
   void Cancel(uint64_t ticket) override;
 
-  // Adds to `due` the work that has become possible.
+  // Adds to `due` the work that can run now.
   void Collect(absl::Time now, ReplicaState::Due* due);
-  // Learns the members, once the server has been fed the entries of earlier
-  // primaries. Ends the leases of silent workers.
+  // Reads the members from the Server, once the server was fed the entries of
+  // earlier primaries. Ends the leases of silent workers.
   void ExpireWorkers(absl::Time now);
   // Returns the checked gradients of this entry's push, if this server has
-  // checked the push.
+  // checked the push; otherwise nothing.
   absl::optional<CheckedGradients> TakeChecked(uint64_t seq);
   // Answer a call with the Server's verdict as soon as the primary may answer.
-  // Do not answer in a later reign.
+  // Do not answer if the role has changed since `reign`.
   void AnswerPush(uint64_t reign, uint64_t ticket,
                   absl::StatusOr<Exchange::PushVerdict> verdict);
   void AnswerJoin(uint64_t reign, uint64_t ticket,
@@ -79,21 +80,22 @@ class WorkerCalls final : public Calls,
                       std::function<void()> go);
   void CheckPush(const PushCallPtr& call, uint64_t reign);
   void AcceptPush(const PushCallPtr& call, uint64_t reign);
-  // Returns an error if the gradients have no room. `entering` is the number of
-  // the push among those that enter the log.
+  // Returns an error if there is no room for the gradients. `entering` is the
+  // number of the push in EnteringPushes.
   absl::Status FindRoom(const PushCallPtr& call, uint64_t reign,
                         uint64_t entering);
-  // Returns an error if the gradients have no room next to those in the log, at
-  // its gate, and before `entering`.
+  // Returns an error if there is no room for the gradients in addition to those
+  // in the log, at its gate, and of pushes that entered before `entering`.
   absl::Status CheckRoom(const PushCallPtr& call, uint64_t reign,
                          uint64_t entering);
-  // Keeps the push at the gate, or adds it to the log. Changes nothing if
+  // Stores the push at the gate, or adds it to the log. Changes nothing if
   // `status` is an error. Returns nullopt if the answer comes later.
   absl::optional<absl::Status> EnterLocked(const PushCallPtr& call,
                                            uint64_t reign, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
-  // Refuses the pushes that wait at the gate if `call` may pass it: a
-  // checkpoint waits for `call`. Returns false if there are none.
+  // If `call` may pass the gate, refuses the pushes that wait at the gate,
+  // because a checkpoint waits for `call`. Returns false if no push waits
+  // there.
   bool MakeRoom(const PushCallPtr& call, uint64_t reign);
   void StartPull(uint64_t ticket, const View& view,
                  const Exchange::PullSpec& spec, uint64_t reign);

@@ -14,21 +14,22 @@
 
 namespace penstock::ps {
 
-// Returns the time from the first look that finds a lease ended to the second
-// look, which ends the membership. The lease may have ended while this process
-// was stopped, and signs of life may wait in its sockets. The process reads
-// them between the two looks.
+// Returns the time between the two checks that end a membership: the first one
+// finds the lease expired, the second one ends the membership. If this process
+// was stopped meanwhile, its sockets may have unread signs of life. The process
+// reads them between the two checks.
 inline absl::Duration SecondLookAfter(absl::Duration lease) {
   return lease / 8;
 }
 
-// The lease of each member, from its last sign of life, at the primary. A new
-// primary first learns the members from its Server.
+// The lease of each member of a shard, at the primary. A lease starts again
+// with each sign of life. A new primary first reads the members from its
+// Server.
 //
 // Pure: the caller passes the time. Not thread-safe.
 class WorkerLeases {
  public:
-  // The run starts without the missing workers after `assemble_timeout`.
+  // After `assemble_timeout`, the run starts without the missing workers.
   WorkerLeases(absl::Duration lease, absl::Duration assemble_timeout)
       : lease_(lease), assemble_timeout_(assemble_timeout) {}
 
@@ -36,12 +37,12 @@ class WorkerLeases {
   void Clear();
   bool knows_members() const { return knows_members_; }
   void Learn(const MembersImage& members, absl::Time now);
-  // Records a sign of life of a worker that is, or becomes, a member.
+  // Records a sign of life, and makes the worker a member.
   void Note(const WorkerId& worker, absl::Time now);
-  // Records a sign of life, if the worker is a member.
+  // Records a sign of life, if the worker is already a member.
   void Renew(const WorkerId& worker, absl::Time now);
   void Remove(const WorkerId& worker);
-  // Returns the members whose leases have ended, at the second look: see
+  // Returns the members whose leases have expired, at the second check; see
   // SecondLookAfter().
   std::vector<WorkerId> Silent(absl::Time now);
 

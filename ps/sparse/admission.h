@@ -11,20 +11,20 @@
 
 namespace penstock::ps::sparse {
 
-// A counter of pushes for a bounded number of ids without rows. Counts exactly.
-// The counters are grouped in sets of eight. If an id's set is full, the number
-// of sets doubles. Beyond the limit, the counter with the lowest count is
-// evicted; among equal counts, the oldest. No id is admitted early. An id may
-// be admitted late, or never if more ids alternate than there is room for. This
-// is intended: such ids are noise, and a counting sketch would instead admit
-// them.
+// A counter of pushes for a bounded number of ids without rows. The counters
+// are exact, and grouped in sets of eight. If an id's set is full, the number
+// of sets doubles, up to a limit. At the limit, the counter with the lowest
+// count is evicted; among equal counts, the oldest. No id is admitted early. An
+// id may be admitted late, or never, if more ids alternate than there are
+// counters. This is intended: such ids are noise, and a counting sketch would
+// admit them.
 //
 // Allocates one set with the first id, and more with use. Not thread-safe.
 class Admission {
  public:
-  // Makes a counter with room for at least `candidates` ids, if the caller lets
-  // bytes() grow so far. A `min_count` of 1 admits all ids at their first push.
-  // `hash` and `memory` outlive this object.
+  // Makes a counter with room for at least `candidates` ids, if the caller
+  // permits bytes() to grow so far. A `min_count` of 1 admits all ids at their
+  // first push. `hash` and `memory` must outlive this object.
   Admission(uint32_t min_count, size_t candidates, const HashKey* hash,
             Memory* memory);
   ~Admission();
@@ -36,9 +36,8 @@ class Admission {
   // memory cannot be allocated. Grows only if bytes() stays within
   // `byte_limit`.
   bool Admit(uint64_t id, uint32_t tag, size_t byte_limit);
-  // Undoes Admit() for `id`, which was admitted although there is no room for
-  // its row. The id's next push admits it again. Returns false if pushes are
-  // not counted.
+  // Undoes Admit() for an admitted `id` for whose row there is no room. The
+  // id's next push admits it again. Returns false if pushes are not counted.
   bool Return(uint64_t id, uint32_t tag);
   // Returns the result that Admit() would return, without counting a push.
   bool WouldAdmit(uint64_t id, uint32_t tag) const;
@@ -58,13 +57,13 @@ class Admission {
   struct Candidate {
     uint64_t id;
     uint32_t count;  // 0: free
-    uint32_t since;  // the push count at insertion
+    uint32_t since;  // the push number at insertion
   };
   static constexpr size_t kSetBytes = kWays * sizeof(Candidate);
 
-  // Returns the piece in which a set is. The sets are in pieces, so that
-  // doubling allocates the new half only. Piece 0 has set 0. Each later piece
-  // has as many sets as all pieces before it.
+  // Returns the piece that contains a set. Doubling allocates only one new
+  // piece: piece 0 has set 0, and each later piece has as many sets as all
+  // earlier pieces together.
   static size_t PieceOf(size_t set) {
     return set == 0 ? 0 : 64 - static_cast<size_t>(__builtin_clzll(set));
   }
@@ -77,11 +76,10 @@ class Admission {
   }
   Candidate* SetOf(uint32_t tag) const { return SetAt(tag & (sets_ - 1)); }
   bool AddPiece(size_t piece);
-  // Doubles the number of sets. Returns false, and changes nothing, if that is
-  // above a limit or memory cannot be allocated.
+  // Doubles the number of sets. Returns false, and changes nothing, if that
+  // exceeds a limit or memory cannot be allocated.
   bool Grow(size_t byte_limit);
-  // Moves the counters of `set` that belong to the new set `other` to the new
-  // set.
+  // Moves the counters of `set` that belong to the new set `other` there.
   void Split(size_t set, size_t other);
   // Returns a free counter of an id's set, or null if the set is full.
   Candidate* FindFree(uint32_t tag) const;

@@ -27,8 +27,8 @@ class Batch {
       hashes[i] = hash(ids[i]);
       ++ends_[ShardOf(hashes[i], shard_bits)];
     }
-    // The begin of the group in ends_. While ids are placed, an entry of ends_
-    // advances from the group's begin to its end.
+    // The start of the group in ends_. While ids are placed, ends_ advances
+    // from the start of each group to its end.
     uint32_t begin = 0;
     for (uint32_t& end : ends_) {
       const uint32_t size = end;
@@ -60,7 +60,7 @@ class Batch {
   size_t shard(size_t place) const {
     return ShardOf(hashes_[place], shard_bits_);
   }
-  // Returns the position of an id in the call. `place` is its index in the
+  // Returns the position of an id in the call. `place` is the id's index in the
   // order of the groups.
   uint32_t position(size_t place) const { return positions_[place]; }
 

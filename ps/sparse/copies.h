@@ -14,8 +14,8 @@
 
 namespace penstock::ps::sparse {
 
-// A snapshot's selection: rows whose last change was in an epoch after `since`
-// and up to `at`. Shared by all shards.
+// The selection of a snapshot: rows whose last change was in an epoch after
+// `since` and up to `at`. Shared by all shards.
 struct SnapshotPlan {
   uint32_t since = 0;
   uint32_t at = 0;
@@ -34,8 +34,8 @@ struct SnapshotPlan {
   }
 };
 
-// Copies of rows from before a change, kept until the snapshot takes them. Not
-// thread-safe.
+// Copies of rows from before a change, for a snapshot that has not read them
+// yet. Not thread-safe.
 class Copies {
  public:
   Copies(size_t stride, Memory* memory)

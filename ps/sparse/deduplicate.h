@@ -16,16 +16,17 @@
 namespace penstock::ps::sparse {
 
 struct Unique {
-  std::vector<uint64_t> ids;     // each once, by first occurrence
-  std::vector<uint32_t> row_of;  // place in `ids`, by input id
+  std::vector<uint64_t> ids;     // the distinct ids, by first occurrence
+  std::vector<uint32_t> row_of;  // by input id: its index in `ids`
 };
 
 // Finds the distinct ids, at most 2^31. Takes expected linear time even for
 // hostile ids, if their author does not know `hash`.
 Unique FindUnique(absl::Span<const uint64_t> ids, const HashKey& hash);
 
-// Sums the rows of each id, dim floats each, in input order, so that the same
-// input gives the same bits. `sums` has dim floats for each unique id.
+// Sums the rows of each id, in input order, so that the same input gives the
+// same bits. Each row has `dim` floats. `sums` has `dim` floats for each unique
+// id.
 void SumRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
              absl::Span<float> sums);
 
@@ -41,9 +42,9 @@ struct UniqueOfLists {
 absl::optional<UniqueOfLists> FindUniqueOfLists(
     absl::Span<const absl::Span<const uint64_t>> lists, const HashKey& hash);
 
-// Adds the rows of one list, as SumRows() does. `row_of` belongs to the list of
-// `rows`. `seen` is the number of unique ids in the earlier lists. Returns that
-// number including this list.
+// Adds the rows of one list, as SumRows() does. `row_of` belongs to that list.
+// `seen` is the number of unique ids in the earlier lists. Returns the number
+// including this list.
 size_t AddRows(absl::Span<const uint32_t> row_of, absl::Span<const float> rows,
                size_t dim, size_t seen, absl::Span<float> sums);
 

@@ -11,8 +11,8 @@
 
 namespace penstock::ps::sparse {
 
-// A lock for shared visits that prefers the caller of Close(). Close() waits
-// only for visits in progress, because later visits wait for Open(). With a
+// A lock for shared visits, in which Close() has priority. Close() waits only
+// for visits in progress; later visits wait for Open(). With a
 // std::shared_mutex, Close() might wait for ever. Thread-safe.
 class Gate {
  public:

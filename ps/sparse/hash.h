@@ -19,9 +19,9 @@ class HashKey {
   explicit HashKey(uint64_t seed)
       : add_(Mix(seed)), multiply_(Mix(seed + 1) | 1) {}
 
-  // Returns the hash of an id. Folds two multiplications, as in wyhash. The
-  // first one mixes in the secret. The second one lets each bit of the first
-  // reach each bit of the result.
+  // Returns the hash of an id. Folds two multiplications, as wyhash does. The
+  // first multiplication mixes in the secret. The second one lets each bit of
+  // the first product affect each bit of the result.
   uint64_t operator()(uint64_t id) const {
     return Fold(Fold(id ^ add_, multiply_) ^ 0xa0761d6478bd642f,
                 0xe7037ed1a0b428db);

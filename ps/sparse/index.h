@@ -20,15 +20,16 @@ constexpr uint32_t kNoRow = 0xffffffff;
 // A map from 32 bits of a hash, the tag, to a row number. Rows may share a tag.
 //
 // Uses open addressing with buckets of eight entries. Each bucket is one cache
-// line whose tags are compared at once. (A loop over entries would end
-// unpredictably, and the branch misses would cost as much as half a look-up.)
-// An entry is in its home bucket, given by its tag, or in a later bucket if all
-// buckets between are full. Nearly always, one cache line answers everything
-// that the tag decides. The row itself holds the id and is read anyway. Growing
-// reads no row. Erasing leaves no tombstone, because later entries move up.
+// line, and its eight tags are compared together, without branches. (A loop
+// over entries would end unpredictably, and its branch misses would cost half
+// as much as a look-up.) An entry is in the home bucket of its tag, or in a
+// later bucket if all buckets between are full. Nearly always, a look-up reads
+// one cache line of the index. The row itself, which is read anyway, has the
+// full id. Growing reads no row. Erasing leaves no tombstone, because later
+// entries move up.
 //
-// absl::flat_hash_map does not fit. The map cannot survive a failed allocation,
-// and needs two cache lines per look-up and 17 bytes per entry.
+// absl::flat_hash_map is no alternative: it does not survive a failed
+// allocation, and needs two cache lines per look-up and 17 bytes per entry.
 //
 // Not thread-safe.
 class RowIndex {
@@ -69,8 +70,8 @@ class RowIndex {
 
   size_t size() const { return size_; }
   // Returns how many rows fit before the index must grow: three quarters of its
-  // places. At that point one entry in 16 is not at home; after growing, one in
-  // 500.
+  // places. At this load, one entry in 16 is not in its home bucket; after
+  // growing, one in 500.
   size_t limit() const { return buckets() * kPlaces / 4 * 3; }
   size_t bytes() const { return buckets() * sizeof(Bucket); }
   // Returns the bytes that Grow() allocates.
@@ -101,7 +102,7 @@ class RowIndex {
     size_t i;
   };
 
-  // Returns a bit mask with a bit for each of eight elements that equals
+  // Returns a bit mask of eight bits. A bit is set if the element equals
   // `value`.
   static uint32_t PlacesOf(uint32_t value, const uint32_t* eight) {
     const __m128i values = _mm_set1_epi32(static_cast<int>(value));

@@ -23,17 +23,18 @@ struct Initial {
   float stddev = 1;
 };
 
-// A generator of initial values: a pure function of the seed, the table's name,
-// the id and the distribution. A row begins with the same bits on each server,
-// in any order of creation, on any machine with IEEE arithmetic.
+// A generator of initial values. They are a pure function of the seed, the
+// table's name, the id and the distribution. A row starts with the same bits on
+// each server, in any order of creation, and on any machine with IEEE
+// arithmetic.
 //
-// Elements 4b to 4b+3 of the row of `id` come from Philox words. The counter is
-// (low half of id, high half of id, b, 0); the key is KeyOf(seed, table). 24
-// bits of a word make a uniform value, low + (high - low) * u in doubles, which
-// never equals `high`. Two words make two normal values (G. Box, M. Muller,
-// 1958). We compute logarithm, sine and cosine ourselves, because C libraries
-// differ between machines. No normal value is more than 5.9 standard deviations
-// from the mean.
+// Elements 4b to 4b+3 of the row of `id` come from Philox words with the
+// counter (low half of id, high half of id, b, 0) and the key KeyOf(seed,
+// table). 24 bits of a word make a uniform value low + (high - low) * u in
+// doubles, which never equals `high`. Two words make two normal values (G. Box,
+// M. Muller, 1958). Logarithm, sine and cosine are implemented here, because C
+// libraries differ between machines. No normal value is more than 5.9 standard
+// deviations from the mean.
 //
 // Immutable and thread-safe.
 class InitialValue {

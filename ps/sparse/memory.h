@@ -7,15 +7,15 @@
 
 namespace penstock::ps::sparse {
 
-// An allocator of a table's large memory. A test can replace the allocator to
-// make each request fail. Thread-safe.
+// An allocator for a table's large blocks of memory. Tests replace it to make
+// requests fail. Thread-safe.
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  // Returns uninitialized memory aligned to 64 bytes, or null. If `huge`,
-  // requests huge pages for `bytes` that span any. Otherwise the kernel
-  // provides small pages on first use.
+  // Returns uninitialized memory aligned to 64 bytes, or null. With `huge`,
+  // requests huge pages where `bytes` span a whole huge page. Otherwise the
+  // kernel provides small pages on first use.
   virtual void* Allocate(size_t bytes, bool huge) = 0;
 
   // Frees memory that Allocate() returned for the same `bytes`.

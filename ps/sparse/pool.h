@@ -10,19 +10,20 @@
 
 namespace penstock::ps::sparse {
 
-// A limit on the memory of all tables without a budget of their own together.
-// Counts their bytes. A shard grows in steps: a slab of rows, or an index of
-// twice the size. The shard checks the limit before each step, so concurrent
-// threads may each exceed the limit by one step.
+// A memory limit for all tables without a budget of their own. Counts their
+// bytes. A shard grows in steps: by a slab of rows, or to an index of twice the
+// size. The shard checks the limit before each step, so each concurrent thread
+// may exceed the limit by one step.
 //
-// Candidates and removals never shrink. Each shard therefore has an equal share
-// for them, so that they leave three quarters of the limit to rows.
+// The memory of candidates and removals never shrinks. Each shard therefore has
+// an equal share for them; all shares together leave three quarters of the
+// limit for rows.
 //
 // Must outlive the tables. Thread-safe.
 class Pool {
  public:
-  // Makes a pool of `limit` bytes. `remedy` is the end of the message of a
-  // refused push.
+  // Makes a pool of `limit` bytes. The messages of refused pushes end with
+  // `remedy`.
   Pool(size_t limit, std::string remedy)
       : limit_(limit), remedy_(std::move(remedy)) {}
   Pool(const Pool&) = delete;
@@ -35,8 +36,9 @@ class Pool {
     return limit_ - (bytes < limit_ ? bytes : limit_);
   }
   const std::string& remedy() const { return remedy_; }
-  // Returns the bytes that a shard's candidates may take. The shard's removals
-  // may take as many again. Each further shard makes the shares smaller.
+  // Returns the bytes that a shard's candidates may use. The shard's removals
+  // may use the same amount in addition. Each further shard makes the shares
+  // smaller.
   size_t list_share() const {
     const size_t shards = shards_;
     return limit_ / 8 / (shards > 0 ? shards : 1);

@@ -5,8 +5,8 @@
 
 namespace penstock::ps::sparse {
 
-// Prefetches a cache line for reading. The empty assembler statement counts as
-// an effect: GCC 12 treats a function that only prefetches as free of effects
+// Prefetches a cache line for reading. The empty assembler statement is needed
+// because GCC 12 considers a function that only prefetches to have no effect,
 // and drops its calls.
 inline void FetchLine(const void* line) {
   __builtin_prefetch(line);

@@ -42,8 +42,7 @@ class Recency {
     Add(number);
   }
 
-  // Puts row `to`, a copy of row `number`, in the place of `number` in the
-  // list.
+  // Replaces row `number` in the list by its copy, row `to`.
   void Moved(uint32_t number, uint32_t to) {
     const Row* const row = rows_->At(number);
     LinkTo(row->newer, &Row::older, &newest_) = to;
@@ -61,7 +60,7 @@ class Recency {
 
  private:
   // Returns a reference to `link` of row `number`. For kNoRow, returns `own`,
-  // an end of the list.
+  // which is the first or last element of the list.
   uint32_t& LinkTo(uint32_t number, uint32_t Row::*link, uint32_t* own) {
     return number == kNoRow ? *own : rows_->At(number)->*link;
   }

@@ -12,9 +12,9 @@
 
 namespace penstock::ps::sparse {
 
-// A ring of the last removals, each with its epoch. A full ring drops the
-// oldest removals. The ring knows after which epoch it is complete. Allocates
-// memory with the first removal for which there is room. Not thread-safe.
+// A ring buffer of the last removals, each with its epoch. A full ring drops
+// its oldest removals, and records the epoch after which it is still complete.
+// Allocates memory for the first removal that fits the limit. Not thread-safe.
 class Removals {
  public:
   Removals(size_t capacity, Memory* memory)
@@ -25,8 +25,8 @@ class Removals {
   Removals(const Removals&) = delete;
   Removals& operator=(const Removals&) = delete;
 
-  // Adds a removal. Epochs must be monotonic. A ring that is allocated now
-  // takes at most `byte_limit`, and keeps that size.
+  // Adds a removal. Epochs must be monotonic. A ring that is allocated by this
+  // call has at most `byte_limit` bytes, and its size never changes.
   void Add(uint64_t id, uint32_t epoch, size_t byte_limit) {
     if (ring_ == nullptr && !Allocate(byte_limit)) {
       complete_after_ = epoch;
@@ -48,7 +48,7 @@ class Removals {
     }
   }
 
-  // Forgets the removals up to `epoch`. Call when no snapshot needs them.
+  // Drops the removals up to `epoch`. Call when no snapshot needs them.
   void Forget(uint32_t epoch) {
     while (begin_ < end_ && At(begin_).epoch <= epoch) ++begin_;
     complete_after_ = std::max(complete_after_, epoch);
@@ -86,7 +86,7 @@ class Removals {
   size_t capacity_;
   Memory* const memory_;
   Removal* ring_ = nullptr;
-  uint64_t begin_ = 0;  // counted since the start
+  uint64_t begin_ = 0;  // counted since the creation
   uint64_t end_ = 0;
   uint32_t complete_after_ = 0;
 };

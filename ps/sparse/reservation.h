@@ -12,12 +12,13 @@ namespace penstock::ps::sparse {
 
 class Table;
 
-// Room for new rows that Table::Reserve() has set aside in each shard. Other
-// callers cannot use this room. The destructor returns unused room. Blocks
-// neither calls nor snapshots.
+// Room for new rows that Table::Reserve() has reserved in each shard. Other
+// callers cannot use this room. The destructor returns unused room. A
+// reservation does not block calls or snapshots.
 //
-// The table must outlive this object. For one thread at a time; other threads
-// may use the table meanwhile, also with their own reservations.
+// The table must outlive this object. One thread at a time may use a
+// reservation. Other threads may use the table meanwhile, and have other
+// reservations.
 class Reservation {
  public:
   // Creates an empty reservation without a table.
@@ -26,8 +27,8 @@ class Reservation {
   Reservation(Reservation&& other) noexcept;
   Reservation& operator=(Reservation&& other) noexcept;
 
-  // Takes the room of `other`. Returns INVALID_ARGUMENT, and releases `other`,
-  // if it belongs to another table.
+  // Moves the room of `other` to this reservation. Returns INVALID_ARGUMENT,
+  // and releases `other`, if it belongs to another table.
   absl::Status Merge(Reservation other);
 
   // Returns the number of reserved rows.
@@ -40,8 +41,8 @@ class Reservation {
   // Binds an empty reservation to `table`. Returns INVALID_ARGUMENT if the
   // reservation is bound to another table.
   absl::Status CheckIsOf(Table* table);
-  // Returns the number of reserved rows of a shard, for changing. Table changes
-  // this count together with the shard's own.
+  // Returns a pointer to the number of reserved rows of a shard. Table changes
+  // this number together with the shard's own count.
   size_t* OfShard(size_t shard) { return &rows_[shard]; }
   void Release();
 

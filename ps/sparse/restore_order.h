@@ -1,4 +1,5 @@
-// Finds the least recently used rows, to drop if a restore does not fit.
+// Finds the rows to drop if a restore does not fit: the least recently used
+// ones.
 
 #ifndef PENSTOCK_PS_SPARSE_RESTORE_ORDER_H_
 #define PENSTOCK_PS_SPARSE_RESTORE_ORDER_H_
@@ -17,7 +18,7 @@ namespace penstock::ps::sparse {
 // The ids that have no row after a restore.
 struct RestoreLoss {
   size_t ids = 0;
-  bool by_memory = false;  // else by max_rows alone
+  bool by_memory = false;  // true: for lack of memory; false: only by max_rows
 
   void Add(const RestoreLoss& other) {
     ids += other.ids;
@@ -25,10 +26,10 @@ struct RestoreLoss {
   }
 };
 
-// The rows of a shard by their last use, for a restore that has no room for all
-// of them. Rows come in the order of the file. Also remembers the ids that lost
-// their rows, because a later file of an incremental checkpoint may have a row
-// again, or remove the id.
+// The rows of a shard, sorted by last use, during a restore that has no room
+// for all rows. Rows arrive in the order of the file. Also stores the ids that
+// have lost their rows, because a later file of an incremental checkpoint may
+// add the row of such an id again, or remove the id.
 //
 // The last use of a row must not change while the row is in this object. Not
 // thread-safe.
@@ -45,7 +46,7 @@ class RestoreOrder {
 
   void Add(uint32_t number) { by_use_.insert({UseOf(number), number}); }
   void Remove(uint32_t number) { by_use_.erase({UseOf(number), number}); }
-  // Returns the row that was unused for longest, or kNoRow.
+  // Returns the least recently used row, or kNoRow.
   uint32_t oldest() const {
     return by_use_.empty() ? kNoRow : by_use_.begin()->second;
   }

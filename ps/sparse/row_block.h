@@ -1,4 +1,4 @@
-// Rows outside a table, as a checkpoint writes and reads them.
+// A block of rows, in which a checkpoint writes and reads the rows of a table.
 
 #ifndef PENSTOCK_PS_SPARSE_ROW_BLOCK_H_
 #define PENSTOCK_PS_SPARSE_ROW_BLOCK_H_
@@ -9,12 +9,12 @@
 
 namespace penstock::ps::sparse {
 
-// A block of rows. Row i has the id ids[i] and the value from values[i * dim].
-// `slots` has all slots of a row, concatenated, dim floats each. Clear() keeps
-// the memory for reuse.
+// A block of rows. Row i has the id ids[i], and its value starts at values[i *
+// dim]. `slots` has all slots of a row, concatenated, with `dim` floats each.
+// Clear() retains the memory for reuse.
 struct RowBlock {
-  // The removed ids. Removals come before the rows: an id may be both here and
-  // in `ids`.
+  // The removed ids. Apply removals before the rows, because an id may be in
+  // `removed` and in `ids`.
   std::vector<uint64_t> removed;
   std::vector<uint64_t> ids;
   std::vector<float> values;

@@ -14,12 +14,12 @@
 namespace penstock::ps::sparse {
 
 // The header of a row. The elements follow directly: the value, then each slot,
-// `dim` floats each. One piece of memory lets the processor prefetch the row as
-// a whole.
+// with `dim` floats each. A row is contiguous, so that the processor can
+// prefetch it.
 struct Row {
   uint64_t id;
-  // The neighbours in the order of use, if kept; see Recency. In a free row,
-  // `older` is the next free row.
+  // The neighbours in the order of use, if the order is tracked; see Recency.
+  // In a free row, `older` is the next free row.
   uint32_t newer;
   uint32_t older;
   uint32_t last_use;  // seconds, by the caller's clock
@@ -36,10 +36,11 @@ struct Row {
 // A store of equally sized rows in slabs of 2 MiB (larger for rows above 128
 // KiB). A row keeps its number until it is moved.
 //
-// Memory counts when committed. The first slabs commit by pages, which keeps
-// small tables small. Later slabs are huge pages and count as a whole. An empty
-// slab returns to the system if the other slabs have room. A slab with few rows
-// can be drained: the caller moves its rows elsewhere.
+// A slab counts as used memory when it is committed. The first slabs are
+// committed page by page, which keeps small tables small. Later slabs are huge
+// pages, and count in full. An empty slab returns to the system if the other
+// slabs have room. A slab with few rows can be drained: the caller moves its
+// rows to other slabs.
 //
 // Not thread-safe.
 class RowStore {
@@ -70,15 +71,15 @@ class RowStore {
     return bytes / (rows_per_commit_ * stride_) * rows_per_commit_;
   }
 
-  // Returns an unused row, in which only `used` is set. Call only if
+  // Returns an unused row, in which only the field `used` is set. Call only if
   // available() > 0.
   uint32_t Take();
   void Release(uint32_t row);
 
   // Returns the number of rows that Take() can return without AddRoom().
   size_t available() const { return available_; }
-  // Change the number of reserved rows. Neither the system nor Drain() gets the
-  // memory of reserved rows.
+  // Change the number of reserved rows. The memory of reserved rows is neither
+  // freed nor drained.
   void Reserve(size_t rows) { reserved_ += rows; }
   void Unreserve(size_t rows) { reserved_ -= rows; }
   size_t reserved() const { return reserved_; }
@@ -89,21 +90,21 @@ class RowStore {
   size_t stride() const { return stride_; }
   static size_t StrideOf(size_t elements);
 
-  // Chooses a slab to drain if more than half of all rows are free. The slab
-  // gives out no more rows, and is freed with its last row. Returns true if a
-  // slab is being drained.
+  // Chooses a slab to drain, if more than half of all rows are free. The slab
+  // provides no more rows, and is freed when its last row is released. Returns
+  // true if a slab is being drained.
   bool Drain();
-  // Returns a row of the draining slab, or kNoRow. Searches from `*from`,
-  // initially 0.
+  // Returns a row of the slab that is being drained, or kNoRow. Searches from
+  // `*from`, initially 0.
   uint32_t NextToMove(uint32_t* from) const;
-  // Returns the draining slab to normal use.
+  // Stops draining; the slab provides rows again.
   void StopDraining();
   bool draining() const { return draining_ != kNoSlab; }
 
   // Returns the first used row with a number of at least `from`, or kNoRow.
   // Checks at most `*looks` rows, and subtracts the number of checked rows from
-  // `*looks`. Sets `*next` to the row to continue with, or to kNoRow at the
-  // end.
+  // `*looks`. Sets `*next` to the row at which the next call continues, or to
+  // kNoRow at the end.
   uint32_t NextUsed(uint32_t from, size_t* looks, uint32_t* next) const;
 
  private:
@@ -113,11 +114,11 @@ class RowStore {
   static constexpr uint32_t kNoSlab = 0xffffffff;
 
   struct Slab {
-    char* base = nullptr;    // null: unused number
-    uint32_t committed = 0;  // rows that may be used
-    uint32_t fresh = 0;      // the first row never used
+    char* base = nullptr;    // null: the slab's number is unused
+    uint32_t committed = 0;  // number of rows whose memory is committed
+    uint32_t fresh = 0;      // the first row that was never used
     uint32_t used = 0;
-    uint32_t free = kNoRow;  // list of released rows
+    uint32_t free = kNoRow;  // the first of the released rows
     bool open = false;       // in open_
     bool whole = false;      // counts as a whole
   };
@@ -136,9 +137,9 @@ class RowStore {
   const size_t slab_bytes_;
   const uint32_t rows_per_commit_;
   std::vector<Slab> slabs_;
-  std::vector<uint32_t> open_;  // slabs with rows to give
+  std::vector<uint32_t> open_;  // slabs that can provide rows
   size_t slabs_held_ = 0;
-  uint32_t growing_ = kNoSlab;  // partly committed
+  uint32_t growing_ = kNoSlab;  // the partly committed slab
   uint32_t draining_ = kNoSlab;
   size_t available_ = 0;
   size_t reserved_ = 0;

@@ -14,19 +14,19 @@
 
 namespace penstock::ps::sparse {
 
-// The limit of a shard's memory: a share of the table's budget, or else what
-// the pool has left. Rows, candidates and removals grow through this object. A
-// table with a budget has paid for all its candidates and removals from the
-// start, because they cannot wait for room later.
+// The memory limit of a shard: a share of the table's budget, or the rest of
+// the pool. Rows, candidates and removals grow through this object. The budget
+// of a table counts the memory of all candidates and removals from the start,
+// because they cannot wait for room later.
 //
 // Not thread-safe.
 class ShardMemory {
  public:
   // Makes the limit. All pointers must outlive this object. `buffer_bytes`
-  // count as used.
+  // counts as used memory.
   ShardMemory(const Options& options, size_t buffer_bytes, ShardRows* rows,
               Admission* admission, Removals* removals);
-  // Returns the memory to the pool.
+  // Returns the counted memory to the pool.
   ~ShardMemory();
   ShardMemory(const ShardMemory&) = delete;
   ShardMemory& operator=(const ShardMemory&) = delete;
@@ -37,11 +37,11 @@ class ShardMemory {
   size_t budget() const { return budget_; }
   // Returns the current limit of the bytes of rows and index.
   size_t Limit();
-  // Updates the pool's count of this shard's bytes.
+  // Updates the number of bytes of this shard in the pool.
   void Count();
 
-  // Returns true if `rows` more rows fit in `byte_limit`. Allocates their
-  // memory.
+  // Returns true if `rows` more rows fit in `byte_limit`. Allocates memory for
+  // them.
   bool HasRoomFor(size_t rows, size_t byte_limit);
   // Counts a push of `id`. Returns true if the id now gets a row; see
   // Admission::Admit().
@@ -55,7 +55,7 @@ class ShardMemory {
   Admission* const admission_;
   Removals* const removals_;
   Pool* const pool_;    // null: no pool
-  size_t counted_ = 0;  // in the pool
+  size_t counted_ = 0;  // bytes counted in the pool
 };
 
 }  // namespace penstock::ps::sparse

@@ -1,4 +1,4 @@
-// The rows of one shard in memory, and the index by which they are found.
+// The rows of one shard in memory, and their index.
 
 #ifndef PENSTOCK_PS_SPARSE_SHARD_ROWS_H_
 #define PENSTOCK_PS_SPARSE_SHARD_ROWS_H_
@@ -15,7 +15,7 @@
 namespace penstock::ps::sparse {
 
 // Rows in memory, found by id and, if the table needs it, by their last use.
-// Knows no limits: the caller decides when to grow and which row to release.
+// Enforces no limits: the caller decides when to grow and which row to release.
 //
 // `tag` is the low half of the id's hash. Not thread-safe.
 class ShardRows {
@@ -36,18 +36,18 @@ class ShardRows {
   // Limited to kMaxPrefetch hashes.
   void Prefetch(const uint64_t* hashes, size_t count) const;
 
-  // Makes room for `rows` more rows. Returns false if there is no memory, or if
-  // rows and index would exceed `byte_limit`.
+  // Makes room for `rows` more rows. Returns false if memory cannot be
+  // allocated, or if rows and index would exceed `byte_limit`.
   bool GrowFor(size_t rows, size_t byte_limit);
-  // Returns a lower bound of the rows that fit in `byte_limit` next to the
-  // index.
+  // Returns a lower bound of the rows that fit in `byte_limit` together with
+  // the index.
   size_t RowsWithin(size_t byte_limit) const;
   // Adds a row as the newest, and returns its number. Only the id is set. Call
   // only if there is room.
   uint32_t Take(uint64_t id, uint32_t tag);
   void Release(uint32_t number);
 
-  // Returns true if oldest() is available.
+  // Returns true if the order of use is tracked, so that oldest() works.
   bool keeps_order() const { return keeps_order_; }
   // Returns the least recently used row, or kNoRow. Requires keeps_order().
   uint32_t oldest() const { return recency_.oldest(); }
@@ -58,7 +58,7 @@ class ShardRows {
   void SortByLastUse();
 
   // Moves up to `limit` rows out of almost empty slabs, to free pages. Returns
-  // true if there is more to do. Changes the numbers of rows.
+  // true if there is more to do. Row numbers change.
   bool Compact(size_t limit);
 
   // Change the number of reserved rows, whose memory is kept; see RowStore.

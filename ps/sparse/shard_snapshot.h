@@ -1,4 +1,4 @@
-// The part of a snapshot that belongs to one shard.
+// The part of a snapshot in one shard.
 
 #ifndef PENSTOCK_PS_SPARSE_SHARD_SNAPSHOT_H_
 #define PENSTOCK_PS_SPARSE_SHARD_SNAPSHOT_H_
@@ -17,16 +17,17 @@ namespace penstock::ps::sparse {
 // Adds a row to a snapshot's block.
 void Append(const Options& options, const Row& row, RowBlock* block);
 
-// A shard's part of a snapshot. Keeps the old contents of rows that change
-// before the snapshot reads them. Assigns changes to epochs. Not thread-safe.
+// A shard's part of a snapshot. Copies the old contents of rows that change
+// before the snapshot has read them. Assigns changes to epochs. Not
+// thread-safe.
 class ShardSnapshot {
  public:
   // Makes an object without a snapshot. All pointers must outlive it.
   ShardSnapshot(const Options* options, const ShardRows* rows,
                 const Removals* removals);
 
-  // Assigns later changes to epoch plan->at + 1. The snapshot takes this
-  // shard's rows; the plan must live until End().
+  // Begins a snapshot of this shard. Later changes belong to epoch plan->at +
+  // 1. `plan` must live until End().
   void Begin(SnapshotPlan* plan);
   // Adds the removed ids to `block` first, then up to `limit` rows. Returns
   // true if more rows are left.
@@ -41,14 +42,14 @@ class ShardSnapshot {
   // them by number.
   bool needs_numbers() const { return plan_ != nullptr && cursor_ != kNoRow; }
 
-  // Copies a row that the snapshot would otherwise miss.
+  // Copies a row that the snapshot could otherwise not find.
   void Copy(uint32_t number, const Row& row) {
     if (plan_ != nullptr && number >= cursor_ && plan_->Has(row)) {
       copies_.Add(row, plan_);
     }
   }
-  // Keeps the row's old contents for the snapshot. Call before each change of a
-  // row.
+  // Copies the row's old contents for the snapshot. Call before each change of
+  // a row.
   void Preserve(uint32_t number, Row* row) {
     if (row->changed == epoch_) return;
     Copy(number, *row);
@@ -61,7 +62,7 @@ class ShardSnapshot {
   const Removals& removals_;
   uint32_t epoch_ = 1;
   SnapshotPlan* plan_ = nullptr;
-  uint32_t cursor_ = kNoRow;  // all rows with lower numbers were taken
+  uint32_t cursor_ = kNoRow;  // all rows with lower numbers were read
   bool removed_taken_ = false;
   Copies copies_;
 };

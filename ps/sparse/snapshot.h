@@ -19,42 +19,42 @@ namespace penstock::ps::sparse {
 class Table;
 
 struct SnapshotOptions {
-  // Selects rows that have changed, and ids that were removed, after this
-  // epoch. Pass the epoch() of an earlier snapshot. nullopt selects all rows.
+  // The epoch() of an earlier snapshot: selects the rows that have changed and
+  // the ids that were removed since. nullopt selects all rows.
   absl::optional<uint32_t> since;
-  // Limits the bytes of copies of rows that changed before Next() reached them.
-  // Above the limit, the snapshot fails; pushes continue.
+  // Limits the bytes of copies of rows that change before Next() reaches them.
+  // Above the limit, the snapshot fails, while pushes continue.
   size_t copy_bytes = size_t{64} << 20;
 };
 
 // A copy-on-write view: a row that changes before Next() reaches it is copied
-// first. Values, slots and update counts are those of the snapshot's moment.
-// The last use is that of the copy's moment, because pulls change the last use,
-// too.
+// first. Values, slots and update counts are as of the snapshot's creation. The
+// last use is as of the time of the copy, because pulls also change the last
+// use.
 //
-// For one thread at a time. The destructor ends the snapshot; destroy it before
-// the table.
+// One thread at a time may use a snapshot. The destructor ends the snapshot.
+// Destroy it before the table.
 class Snapshot {
  public:
   ~Snapshot();
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // Clears `block` and fills it with up to `limit` rows of one shard, shard
-  // after shard. Returns false, with an empty block, after each row was given
-  // once. A block may be empty earlier: a call stops after some rows of the
-  // tier that are not in the snapshot. Locks a shard for some microseconds per
-  // hundred rows.
+  // Clears `block` and fills it with up to `limit` rows of one shard. Goes
+  // through the shards in order. Returns false, with an empty block, after all
+  // rows were returned. A block may also be empty earlier, because a call stops
+  // after a number of the tier's rows that are not in the snapshot. Locks a
+  // shard for some microseconds per hundred rows.
   //
   // Returns RESOURCE_EXHAUSTED if the copies or the removed ids had no room,
   // and DATA_LOSS if the tier failed. All later calls return the same error.
   absl::StatusOr<bool> Next(size_t limit, RowBlock* block);
 
-  // Returns the epoch of the snapshot's moment; see SnapshotOptions::since.
+  // Returns the epoch of the snapshot; see SnapshotOptions::since.
   uint32_t epoch() const { return plan_->at; }
   // Returns the current bytes of copies.
   size_t copied_bytes() const { return plan_->copied; }
-  // Returns true if copies take more than half of copy_bytes.
+  // Returns true if copies use more than half of copy_bytes.
   bool is_short_of_room() const {
     return plan_->copied > plan_->copy_limit / 2;
   }
@@ -65,7 +65,7 @@ class Snapshot {
            std::unique_ptr<Spill::Walk> spilled)
       : table_(table), plan_(plan), spilled_(std::move(spilled)) {}
 
-  // Adds to the block the rows that were in the tier at the snapshot's moment.
+  // Adds to the block the rows that were in the tier when the snapshot began.
   void AddSpilled(size_t limit, RowBlock* block);
 
   Table* const table_;

@@ -30,20 +30,20 @@ class RowBuffer {
   std::vector<uint64_t> words_;
 };
 
-// An adapter from the shards of one table to its Tier. A row is either in
-// memory or in the tier. After the first unrecoverable error, the adapter has
+// The interface of the shards of one table to its Tier. A row is either in
+// memory or in the tier. After the first unrecoverable error, this object has
 // no rows and accepts none. Thread-safe, as Tier is.
 class Spill {
  public:
-  // Stores rows of `row_bytes`, RowStore's stride, in `tier`. The tier must
-  // outlive this object.
+  // Makes an interface to `tier` for rows of `row_bytes`, which is RowStore's
+  // stride. The tier must outlive this object.
   Spill(std::string table, Tier* tier, size_t row_bytes)
       : table_(std::move(table)), tier_(tier), row_bytes_(row_bytes) {}
 
   // Stores the row. Returns false, and changes nothing, if the tier has no
   // room.
   bool Put(uint32_t shard, const Row& row);
-  // Copies a row to `*row`, whose links to its neighbours are then invalid.
+  // Copies a row to `*row`. The links to its neighbours are then invalid.
   // Returns false if the tier does not have the row or cannot read it.
   bool Get(uint32_t shard, uint64_t id, Row* row);
   void Erase(uint32_t shard, uint64_t id);
@@ -70,15 +70,16 @@ class Spill {
   // Reserves room for `rows` future Put() calls, over all shards of the table.
   // Returns false if the tier has less room.
   bool Promise(size_t rows);
-  // Ends the promise for `rows` rows, which were put or will not be put.
+  // Returns the promised room of `rows` rows: they were put, or will not be
+  // put.
   void Unpromise(size_t rows) { promised_ -= rows; }
   // Returns true if Put() can immediately use the room of an erased row; see
   // Tier.
   bool ErasedIsRoom() const { return !failed_ && tier_->ErasedIsRoom(); }
 
   size_t row_bytes() const { return row_bytes_; }
-  // Returns OK, or DATA_LOSS with the first failure and the remedy. After a
-  // failure, rows are lost.
+  // Returns OK, or DATA_LOSS with the first failure and the remedy, because a
+  // failure loses rows.
   absl::Status status() const;
   // Returns the reason why the last failed Put() failed, for messages.
   absl::Status no_room() const;

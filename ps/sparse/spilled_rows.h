@@ -1,4 +1,4 @@
-// The rows that one shard has in the tier.
+// The rows of one shard in the tier.
 
 #ifndef PENSTOCK_PS_SPARSE_SPILLED_ROWS_H_
 #define PENSTOCK_PS_SPARSE_SPILLED_ROWS_H_
@@ -12,7 +12,8 @@
 namespace penstock::ps::sparse {
 
 // A shard's rows in the tier, their number, and the room that the tier promised
-// for more. Without a tier there are no rows and no room. Not thread-safe.
+// for further rows. Without a tier there are no rows and no room. Not
+// thread-safe.
 class SpilledRows {
  public:
   // Makes the set of a shard's rows. `spill` outlives this object; null means
@@ -55,7 +56,7 @@ class SpilledRows {
     promised_ = rows;
     return true;
   }
-  // Lowers the promise to `rows` rows, if it is higher.
+  // Reduces the promise to at most `rows` rows.
   void LimitPromise(size_t rows) {
     if (promised_ <= rows) return;
     spill_->Unpromise(promised_ - rows);

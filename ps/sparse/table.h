@@ -30,9 +30,9 @@ namespace penstock::ps::sparse {
 struct PushResult {
   size_t updated = 0;
   size_t not_admitted = 0;
-  // The number of ids whose gradients were lost. The row of such an id existed
-  // when room was reserved, and was lost before the push. No room was left for
-  // a new row, and nothing could be evicted.
+  // The number of ids whose gradients were lost. Such an id had a row when room
+  // was reserved, and lost the row before the push. There was no room for a new
+  // row, and nothing could be evicted.
   size_t dropped = 0;
 
   void Add(const PushResult& other) {
@@ -43,21 +43,21 @@ struct PushResult {
 };
 
 // A table of rows by id. An id without a row has its initial value, so an
-// absent row and a new row look the same. Rows may therefore be left out
-// (admission) or dropped (eviction). Only what was learnt is lost.
+// absent row is equal to a new row. Rows may therefore be left out (admission)
+// or dropped (eviction); only their training is lost.
 //
-// Each row changes atomically: no Pull() sees half a change. A Push() as a
-// whole is not atomic, except to snapshots, which have all of a push or
-// nothing. Pushes, pulls and snapshots run concurrently.
+// Each row changes atomically: no Pull() sees half of a change. A Push() as a
+// whole is atomic only to snapshots, which contain all of a push or nothing.
+// Pushes, pulls and snapshots run concurrently.
 //
 // A table with a tier loses no row for lack of room. The least recently used
-// rows move there and return on demand. If the tier is full, pushes that need
-// more rows are refused; pushes to rows in the tier swap them with rows in
-// memory. If the tier fails (a row cannot be read back), each later call fails
-// with DATA_LOSS.
+// rows move to the tier, and return on demand. If the tier is full, pushes that
+// need new rows are refused, and pushes to rows in the tier swap them with rows
+// in memory. If the tier fails because a row cannot be read back, each later
+// call fails with DATA_LOSS.
 //
-// The caller passes in the time, from 1970 to 2106, in whole seconds. If time
-// goes back, rows live that much longer.
+// The caller passes the time, from 1970 to 2106, in whole seconds. If the time
+// goes back, rows expire later by the same amount.
 //
 // Thread-safe. Uses no clock, no thread, and no I/O except the tier's. Call
 // Maintain() periodically.
@@ -71,32 +71,33 @@ class Table {
   absl::Status Pull(absl::Span<const uint64_t> ids, absl::Time now,
                     absl::Span<float> out);
 
-  // Calls `apply(gradient, value, slots)` once for each id that has a row or
-  // gets one. The pointers have dim, dim and slots * dim floats. `apply` runs
-  // under a lock and should only compute. A repeated id is applied repeatedly,
-  // in order; see SumRows().
+  // Calls `apply(gradient, value, slots)` once for each id that has or gets a
+  // row. The pointers have dim, dim and slots * dim floats. `apply` runs under
+  // a lock and should only compute. If an id is repeated, `apply` is called for
+  // each occurrence, in order; see SumRows().
   //
   // Returns RESOURCE_EXHAUSTED, and applies nothing, if there is no room for
-  // the needed rows.
+  // the new rows.
   template <typename Apply>
   absl::StatusOr<PushResult> Push(absl::Span<const uint64_t> ids,
                                   absl::Span<const float> gradients,
                                   absl::Time now, const Apply& apply);
 
   // Do the work of Push() in two halves, for callers that answer a push before
-  // applying it. Reserve() makes room for the rows that a push of `ids` would
+  // they apply it. Reserve() makes room for the rows that a push of `ids` would
   // make, or returns RESOURCE_EXHAUSTED as Push() does. Push() then uses that
-  // room and is not refused for lack of it. Merge the reservations of pushes
-  // that are applied as one. Unused room is returned.
+  // room, and is not refused for lack of room. Merge the reservations of pushes
+  // that are applied together. The reservation's destructor returns unused
+  // room.
   //
   // Both split their work by shards into tasks for `run`. Several threads may
-  // call `apply` at once, each for different rows. The result does not depend
-  // on the threads.
+  // call `apply` concurrently, each for different rows. The result does not
+  // depend on the number of threads.
   //
-  // Beware of a deadlock if the threads of `run` also serve pulls that make or
-  // fetch rows. No snapshot may begin during such a Push(): the snapshot waits
-  // for the push, the push for a thread, and the thread's pull for the
-  // snapshot. A snapshot may begin during Reserve().
+  // Avoid this deadlock: the threads of `run` also serve pulls that make or
+  // fetch rows, and a snapshot begins during the Push(). The snapshot waits for
+  // the push, the push for a thread, and the thread's pull for the snapshot. A
+  // snapshot may begin during Reserve().
   absl::StatusOr<Reservation> Reserve(absl::Span<const uint64_t> ids,
                                       absl::Time now, RunTasks run = InTurn);
   template <typename Apply>
@@ -109,15 +110,15 @@ class Table {
   // Removes the rows of `ids`. Returns how many of the ids had rows.
   size_t Remove(absl::Span<const uint64_t> ids);
 
-  // Removes the block's removed ids, then puts its rows without admission. If a
-  // shard has no room for all rows, the least recently used ones of the shard
-  // are dropped. A table with a tier returns RESOURCE_EXHAUSTED instead, as
-  // Push() does, and puts no row of the block. Returns INVALID_ARGUMENT if the
-  // block's parts do not fit each other or the table.
+  // Removes the block's removed ids, then adds its rows without admission. If a
+  // shard has no room for all rows, drops the shard's least recently used rows.
+  // A table with a tier returns RESOURCE_EXHAUSTED instead, as Push() does, and
+  // adds no row of the block. Returns INVALID_ARGUMENT if the block's parts do
+  // not fit each other or the table.
   //
-  // Call FinishRestore() after the last block. FinishRestore() sorts rows by
-  // their last use, and returns how many ids have no row because theirs was
-  // dropped. Pull and push only afterwards.
+  // Call FinishRestore() after the last block, and before Pull() and Push().
+  // FinishRestore() sorts rows by their last use, and returns how many ids have
+  // lost their rows.
   absl::Status Restore(const RowBlock& block);
   RestoreLoss FinishRestore();
 
@@ -125,10 +126,10 @@ class Table {
   // most on each shard. Returns true if there is more to do.
   bool Maintain(absl::Time now);
 
-  // Begins a snapshot of the present moment. Waits for running pushes and
-  // blocks new ones meanwhile. Returns FAILED_PRECONDITION while another
-  // snapshot exists, or if the removals since `since` are not known any more:
-  // take a full snapshot then.
+  // Begins a snapshot of the present state. Waits for running pushes and blocks
+  // new ones meanwhile. Returns FAILED_PRECONDITION while another snapshot
+  // exists. Also returns FAILED_PRECONDITION if the removals since `since` are
+  // no longer known; take a full snapshot in that case.
   absl::StatusOr<std::unique_ptr<Snapshot>> BeginSnapshot(
       const SnapshotOptions& options);
   // Forgets the removals up to this epoch. Call when no snapshot needs them.
@@ -142,18 +143,18 @@ class Table {
   absl::Status TierStatus() const {
     return spill_ == nullptr ? absl::OkStatus() : spill_->status();
   }
-  // Returns the number of entries in the longest run of full buckets of any
-  // shard's index. The run bounds each look-up.
+  // Returns the maximum over all shards of RowIndex::LongestRun(), which bounds
+  // each look-up. Visits all buckets.
   size_t LongestRun() const;
 
  private:
   friend class Reservation;
   friend class Snapshot;
 
-  // Limits how many rows are processed before the shard's lock is released.
+  // Limits how many rows are processed under one lock of the shard.
   static constexpr size_t kRowsPerLock = 256;
-  // The number of rows that are prefetched at once. Fewer leave the memory
-  // idle; more do not fit into the L1 cache.
+  // The number of rows that are prefetched together. Fewer rows leave the
+  // memory idle; more rows do not fit into the L1 cache.
   static constexpr size_t kPrefetch = ShardRows::kMaxPrefetch;
 
   struct alignas(64) Part {
@@ -167,11 +168,11 @@ class Table {
   explicit Table(const Options& options);
 
   // The work on a piece of a batch: work(shard, number, begin, end), with the
-  // shard locked. No further piece is processed once `work` returns false.
+  // shard locked. If `work` returns false, the remaining pieces are skipped.
   using PieceWork = absl::FunctionRef<bool(Shard&, size_t, size_t, size_t)>;
   void OnPieces(const Batch& batch, ShardRange shards, PieceWork work);
-  // Calls work(shard, place) for each index of the batch, with the shard locked
-  // and its rows being prefetched.
+  // Calls work(shard, place) for each index of the batch, with the shard
+  // locked. Prefetches the shard's rows.
   template <typename Work>
   void OnEach(const Batch& batch, ShardRange shards, const Work& work);
   template <typename Work>
@@ -188,7 +189,7 @@ class Table {
   // row.
   using WouldMake = absl::FunctionRef<bool(const Shard&, size_t)>;
   // A function that returns true if the id at an index of a batch needs room
-  // that only a swap with the tier gives.
+  // that only a swap with the tier can provide.
   using NeedsRoom = absl::FunctionRef<bool(Shard&, size_t)>;
   enum class Count {
     kIfShort,  // reserve for all ids if there is room
@@ -255,8 +256,8 @@ absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
   if (!status.ok()) return status;
   const uint32_t seconds = SecondsOf(now);
   const Batch batch(ids, hash_, shard_bits_);
-  // Reserve room only for rows that need it, because with a tier room is
-  // expensive.
+  // Reserves room only for rows that need it if there is a tier, because room
+  // in the tier is expensive.
   absl::StatusOr<Reservation> reservation = ReserveUpdates(
       batch, spill_ == nullptr ? Count::kIfShort : Count::kAlways, ids, seconds,
       InTurn);

@@ -24,8 +24,8 @@ inline void InTurn(size_t tasks, absl::FunctionRef<void(size_t)> task) {
 // The minimum number of ids per task.
 inline constexpr size_t kIdsPerTask = 256;
 
-// A range of consecutive shards of a batch. Each shard is in exactly one task,
-// so the shard's ids keep their order on any thread.
+// A range of consecutive shards of a batch. Each shard belongs to exactly one
+// task, so the ids of a shard keep their order on any thread.
 struct ShardRange {
   size_t begin;
   size_t end;

@@ -1,4 +1,4 @@
-// A RocksDB database, whose folder is removed with the process.
+// A RocksDB database in a folder that is removed when the process ends.
 
 #ifndef PENSTOCK_PS_TIER_DATABASE_H_
 #define PENSTOCK_PS_TIER_DATABASE_H_
@@ -26,17 +26,18 @@ namespace penstock::ps {
 
 absl::Status StatusOf(const rocksdb::Status& status);
 
-// A database for a disk that may be full or failing. Refuses writes meanwhile,
-// and keeps stored rows. Accepts writes again once the disk does. Thread-safe.
+// A database on a disk that may become full or fail. Meanwhile refuses writes,
+// and retains stored rows. Accepts writes again when the disk does.
+// Thread-safe.
 class Database {
  public:
   struct Options {
-    // The parent folder of the database's own folder.
+    // The parent folder, in which the database creates its own folder.
     std::string folder;
-    // Limits the memory in bytes. Half is for unwritten rows, half for the
-    // block cache.
+    // Limits the memory in bytes. Half is for rows that are not written yet,
+    // half for the block cache.
     size_t memory_bytes = 0;
-    // Limits how long a write waits while the memory for rows is used up.
+    // Limits how long a write waits for a free part of the memory for rows.
     absl::Duration longest_stall;
   };
 
@@ -50,9 +51,9 @@ class Database {
   // Returns the database, for reads.
   rocksdb::DB* db() const { return db_.get(); }
 
-  // Applies `batch`. Blocks while the memory for rows is used up and the disk
+  // Applies `batch`. Blocks while the memory for rows is full and the disk
   // accepts writes. Returns RESOURCE_EXHAUSTED, and changes nothing, if the
-  // disk accepts none, or after the longest stall.
+  // disk accepts no writes, or after the longest stall.
   absl::Status Write(rocksdb::WriteBatch* batch);
 
   // Returns how many bytes of rows fit on the disk: half of the free space,
@@ -64,7 +65,7 @@ class Database {
   Database(const Options& options, std::unique_ptr<ScratchFolder> folder,
            DiskCalls* calls);
   rocksdb::Options RocksOptions() const;
-  // Returns the bytes of rows that wait to be written.
+  // Returns the bytes of rows in memory that are not written yet.
   uint64_t Unwritten() const;
 
   const Options options_;

@@ -34,10 +34,10 @@ class DiskCalls {
   virtual int Create(const std::string& path);
   virtual ssize_t Write(int fd, const char* data, size_t size, off_t at);
   virtual int Sync(int fd);
-  // Truncates the file to no bytes, which frees its space.
+  // Truncates the file to zero bytes, which frees its space.
   virtual int Empty(int fd);
-  // Returns the space of the file system of `path`. Returns unlimited space if
-  // the space is unknown.
+  // Returns the space of the file system of `path`. If the space is unknown,
+  // returns unlimited space.
   virtual Space SpaceAt(const std::string& path);
 };
 

@@ -16,24 +16,24 @@
 namespace penstock::ps {
 
 struct DiskOptions {
-  // The parent folder, created if missing. Several servers may share it. Each
-  // makes its own folder there, and removes the folders of killed servers.
+  // The parent folder, created if missing. Several servers may share it: each
+  // makes its own folder in it, and removes the folders of killed servers.
   std::string folder;
   // Limits the bytes of rows; 0 means that only the disk's space limits them.
-  // RocksDB takes as much again, and temporarily more, because it removes rows
-  // later.
+  // RocksDB uses twice this limit, and temporarily more, because it removes old
+  // rows later.
   uint64_t max_bytes = 0;
   // Limits the bytes of memory for all tables. Half is for the block cache,
-  // half for unwritten rows.
+  // half for rows that are not written yet.
   size_t memory_bytes = size_t{128} << 20;
-  // Limits the time for which a Put() waits for a slow or stuck disk. The wait
-  // blocks one shard of a table.
+  // Limits the time for which a Put() waits for a slow or stuck disk. One shard
+  // of a table is blocked meanwhile.
   absl::Duration longest_stall = absl::Seconds(30);
 };
 
-// One database for all tables of a server. A full or failing disk causes
-// refused Put()s, which succeed again once the disk accepts writes. Must
-// outlive its tiers. Thread-safe, as its tiers are.
+// One database for all tables of a server. While the disk is full or failing,
+// Put()s fail; they succeed again once the disk accepts writes. Must outlive
+// its tiers. Thread-safe, as its tiers are.
 class DiskTiers {
  public:
   // Opens the database. Errors name the folder and the remedy. `calls` must

@@ -14,11 +14,11 @@
 
 namespace penstock::ps {
 
-// The set of rows whose deletions are not yet written. A database on a full
-// disk accepts no deletions. The thread that erases a row cannot wait, because
-// the row is in memory again and changes. The database therefore keeps such
-// rows for a while, and this set has their names, about 20 bytes each. Their
-// deletions are written before anything else.
+// The set of rows whose deletions are not written to the database yet. A
+// database on a full disk accepts no deletions. The thread that erases a row
+// cannot wait, because the row is in memory again and changes. The database
+// therefore still has such rows for a while, and this set stores their keys,
+// about 20 bytes each. The deletions are written before anything else.
 //
 // Thread-safe.
 class ErasedRows {
@@ -35,8 +35,8 @@ class ErasedRows {
     rows_.insert(row);
     is_empty_ = false;
   }
-  // Calls `write`, which deletes the rows from the database, and forgets them
-  // if it returns OK. Does nothing if there are none.
+  // Calls `write`, which deletes the rows from the database. Forgets the rows
+  // if `write` returns OK. Does nothing if there are none.
   absl::Status Write(absl::FunctionRef<absl::Status(const Set&)> write) {
     if (is_empty_) return absl::OkStatus();
     absl::MutexLock lock(&mu_);
@@ -56,7 +56,7 @@ class ErasedRows {
  private:
   mutable absl::Mutex mu_;
   Set rows_ ABSL_GUARDED_BY(mu_);
-  // True if the set is empty, which is the usual case and spares the lock.
+  // True if the set is empty. In this usual case, no lock is needed.
   std::atomic<bool> is_empty_{true};
 };
 

@@ -23,8 +23,8 @@ struct RowKey {
     Store(name.bytes + 8, key.id, 8);
     return name;
   }
-  // Returns the lower bound of the table's keys, which sorts after all keys of
-  // tables with lower numbers.
+  // Returns the lower bound of the table's keys. Sorts after all keys of tables
+  // with lower numbers.
   static RowKey FirstOf(uint32_t table) { return Of(table, {0, 0}); }
 
   absl::string_view view() const { return {bytes, sizeof bytes}; }

@@ -1,4 +1,4 @@
-// A folder for files that are removed with the process.
+// A folder for files that must not outlive the process.
 
 #ifndef PENSTOCK_PS_TIER_SCRATCH_FOLDER_H_
 #define PENSTOCK_PS_TIER_SCRATCH_FOLDER_H_
@@ -11,9 +11,9 @@
 
 namespace penstock::ps {
 
-// A folder that is removed with its contents by the destructor. If the process
-// was killed, the next Make() with the same parent removes the folder. A lock
-// (flock) tells whether its process lives.
+// A folder that the destructor removes, with its contents. If the process was
+// killed, the next Make() with the same parent removes the folder. A lock
+// (flock) on the folder shows that its process is alive.
 class ScratchFolder {
  public:
   // Makes a new folder in `parent`, which is created if missing. Only the

@@ -18,11 +18,11 @@
 
 namespace penstock::ps {
 
-// The state of a full or failing disk, as reported by the threads that write
+// The state of a full or failing disk, as observed by the threads that write
 // tables:
 // - A flush writes rows that exist only in memory. Flushes wait for room.
-// - A compaction only rewrites rows. A compaction gives up, which frees its
-//   room for others, and starts again later.
+// - A compaction only rewrites rows. If there is no room, a compaction stops,
+//   which frees its room for others, and starts again later.
 //
 // The functions are thread-safe.
 class Shortage {
@@ -30,13 +30,13 @@ class Shortage {
   enum class Kind { kFlush, kCompaction };
 
   struct Pace {
-    // The time after which a waiting write is tried again.
+    // The time after which a waiting write is retried.
     absl::Duration retry = absl::Milliseconds(100);
     // The time until a failed compaction starts again. Doubles with each
     // failure.
     absl::Duration first_backoff = absl::Seconds(1);
     absl::Duration longest_backoff = absl::Seconds(32);
-    // The time after which an isolated failure counts as over.
+    // How long a failure counts as a shortage if no other failure follows.
     absl::Duration memory = absl::Minutes(1);
   };
 
@@ -47,8 +47,9 @@ class Shortage {
   Shortage(std::function<uint64_t()> free_bytes, Pace pace)
       : free_bytes_(std::move(free_bytes)), pace_(pace) {}
 
-  // Returns OK, or RESOURCE_EXHAUSTED with the cause, while a write waits or
-  // after one has failed. Takes no lock if there is no shortage.
+  // Returns OK if there is no shortage. Otherwise, while a write waits or after
+  // one has failed, returns RESOURCE_EXHAUSTED with the cause. Takes no lock if
+  // there is no shortage.
   absl::Status status() const;
 
   // The state of a write that waits for room. The wait lasts as long as this
@@ -69,15 +70,15 @@ class Shortage {
     bool counted_ = false;
   };
 
-  // Records that a table could not be written, after `bytes` of its bytes had
-  // been written.
+  // Records that writing a table has failed, after `bytes` of its bytes were
+  // written.
   void OnFailed(Kind kind, int error, uint64_t bytes);
-  // Records that a table was written completely, or that none is needed any
-  // more.
+  // Records that a table was written completely, or that no table needs to be
+  // written any more.
   void OnDone(Kind kind);
-  // Blocks after a failed compaction until the next one may start. Returns when
-  // the backoff is over or the free space has grown by the bytes written in
-  // vain.
+  // Blocks after a failed compaction until the next one may start: when the
+  // backoff is over, or when the free space has grown by the bytes that the
+  // failed compaction wrote.
   void AwaitCompaction();
 
   // Ends all waits, now and later. May be called repeatedly.

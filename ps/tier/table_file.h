@@ -19,12 +19,12 @@ namespace penstock::ps {
 
 // A file whose writes do not fail. After a failed write, RocksDB stops all
 // writes: on a full disk until it sees free space, after EIO or EDQUOT for
-// good. A later write to the same file aborts if RocksDB has assertions, as in
-// Debian's build. A flush therefore waits for room. A compaction without room
-// drops its data; Sync() reports the failure, and RocksDB removes the file and
-// compacts again later. See Shortage.
+// ever. A later write to the same file aborts if RocksDB has assertions, as in
+// Debian's build. Therefore a flush waits for room. A compaction without room
+// drops its data, and Sync() reports the failure. RocksDB then removes the file
+// and compacts again later. See Shortage.
 //
-// For one thread at a time.
+// One thread at a time may use a file.
 class TableFile : public rocksdb::FSWritableFile {
  public:
   // Creates the file at `path`. `calls` and `shortage` must outlive the file.
@@ -51,12 +51,12 @@ class TableFile : public rocksdb::FSWritableFile {
                        rocksdb::IODebugContext* debug) override;
 
  private:
-  // Calls `call`, which returns 0 or an errno. Retries failures while the file
-  // may wait, then gives up the file.
+  // Calls `call`, which returns 0 or an errno. Retries after a failure while
+  // the file may wait. After that, abandons the file.
   void Try(absl::FunctionRef<int()> call);
   void GiveUp(int error);
-  // Writes a part of `*data` and removes that part from it. Returns 0 or an
-  // errno.
+  // Writes a part of `*data` and removes the written part from `*data`. Returns
+  // 0 or an errno.
   int WriteSome(rocksdb::Slice* data);
   rocksdb::IOStatus status() const;
 
@@ -66,7 +66,7 @@ class TableFile : public rocksdb::FSWritableFile {
   Shortage* const shortage_;
   base::UniqueFd fd_;
   uint64_t size_ = 0;  // as RocksDB sees it
-  int error_ = 0;      // why the file was given up
+  int error_ = 0;      // why the file was abandoned
 };
 
 }  // namespace penstock::ps

@@ -19,15 +19,15 @@
 
 namespace penstock::ps {
 
-// A file system whose writes do not fail while the database is open, to keep
-// RocksDB out of its error states:
+// A file system on which writes do not fail while the database is open, so that
+// RocksDB never enters its error states:
 // - Tables are TableFiles.
-// - All other files (MANIFEST, CURRENT, logs) inform a later process. There is
-//   none, so data that they cannot store is dropped, and directories are not
-//   synced.
-// - A failed read is reported as retryable: RocksDB compacts again.
+// - All other files (MANIFEST, CURRENT, logs) are only for a later process, and
+//   no later process reads them. Data that cannot be stored in them is dropped,
+//   and directories are not synced.
+// - A failed read is reported as retryable, so that RocksDB compacts again.
 //
-// While the database is being opened, failures are reported.
+// Failures are reported while the database is being opened.
 class TierFileSystem : public rocksdb::FileSystemWrapper {
  public:
   // Makes a file system. `kernel` handles all files except tables. `calls` and
@@ -37,12 +37,12 @@ class TierFileSystem : public rocksdb::FileSystemWrapper {
                      rocksdb::FileSystem::Default());
   ~TierFileSystem() override;
 
-  // Returns a listener for the database. The listener finds out which tables
-  // belong to compactions, and uses the shortage.
+  // Returns a listener for the database, which tells this object which tables
+  // belong to compactions. The listener uses the shortage.
   std::shared_ptr<rocksdb::EventListener> listener() const;
 
   // Records that the database is open. From now on, failures are hidden as the
-  // class comment says.
+  // class comment describes.
   void OnOpened() { is_opened_ = true; }
 
   const char* Name() const override { return "PenstockTier"; }

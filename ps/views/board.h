@@ -17,10 +17,11 @@ namespace penstock::ps::views {
 
 struct Known {
   absl::optional<replication::View> view;
-  // All servers' addresses, in the order of the shards; empty before the first
-  // view. Some may be gone.
+  // The addresses of all servers, in the order of the shards; empty before the
+  // first view. Some of the servers may no longer run.
   std::vector<std::string> servers;
-  // The shards without a live primary or backup. Only a checkpoint helps.
+  // The shards without a live primary or backup. Only a checkpoint can restore
+  // them.
   std::vector<size_t> lost;
 };
 

@@ -31,16 +31,16 @@
 namespace penstock::ps::views {
 
 // The time after which etcd forgets a silent server: etcd's shortest lease. If
-// a primary dies, its shard goes on after this time and the primary's own
-// lease, which run at the same time.
+// a primary dies, its shard continues when this time and the primary's own
+// lease have passed; both run at the same time.
 constexpr absl::Duration kTimeToLive = absl::Seconds(2);
 
-// How often an error is logged while it lasts.
+// The interval at which a lasting error is logged again.
 constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 
-// The part of one server process in the views. A thread follows etcd, moves the
-// process's replicas to each new view, and proposes the next view when
-// ViewKeeper asks for it.
+// One server process's share in choosing the views. A thread follows etcd,
+// applies each new view to the process's replicas, and proposes the next view
+// when ViewKeeper returns one.
 //
 // | Event                       | What happens                                |
 // |-----------------------------|---------------------------------------------|
@@ -56,21 +56,21 @@ class Keeping {
   struct Options {
     // The registered server. Must outlive this object.
     membership::Membership* member = nullptr;
-    // The server's replicas. The thread calls this object, which must outlive
-    // the Keeping.
+    // The server's replicas. The thread calls this object. Must outlive the
+    // Keeping.
     replication::ViewFollower* follower = nullptr;
     // The board to which new views are posted. Must outlive this object.
     Board* board = nullptr;
-    size_t backups = 1;  // wanted for each shard
+    size_t backups = 1;  // the number of backups for each shard
     absl::Duration settle = 2 * kTimeToLive;
     absl::Duration round = absl::Milliseconds(100);
-    // A function that receives a line for each new view, and for each error:
-    // every kWarnEvery while it lasts. May be empty.
+    // Called with a line for each new view, and with a line for each error,
+    // repeated every kWarnEvery while the error lasts. May be empty.
     std::function<void(const std::string& line)> log;
   };
 
   explicit Keeping(const Options& options);
-  // May block while etcd takes a proposal, for seconds at most.
+  // May block for some seconds, while a proposal waits for etcd.
   ~Keeping();
   Keeping(const Keeping&) = delete;
   Keeping& operator=(const Keeping&) = delete;
@@ -80,28 +80,30 @@ class Keeping {
   // Follows etcd, and proposes a view if one is due.
   void Round();
   void Follow(const etcd::Values& values);
-  // Returns the servers that have a place in the training; none if a new run is
-  // about to begin.
+  // Returns the addresses of the servers with a place in the training. Returns
+  // none if a new run is about to begin.
   std::vector<std::string> Places() const;
   void NameStrangers(const std::vector<replication::ReplicaId>& strangers);
-  // Names the drained servers that keep a training from its beginning.
+  // Logs the names of the drained servers without which a training cannot
+  // begin.
   void WarnOfLeaving(const replication::ViewKeeper::Knowledge& knowledge);
   void MoveReplicas();
   // Returns true if this server has been registered for long enough to know
   // which servers are dead.
   bool SeesDeaths(const std::vector<replication::ReplicaId>& live,
                   absl::Time now);
-  // `marks` is the revision of the known marks of leaving servers.
+  // Proposes a view. `marks` is the revision of the known marks of leaving
+  // servers.
   void Propose(const replication::View& next,
                const std::vector<replication::ReplicaId>& live, int64_t marks);
   void Publish(const replication::ViewKeeper::Knowledge& knowledge);
-  // Makes the thread look at etcd's state again.
+  // Wakes the thread, which reads etcd's state again.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
-  // Logs an error, unless it was logged a moment ago.
+  // Logs an error, unless the same error was just logged.
   void Warn(absl::string_view what, const absl::Status& status);
 
   const Options options_;
-  // Only the thread uses these members, down to `mu_`.
+  // The members below, up to `mu_`, are used by the thread only.
   replication::ViewKeeper keeper_;
   NewestView newest_;
   uint64_t followed_ = 0;  // the number of the view that the follower has

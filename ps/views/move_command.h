@@ -1,4 +1,4 @@
-// A command that moves shards, and what it sees in etcd.
+// A command that moves shards, and its view of etcd.
 
 #ifndef PENSTOCK_PS_VIEWS_MOVE_COMMAND_H_
 #define PENSTOCK_PS_VIEWS_MOVE_COMMAND_H_
@@ -39,56 +39,59 @@ struct Situation {
   std::vector<membership::v1::Server> registered;
   absl::optional<replication::View> view;
   std::vector<std::string> places;  // the addresses of the shards' own servers
-  std::vector<replication::ReplicaId> live;  // servers with a place
+  std::vector<replication::ReplicaId>
+      live;  // the live servers that have a place
   replication::MoveWishes wishes;
-  size_t copies = 1;  // wanted of each shard
+  size_t copies = 1;  // the number of copies for each shard
 };
 
 // Returns a shard whose only live copies are at `address`, or nullopt.
 absl::optional<size_t> ShardWithoutOther(const Situation& now,
                                          const std::string& address);
 
-// A command that moves shards. Has the right to move shards while it exists.
-// Not thread-safe.
+// A command that moves shards. Has the right to move shards until the
+// destructor. Not thread-safe.
 class MoveCommand {
  public:
   explicit MoveCommand(const MovingOptions& options);
 
-  // Waits for etcd, and takes the right to move shards.
+  // Waits for etcd, and claims the right to move shards.
   absl::Status Begin(membership::v1::Move::Kind kind);
 
   const Situation& now() const { return now_; }
   membership::Registry* registry() { return options_.member->registry(); }
-  // Returns the condition of this command's writes: it still has the right.
+  // Returns the condition of this command's writes: that it still has the
+  // right.
   membership::Registry::Guard claim() const { return claim_->guard(); }
-  // Returns true if now() is not older than etcd.
+  // Returns true if now() is as new as etcd.
   bool SeesEtcd() const { return mirror_.status().ok(); }
   // Returns the registered server of a name or an address.
   absl::StatusOr<membership::v1::Server> Registered(
       const std::string& name) const;
-  // Returns FAILED_PRECONDITION if shards have one copy.
+  // Returns FAILED_PRECONDITION if shards have only one copy.
   absl::Status CheckReplicated() const;
   // Waits until `is_done` returns true. Calls `is_done` in each round, after
-  // now() has changed. Returns the error of `is_done`, or CANCELLED or
-  // DEADLINE_EXCEEDED; or ABORTED if another command has taken the right to
-  // move shards.
+  // now() has changed. Returns the error of `is_done`, CANCELLED, or
+  // DEADLINE_EXCEEDED. Returns ABORTED if another command has claimed the right
+  // to move shards.
   absl::Status Await(const std::function<absl::StatusOr<bool>()>& is_done);
-  // Repeats a write that servers, or a new lease of claim(), have outrun.
+  // Makes a write. Repeats it if a server's write or a new lease of claim()
+  // came first.
   absl::Status Insist(const std::function<absl::Status()>& write) const;
-  // Returns true if nothing has moved for a while, and nothing is to move.
+  // Returns true if no shard has moved for a while, and no shard has to move.
   bool Rests();
   void Say(const std::string& line) const;
 
  private:
   absl::Status Read();
   bool IsLive(const replication::ReplicaId& id) const;
-  // Returns true if a shard lacks copies, or moves.
+  // Returns true if a shard lacks copies, or is being moved.
   bool IsBusy() const;
-  // Returns how many copies the usable servers permit.
+  // Returns how many copies of each shard the usable servers permit.
   size_t CopiesNow() const;
   // Reports which shards have changed.
   void Report();
-  // Returns a text that tells what the servers still have to do.
+  // Returns a text that describes the work that the servers still have to do.
   std::string Waits() const;
 
   const MovingOptions options_;

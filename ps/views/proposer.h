@@ -1,4 +1,4 @@
-// Writes views to etcd on a thread of its own, while the keeper goes on.
+// Writes views to etcd on a separate thread.
 
 #ifndef PENSTOCK_PS_VIEWS_PROPOSER_H_
 #define PENSTOCK_PS_VIEWS_PROPOSER_H_
@@ -16,10 +16,10 @@
 
 namespace penstock::ps::views {
 
-// Proposes one view at a time, on a thread of its own. The process can thus
-// follow new views while it waits for etcd's answer. This matters for a former
-// primary: until it has seen a view, its successor waits for the end of the
-// lease.
+// Proposes one view at a time, on a separate thread. The process can thus
+// follow new views while a proposal waits for etcd. This matters for a former
+// primary: its successor waits for the end of the lease until the former
+// primary has seen the view.
 //
 // Thread-safe.
 class Proposer {
@@ -27,18 +27,18 @@ class Proposer {
   // Proposes views with the registration of `member`, which must outlive this
   // object. Calls `done` on the thread after each proposal.
   Proposer(membership::Membership* member, std::function<void()> done);
-  // May block while etcd takes a proposal, for seconds at most.
+  // May block for some seconds, while a proposal waits for etcd.
   ~Proposer();
   Proposer(const Proposer&) = delete;
   Proposer& operator=(const Proposer&) = delete;
 
   bool is_busy() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Begins a proposal, which fails if a server was marked as leaving after the
-  // revision `marks`. A command that drains a server thus knows that no view
-  // comes which ignores its mark. Requires !is_busy().
+  // Begins a proposal. The proposal fails if a server was marked as leaving
+  // after the revision `marks`. A command that drains a server thus knows that
+  // no later view ignores its mark. Requires !is_busy().
   void Propose(membership::v1::View view, int64_t marks)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the error of a proposal once; otherwise OK.
+  // Returns the error of a failed proposal, once. Otherwise returns OK.
   absl::Status TakeError() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -24,15 +24,16 @@ struct Registered {
   bool are_all = false;  // no server of the training is missing
 };
 
-// Returns the registered servers. `known`, unless empty, are the addresses of
-// the servers of the training; others go into Registered::strangers. Returns
-// FAILED_PRECONDITION, which names the remedy, if the servers disagree on a
-// flag, or a key is of no server.
+// Returns the registered servers. `known` has the addresses of the servers of
+// the training; other servers go into Registered::strangers. If `known` is
+// empty, all servers belong to the training. Returns FAILED_PRECONDITION, which
+// names the remedy, if the servers disagree on a flag, or if a key describes no
+// server.
 absl::StatusOr<Registered> ReadRegistered(
     const etcd::Values& values, const std::string& prefix,
     const std::vector<std::string>& known = {});
 
-// Returns what people want to move.
+// Returns the operators' requests to move shards.
 absl::StatusOr<replication::MoveWishes> ReadMoveWishes(
     const etcd::Values& values, const std::string& prefix,
     const std::vector<std::string>& servers);
@@ -40,8 +41,8 @@ absl::StatusOr<replication::MoveWishes> ReadMoveWishes(
 // The newest view of a training. Not thread-safe.
 class NewestView {
  public:
-  // Takes the view from etcd's values, if they have one. Returns an error,
-  // which names the remedy, and keeps the former view:
+  // Reads the view from etcd's values, if they have one. Otherwise, or after an
+  // error, the previous view stays. Returns an error, which names the remedy:
   //
   //   DATA_LOSS         the view goes back, or has changed
   //   INVALID_ARGUMENT  the bytes are no view
