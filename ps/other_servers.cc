@@ -12,8 +12,7 @@ namespace penstock::ps {
 namespace {
 
 // Limits gRPC's pause between two attempts to connect, which grows to two
-// minutes by default. A server that comes back therefore soon gets the log of
-// its shards.
+// minutes by default. A restarted server thus soon gets the log of its shards.
 constexpr int kMostBackoffMs = 1000;
 
 }  // namespace
@@ -25,7 +24,7 @@ absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags) {
   if (!secret.ok()) return secret.status();
   return [security = *security, first = *secret,
           path = flags.access.secret](const std::string& address) {
-    // Read the secret again, because the file may have changed. SIGHUP reports
+    // Reads the secret again, because the file may have changed. SIGHUP reports
     // an unreadable secret.
     const std::string secret = ReadSecretToSend(path).value_or(first);
     grpc::ChannelArguments arguments = tensor::UnlimitedMessages();

@@ -34,8 +34,8 @@ absl::Status Wrong(const PemFile& file, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(file.path, ": ", what));
 }
 
-// Returns the error for an unreadable certificate. Removes this thread's
-// OpenSSL errors; the first one is the cause.
+// Returns the error for an unreadable certificate. Clears this thread's queue
+// of OpenSSL errors, whose first error is the cause.
 absl::Status UnreadableCertificate(const PemFile& file) {
   const unsigned long error = ERR_peek_error();
   ERR_clear_error();
@@ -57,7 +57,8 @@ absl::StatusOr<Certificate> ReadCertificates(const PemFile& file) {
   while (
       Certificate(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr))) {
   }
-  // The loop has read all certificates if OpenSSL found no further begin line.
+  // The loop has read all certificates if it ended because OpenSSL found no
+  // further begin line.
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return UnreadableCertificate(file);
   }
@@ -65,8 +66,8 @@ absl::StatusOr<Certificate> ReadCertificates(const PemFile& file) {
   return first;
 }
 
-// Records in `asked` that a passphrase was asked for, and gives none. Without
-// this callback, OpenSSL would ask at the terminal.
+// Sets `asked`, and returns no passphrase. Without this callback, OpenSSL would
+// ask for a passphrase at the terminal.
 int NoPassphrase(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;

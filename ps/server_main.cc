@@ -95,7 +95,7 @@ int WrongFlags(const std::string& what) {
   return kUsage;
 }
 
-// Blocks the signals in this thread and in the threads that it starts. Only the
+// Blocks the signals in this thread and in the threads that it starts. Only
 // sigwait() in AwaitEnd() receives the signals.
 sigset_t BlockSignals(const ServerFlags& flags) {
   sigset_t signals;
@@ -233,7 +233,7 @@ void PrintSummary(const ServerReport& report) {
 }
 
 // Blocks until SIGTERM or SIGINT. At SIGHUP, reloads the access files. If a
-// file is wrong, keeps the present access policy.
+// file is wrong, the present access policy stays.
 void AwaitEnd(const ServerFlags& flags, const sigset_t& signals,
               Access* access) {
   int signal = 0;
@@ -341,8 +341,8 @@ int Run(ServerFlags flags) {
   if (!complete.ok()) return Fail(complete.message());
   const sigset_t signals =
       BlockSignals(flags);  // before there are other threads
-  // Ignores SIGXFSZ: a file that grows beyond `ulimit -f` then fails its write
-  // instead of ending the server.
+  // Ignores SIGXFSZ, so that a file that exceeds `ulimit -f` makes its write
+  // fail instead of ending the server.
   signal(SIGXFSZ, SIG_IGN);
   if (!flags.record.empty()) {
     const absl::Status status = RecordCalls(flags.record);
@@ -371,7 +371,7 @@ int Main(int argc, char** argv) {
   ServerFlags flags;
   CLI::App app("Penstock parameter server");
   DeclareFlags(&app, &flags);
-  // CLI11 would take the next flag for the value.
+  // CLI11 would read the next flag as the value.
   const std::string empty = base::FlagWithoutValue({argv, argv + argc});
   if (!empty.empty()) return WrongFlags(empty);
   try {

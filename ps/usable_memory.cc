@@ -78,7 +78,7 @@ uint64_t UsableMemory(const std::string& root) {
 }
 
 // Divides the usable memory. Assumes that most values of a model are in sparse
-// tables. For another model, the user raises the limit of dense values.
+// tables. For other models, the user raises the limit of dense values.
 MemoryLimits DefaultLimits(uint64_t usable) {
   MemoryLimits limits;
   limits.sparse = usable / 2;

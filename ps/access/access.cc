@@ -14,8 +14,8 @@
 namespace penstock::ps {
 namespace {
 
-// The key of the secret in the metadata. gRPC gives keys in lower case, as
-// HTTP/2 does.
+// The key of the secret in the metadata. Lower case, because gRPC passes keys
+// in lower case, as HTTP/2 requires.
 constexpr char kAuthorization[] = "authorization";
 constexpr size_t kPeerBytes = 128;
 
@@ -48,7 +48,7 @@ std::vector<Identity> NamesOf(const grpc::AuthContext& peer) {
   return names;
 }
 
-// Returns the facts about a call's caller. They refer to the memory of
+// Returns the facts about a call's caller. The result refers to memory of
 // `context`.
 Caller CallerOf(const grpc::ServerContextBase& context) {
   Caller caller;

@@ -50,7 +50,7 @@ std::string Join(const std::vector<Identity>& names) {
   return text;
 }
 
-// Returns the rule that gives one of these names the highest permission, or
+// Returns the rule that gives the highest permission to one of `names`, or
 // null.
 const Rule* BestRule(const std::vector<Rule>& rules,
                      const std::vector<Identity>& names) {
@@ -67,8 +67,8 @@ const Rule* BestRule(const std::vector<Rule>& rules,
   return best;
 }
 
-// Returns the error for a refused caller. `names` are the names that count, and
-// `all` is all names of the certificate.
+// Returns the error for a refused caller. `names` are the names that may
+// identify the caller. `all` has all names of the certificate.
 absl::Status Deny(const std::string& path, absl::string_view wanted,
                   const std::vector<Identity>& names,
                   const std::vector<Identity>& all, const Rule* best) {

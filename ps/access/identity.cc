@@ -30,8 +30,8 @@ const char* PrefixOf(NameKind kind) {
   return "";
 }
 
-// Returns the character that '*' does not match. For common names, '*' matches
-// every character: returns NUL, which no name contains.
+// Returns the character that '*' does not match. Returns NUL, which no name
+// contains, for common names, in which '*' matches every character.
 char SeparatorOf(NameKind kind) {
   switch (kind) {
     case NameKind::kUri:
@@ -60,8 +60,8 @@ bool IsSpiffe(const Identity& identity) {
 }
 
 // Returns true if `glob` matches all of `text`, which has no '*'. Backtracking
-// to the last '*' suffices. Each separator of one side matches a separator of
-// the other, so each section is a glob without separators.
+// to the last '*' suffices: separators match only each other, so each section
+// between two separators is matched independently.
 bool GlobMatches(absl::string_view glob, absl::string_view text,
                  char separator) {
   size_t g = 0;

@@ -13,8 +13,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the number of rules: more than any team needs, few enough for a short
-// check of a call.
+// Limits the number of rules. More than any team needs, and few enough for a
+// fast check of each call.
 constexpr size_t kMaxRules = 1000;
 constexpr size_t kMaxFileBytes = 256 << 10;
 constexpr size_t kShownBytes = 64;

@@ -63,7 +63,7 @@ absl::Status CheckOwner(const std::string& path, uid_t owner, mode_t mode,
 
 absl::StatusOr<std::string> ReadTrustedFile(const std::string& path,
                                             size_t max_bytes, Secrecy secrecy) {
-  // Open with O_NONBLOCK, because opening a pipe would wait for the pipe's
+  // Opens with O_NONBLOCK, because opening a pipe would otherwise wait for a
   // writer.
   const base::UniqueFd fd(
       open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

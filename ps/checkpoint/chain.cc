@@ -111,7 +111,7 @@ absl::StatusOr<Chain> ReadManifests(Files* files, uint64_t step) {
   absl::StatusOr<Manifest> manifest = ReadManifest(files, step);
   if (!manifest.ok()) return manifest.status();
   // Follow the bases to the full checkpoint. The loop ends, because each base
-  // is older and has less depth.
+  // is older and has a smaller depth.
   while (manifest->base.has_value()) {
     chain.links.push_back({*std::move(manifest), {}});
     const Manifest& above = chain.links.back().manifest;
@@ -144,8 +144,8 @@ absl::StatusOr<std::vector<uint64_t>> ListSteps(Files* files) {
   for (const FolderEntry& entry : *entries) {
     const auto step = ParseStepFolder(entry.name);
     if (!step.has_value()) continue;
-    // Counts an entry of another type, such as a link, as a checkpoint. If it
-    // were skipped, an older checkpoint would be restored silently.
+    // Counts an entry that is not a folder, such as a link, as a checkpoint.
+    // Skipping it would silently restore an older checkpoint.
     if (entry.type != FolderEntry::Type::kFolder) {
       steps.push_back(*step);
       continue;

@@ -41,8 +41,8 @@ absl::Status CheckSlots(const TableDefinition& table) {
   return absl::OkStatus();
 }
 
-// Returns the number of bytes of a tensor in all streams, or kMaxTableBytes if
-// there are more.
+// Returns the number of bytes of a tensor in all streams. Returns
+// kMaxTableBytes instead of a larger number.
 uint64_t BytesUpToLimit(const TableDefinition& table) {
   uint64_t bytes = tensor::ElementSize(table.dtype);
   for (const SlotDefinition& slot : table.slots) {

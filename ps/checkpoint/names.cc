@@ -20,7 +20,7 @@ std::string StepFolder(uint64_t step) {
 absl::optional<uint64_t> ParseStepFolder(absl::string_view name) {
   absl::string_view digits = name;
   uint64_t step = 0;
-  // Accepts only names that StepFolder() makes: without a sign, a space, or
+  // Accepts only names that StepFolder() can return: no sign, no space, and no
   // leading zeros beyond the padding to ten digits.
   if (!absl::ConsumePrefix(&digits, "step-") ||
       !absl::SimpleAtoi(digits, &step) || StepFolder(step) != name) {

@@ -21,8 +21,8 @@ namespace {
 using base::UniqueFd;
 
 // The number of written bytes after which the kernel is told to start writing
-// them to the disk. Sync() then finds little left to do, and a checkpoint does
-// not fill memory with dirty pages.
+// them to the disk. Without this, Sync() would take long, and a checkpoint
+// would fill memory with dirty pages.
 constexpr uint64_t kWriteBehind = 8 << 20;
 
 absl::Status Error(int error, absl::string_view operation,
@@ -45,7 +45,7 @@ absl::Status Error(int error, absl::string_view operation,
   return absl::ErrnoToStatus(error, what);
 }
 
-// Calls a system function again until no signal interrupts it.
+// Calls a system function again while a signal interrupts it.
 template <typename Call>
 auto Uninterrupted(Call call) {
   auto result = call();
@@ -73,7 +73,8 @@ class PosixWritableFile : public WritableFile {
   }
 
  private:
-  // Starts to write cached bytes to the disk. Sync() reports errors.
+  // Starts to write cached bytes to the disk. Ignores errors, because Sync()
+  // reports them.
   void WriteBehind() {
     sync_file_range(fd_.get(), static_cast<off64_t>(behind_),
                     static_cast<off64_t>(written_ - behind_),
@@ -107,12 +108,13 @@ class PosixReadableFile : public ReadableFile {
   const std::string path_;
 };
 
-// Opens the root by its name. The name may now lead to another folder than
-// before.
+// Opens the root by its name. The folder of this name may have been replaced
+// since.
 absl::StatusOr<UniqueFd> OpenRoot(const std::string& root) {
   UniqueFd fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.valid()) return fd;
-  // Replace ENOENT, because NOT_FOUND would mean that a checkpoint is missing.
+  // Replaces ENOENT, because it would become NOT_FOUND, which callers read as a
+  // missing checkpoint.
   if (errno == ENOENT) {
     return absl::FailedPreconditionError(
         absl::StrCat("the folder ", root, " is gone: make it again"));
@@ -259,7 +261,7 @@ class PosixFiles : public Files {
   }
 
  private:
-  // Opens a folder. `operation` is the operation that errors name.
+  // Opens a folder. Errors name `operation`.
   absl::StatusOr<UniqueFd> Folder(absl::string_view path,
                                   absl::string_view operation) {
     auto root = OpenRoot(root_);

@@ -28,8 +28,8 @@ absl::StatusOr<uint64_t> NewId() {
   return Take<uint64_t>(&bytes);
 }
 
-// Returns true if only a repository makes files with such a name. Other files
-// are never removed.
+// Returns true if only a repository creates files with such a name. Files with
+// other names are never removed.
 bool IsOurs(const FolderEntry& entry) {
   return entry.type == FolderEntry::Type::kFile &&
          (absl::StartsWith(entry.name, "shard-") ||
@@ -100,7 +100,7 @@ absl::Status Repository::CleanFolder(uint64_t step) {
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
     if (listed.count(entry.name) > 0 || !IsOurs(entry)) continue;
-    // Ignore NOT_FOUND: a server of an ended attempt has removed the file.
+    // Ignore NOT_FOUND: the server of an ended attempt has removed the file.
     absl::Status status =
         Unless(absl::IsNotFound,
                files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name)));
@@ -335,8 +335,8 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   std::set_difference(steps->begin(), steps->end(), old->begin(), old->end(),
                       std::back_inserter(kept), std::greater<uint64_t>());
   status = WriteIndex(files_, kept);
-  // Remove the index if it cannot be written. A full disk has no room for an
-  // index, and needs the removal of checkpoints.
+  // Remove the index if it cannot be written: a full disk has no room for an
+  // index, and the removal of checkpoints must not stop.
   if (!status.ok()) status = RemoveIndex(files_);
   // Removes the newest first, so that no checkpoint is ever without its base.
   for (const uint64_t step : *old) {

@@ -93,8 +93,8 @@ class Restorer {
            ours_[part.table] != kNone;
   }
 
-  // Returns true if the ids of a sparse table were at the same servers when the
-  // checkpoint was written.
+  // Returns true if the ids of a sparse table were distributed over the servers
+  // in the same way when the checkpoint was written.
   bool IsPlacedAlike(size_t link, size_t table) const {
     const auto& placements = chain_.links[link].manifest.placements;
     return !placements.empty() && !wanted_.placements.empty() &&

@@ -30,7 +30,7 @@ absl::Status CheckWanted(const Model& model, const Wanted::Rows& wanted) {
       NameOf(model, wanted.table), ", which has ", rows));
 }
 
-// A set of disjoint spans of rows. Maps the first row of each span to its end.
+// Disjoint spans of rows. Maps the first row of each span to its end.
 using Spans = std::map<uint64_t, uint64_t>;
 // The wanted rows that were not found yet, by table.
 using Open = std::map<size_t, Spans>;
@@ -59,8 +59,8 @@ absl::StatusOr<Open> AllWanted(const Model& model,
 }
 
 // Moves the rows of `spans` that are in `part` to `found`, in ascending order.
-// Takes time proportional to the rows found: a hostile footer has hundreds of
-// thousands of parts, and each part may add a span.
+// Takes time proportional to the number of found spans: a hostile footer has
+// hundreds of thousands of parts, and each part may add a span.
 void Cut(const Part& part, Spans* spans, std::vector<RowSpan>* found) {
   const uint64_t part_end = part.first_row + part.rows;
   auto next = spans->upper_bound(part.first_row);

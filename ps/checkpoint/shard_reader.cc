@@ -14,7 +14,7 @@ absl::Status DataLoss(absl::string_view path, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(path, ": ", what));
 }
 
-// Returns `status`, whose message begins with the file's name.
+// Returns `status` with the file's name at the beginning of its message.
 absl::Status In(absl::string_view path, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat(path, ": ", status.message()));
@@ -92,7 +92,8 @@ absl::Status ShardReader::ReadFooter(const ShardInfo& info) {
   return CheckParts(trailer->offset);
 }
 
-// Checks that the parts fill the file exactly, from the header to `blocks_end`.
+// Checks that the parts fill the file from the header to `blocks_end`, without
+// gaps or overlaps.
 absl::Status ShardReader::CheckParts(uint64_t blocks_end) const {
   uint64_t offset = kFileHeaderBytes;
   for (const Part& part : footer_.parts) {

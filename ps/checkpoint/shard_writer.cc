@@ -159,8 +159,8 @@ absl::Status ShardWriter::RemoveRow(uint64_t id) {
   return gathered_.size() < kBlockBytes ? status : WriteGathered();
 }
 
-// Counts one more row or id of `kind` in the collected block. Writes a
-// collected block of another kind first.
+// Counts one more row or id of `kind` in the collected block. If the collected
+// block is of another kind, writes that block first.
 absl::Status ShardWriter::Gather(BlockKind kind) {
   if (gathered_kind_ != kind) {
     absl::Status status = WriteGathered();

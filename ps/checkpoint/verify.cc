@@ -42,8 +42,8 @@ class Verifier {
       const uint64_t before = done_;
       absl::Status status = CheckShard(link, info);
       if (!status.ok()) return status;
-      // Count the whole shard as done. Bytes outside the blocks, and unreadable
-      // ones, were not counted.
+      // Count the whole shard as done, including bytes outside the blocks and
+      // unreadable bytes.
       done_ = before + info.bytes;
       if (!TellProgress()) return absl::CancelledError("verify: cancelled");
     }
@@ -81,7 +81,7 @@ class Verifier {
   absl::Status CheckPart(const Manifest& manifest, ShardReader* shard,
                          const Part& part) {
     PartCursor cursor(shard, &part);
-    // Adds damage to the result. Returns any other error.
+    // Adds a DATA_LOSS to the result. Returns any other error.
     const auto report = [&](const absl::Status& status, uint64_t block) {
       if (status.ok()) return absl::OkStatus();
       if (!IsDamage(status)) return status;

@@ -52,9 +52,9 @@ CallLoop::~CallLoop() {
   {
     absl::MutexLock lock(&mu_);
     is_closing_ = true;
-    // Queue an event that wakes the thread, which may wait while no event is
-    // under way. Hold the lock, so that the thread cannot shut the queue down
-    // first.
+    // Adds an event to the queue, which wakes the thread: it may be waiting
+    // although no call is in progress. Holds the lock, so that the thread
+    // cannot shut the queue down first.
     StartLocked(last, absl::InfinitePast());
   }
   thread_.join();
@@ -83,7 +83,8 @@ void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
       tensor::DeadlineAfter(request.deadline - base::SteadyNow()));
   call->context.set_wait_for_ready(request.waits_for_server);
   call->route = request.route;
-  // Start the call before Add(), because Stop() may cancel only started calls.
+  // Start the call before Add(), because Stop() can only cancel calls that were
+  // started.
   call->reader = grpc::GenericStub(request.route == nullptr
                                        ? request.channel
                                        : request.route->Begin(&call->context))
@@ -91,15 +92,15 @@ void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
                                        request.bytes, &queue_);
   if (request.posted != nullptr) request.posted->AttachTo(&call->context);
   call->reader->StartCall();
-  // Ends the call at its deadline. gRPC also does this, unless the system's
-  // clock was set back.
+  // Ends the call at its deadline. gRPC also has the deadline, but fires too
+  // late if the system's clock is set back.
   call->end = timer_.At(request.deadline, [call] {
     call->is_late = true;
     call->Cancel();
   });
   const bool has_stopped = Add(call);
   if (has_stopped) call->Cancel();
-  // This is the last use of `call`, which may end at any time afterwards.
+  // Do not use `call` after Finish(): it may end and be deleted at any time.
   call->reader->Finish(&call->reply, &call->status, call);
 }
 
@@ -117,7 +118,8 @@ void CallLoop::StartLocked(Wait* wait, absl::Time time) {
                   is_over ? gpr_inf_past(GPR_CLOCK_MONOTONIC)
                           : gpr_inf_future(GPR_CLOCK_MONOTONIC),
                   wait);
-  // Cancel the alarm at its time. The cancellation produces the alarm's event.
+  // Cancels the alarm at its time, because the cancellation produces the
+  // alarm's event.
   if (!is_over) wait->end = timer_.At(time, [wait] { wait->Cancel(); });
 }
 
@@ -168,8 +170,8 @@ void CallLoop::EndTurn() {
   if (!events_.empty()) WakeThreadLocked();
 }
 
-// Returns true if the loop's thread may wait without an event. False once the
-// loop closes: the thread must handle the last event.
+// Returns true if the loop's thread may wait without an event. Returns false
+// once the loop closes, because the thread must then handle the last event.
 bool CallLoop::MayParkLocked() const {
   return runner_ == Runner::kLeaving && events_.empty() && !is_closing_;
 }

@@ -20,33 +20,34 @@ namespace penstock::ps {
 namespace {
 
 constexpr int kMaxAttempts = 5;
-// The shortest pause before asking again if another caller's turn has ended.
+// The shortest pause between two requests for the turn, while another caller
+// has it.
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
-// Limits the wait for the end of a turn, and of a hold of steps. The turn ends
-// even if nobody waits for the removal of the attempt's files.
+// Limits the wait for the end of a turn, and for the end of a hold of steps.
+// The turn ends even if nobody waits until the attempt's files are removed.
 constexpr absl::Duration kGiveUpTimeout = absl::Seconds(2);
 // The time between two renewals of the turn. A turn ends after 30 seconds
 // without renewal, so one renewal may be lost.
 constexpr absl::Duration kRenewInterval = absl::Seconds(7);
 constexpr absl::Duration kRenewTimeout = absl::Seconds(3);
-// The time between two questions for the progress. About the redraw interval of
-// a progress line.
+// The interval of requests for the progress. About the redraw interval of a
+// progress line.
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(250);
-// Limits how long the end of a checkpoint waits for a server's progress.
+// Limits how long the end of a checkpoint waits for the last progress of a
+// server.
 constexpr absl::Duration kWatchTimeout = absl::Seconds(1);
 
-// Returns the route to the primary of shard 0, or nothing if shards are not
-// replicated.
+// Returns the route to the primary of shard 0. Returns an empty list if shards
+// are not replicated.
 std::vector<Route*> ToFirst(const TrainingConnection& connection) {
   std::vector<Route*> routes = connection.routes();
   if (!routes.empty()) routes.resize(1);
   return routes;
 }
 
-// Returns an object that renews the turn of `attempt` at server 0 while the
-// object lives. Ignores errors: the commit of an attempt that has lost its turn
-// fails.
+// Returns an object that renews the turn of `attempt` at server 0 until it is
+// destroyed. Ignores errors: if the attempt loses its turn, its commit fails.
 std::unique_ptr<RepeatedCall> KeepTurn(const TrainingConnection& connection,
                                        const v1::CheckpointAttempt& attempt,
                                        std::function<bool()> interrupted) {
@@ -63,7 +64,7 @@ std::unique_ptr<RepeatedCall> KeepTurn(const TrainingConnection& connection,
   });
 }
 
-// Asks all servers once for their progress, and passes the sums to `written`.
+// Requests the progress of all servers once, and passes the sums to `written`.
 void AskForProgress(
     Fanout* servers,
     const std::function<void(uint64_t done, uint64_t total)>& written) {
@@ -76,8 +77,8 @@ void AskForProgress(
     v1::ServerReport report;
     if (!tensor::ToProto(bytes, &report).ok()) return;
     done += report.checkpoint_written_bytes();
-    // Adds the larger number, because a server that has finished reports its
-    // written bytes, and a total of 0.
+    // Adds the larger number, because a server that has finished reports a
+    // total of 0 and its written bytes.
     total += std::max(report.checkpoint_written_bytes(),
                       report.checkpoint_total_bytes());
   }
@@ -189,7 +190,7 @@ class Attempts {
     return result;
   }
 
-  // Gives the turn back, so that other callers need not wait for the end of the
+  // Ends the turn early, so that other callers need not wait for the end of the
   // lease. If `failure` is not empty, server 0 records it as the reason why
   // there is no checkpoint.
   void GiveUp(const v1::CheckpointAttempt& attempt, absl::string_view failure) {
@@ -226,8 +227,9 @@ class Attempts {
     return Commit(attempt, *shards);
   }
 
-  // Adds the clock of each rank to the request: the highest at any server. A
-  // rank that only joined adds nothing to a checkpoint, so pushes alone count.
+  // Adds the clock of each rank to the request: the rank's highest clock at any
+  // server. Only pushes count, because a rank that only joined adds nothing to
+  // a checkpoint.
   absl::Status AddClocks(v1::BeginCheckpointRequest* begin) {
     auto reports =
         Ask<v1::ServerReport>(&all_, "Describe", v1::DescribeRequest());
@@ -247,8 +249,8 @@ class Attempts {
     return absl::OkStatus();
   }
 
-  // Chooses the checkpoint's cut. Holds all servers, so that no server passes
-  // the cut.
+  // Chooses the checkpoint's cut. Meanwhile holds all servers, so that no
+  // server passes the cut.
   absl::StatusOr<v1::CutPoint> ChooseCut() {
     v1::HoldStepsRequest hold;
     *hold.mutable_view() = connection_.view();
@@ -312,7 +314,8 @@ class Attempts {
       *commit.add_shards() = shard;
       result.bytes += shard.bytes();
     }
-    // Use no interruption here: the caller must learn if there is a checkpoint.
+    // Cannot be interrupted, because the caller must learn if there is a
+    // checkpoint.
     Fanout server({connection_.channels()[0]}, {connection_.NameOf(0)},
                   /*interrupted=*/nullptr, ToFirst(connection_));
     auto replies =

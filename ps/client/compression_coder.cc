@@ -26,8 +26,8 @@ class CompressionCoder final : public GradientCoder {
   }
 
   void TakeBack(absl::Span<const tensor::Tensor> sent) override {
-    // Ignore the status: GiveBack() cannot fail, because the compressor itself
-    // made the list.
+    // Ignore the status: GiveBack() only fails for a list that the compressor
+    // did not make.
     (void)compressor_->GiveBack(sent);
   }
 

@@ -19,8 +19,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits how long calls follow one view of the shards. Afterwards the servers
-// are asked for a view again. Longer than a failover.
+// The time after which calls request a new view of the shards. Longer than a
+// failover.
 constexpr absl::Duration kLookAgainEvery = absl::Seconds(10);
 
 using Replies = std::vector<v1::GetModelReply>;
@@ -42,17 +42,16 @@ std::string NameOf(const Definition& definition, size_t server) {
                       ")");
 }
 
-// A run that cannot continue, because some servers have lost their part of the
-// run.
+// A run that cannot continue, because some servers have lost their part of it.
 struct LostRun {
   RunAndCut run;
-  bool has_values = false;           // at a server that has kept running
+  bool has_values = false;           // true if a server still has its values
   std::vector<std::string> missing;  // names of the servers without the run
 };
 
 // Returns the run that was trained at some servers and is missing at others.
-// Returns nullopt for two trained runs: they are of two trainings, and neither
-// was lost.
+// Returns nullopt if there are two such runs: they belong to different
+// trainings, and no run was lost.
 absl::optional<LostRun> FindLost(const Definition& definition,
                                  const Replies& replies) {
   LostRun lost;
@@ -84,7 +83,7 @@ absl::Status CannotGoOn(const LostRun& lost, absl::string_view why) {
       why));
 }
 
-// Checks that the servers continue the training that the caller was in.
+// Checks that the servers still have the training of the caller.
 absl::Status CheckContinues(const Definition& definition,
                             const v1::GetModelReply& reply) {
   const auto& before = definition.continues;
@@ -113,7 +112,8 @@ absl::Status CheckSameModels(const Definition& definition,
   return absl::OkStatus();
 }
 
-// Returns true if all servers have the same run, begun with the same cut.
+// Returns true if all servers have the same run, and began it with the same
+// cut.
 bool AreOfOneRun(const Replies& replies) {
   const v1::GetModelReply& first = replies.front();
   return std::all_of(replies.begin(), replies.end(), [&](const auto& reply) {
@@ -122,9 +122,9 @@ bool AreOfOneRun(const Replies& replies) {
   });
 }
 
-// Asks all servers for their models. If their runs differ, asks server 0 again
-// at the end: a server may have lost its values after all servers counted a
-// push, and then the last answer shows that server 0 has begun.
+// Requests the models of all servers. If their runs differ, asks server 0 again
+// at the end. Reason: a server may lose its values after all servers have
+// counted a push; the last answer then shows that server 0 has begun.
 absl::StatusOr<Replies> AskAll(const Definition& definition,
                                const Router* router, absl::Time limit) {
   auto replies =
@@ -137,8 +137,8 @@ absl::StatusOr<Replies> AskAll(const Definition& definition,
   return replies;
 }
 
-// Returns true if nothing is left to define. Also true if all servers have
-// trained values of different runs, because these belong to different
+// Returns true if nothing is left to define. Also returns true if all servers
+// have trained values of different runs, because these belong to different
 // trainings.
 bool AreDefined(const Replies& replies) {
   return AreOfOneRun(replies) ||
@@ -154,8 +154,9 @@ absl::Status Explained(const absl::Status& status) {
                                                    {{": define: ", ": "}})));
 }
 
-// Proposes a new run, even if other servers have a run: server 0 may have lost
-// pushes of that run. With `replaces`, server 0 verifies the checkpoint.
+// Proposes a new run, even if other servers have a run, because server 0 may
+// have lost pushes of that run. With `replaces`, server 0 verifies the
+// checkpoint.
 absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
                                              uint64_t replaces,
                                              absl::Time limit) {
@@ -171,10 +172,10 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
   return choice;
 }
 
-// Asks server 0 for the checkpoint from which all servers continue `lost`.
-// Returns DATA_LOSS if server 0 refuses, has no checkpoint, or has a checkpoint
-// that does not continue the run. If no server has kept values of `lost`, also
-// accepts a checkpoint of a later run of the same training.
+// Requests from server 0 the checkpoint from which all servers continue `lost`.
+// Returns DATA_LOSS if server 0 refuses, has no checkpoint, or has only a
+// checkpoint that does not continue the run. If no server still has values of
+// `lost`, also accepts a checkpoint of a later run of the same training.
 absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
                                                 const LostRun& lost,
                                                 absl::Time limit) {
@@ -182,8 +183,8 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
   if (absl::IsFailedPrecondition(choice.status())) {
     return CannotGoOn(lost, choice.status().message());
   }
-  // Refuses a checkpoint of a later run if a server has kept values. The server
-  // would drop its values, and the later run may lack them.
+  // Refuses a checkpoint of a later run if a server still has values. The
+  // server would drop its values, and the later run may lack them.
   if (!choice.ok() || Continues(*choice, lost.run) ||
       (!lost.has_values && Descends(*choice, lost.run))) {
     return choice;
@@ -255,10 +256,10 @@ absl::StatusOr<bool> DefineAll(const Definition& definition,
   return is_taken;
 }
 
-// Defines a training of which no push has counted. Server 0 first chooses a
-// checkpoint without reading it, and all servers read it at once. If one of
-// them finds damage, server 0 chooses again, verifies its choice, and all
-// servers restore that one.
+// Defines a training of which no push was counted. Server 0 first chooses a
+// checkpoint without reading it, and all servers read it concurrently. If one
+// of them finds damage, server 0 chooses again, verifies its choice, and all
+// servers restore that checkpoint.
 absl::StatusOr<bool> DefineUnbegun(const Definition& definition,
                                    const Replies& before, absl::Time limit) {
   const auto choice = ChooseCut(definition, /*replaces=*/0, limit);
@@ -277,9 +278,9 @@ absl::StatusOr<bool> DefineUnbegun(const Definition& definition,
   return DefineAll(definition, *now, *verified, /*is_lost=*/false, limit);
 }
 
-// Restores all servers of a run that has lost some of them, from the newest
-// checkpoint. The servers that were not lost drop their values, so the
-// checkpoint is verified first.
+// Restores all servers, because some have lost their part of the run, from the
+// newest checkpoint. Verifies the checkpoint first, because the other servers
+// drop their values.
 absl::StatusOr<bool> DefineAgain(const Definition& definition,
                                  const Replies& before, const LostRun& lost,
                                  absl::Time limit) {
@@ -288,9 +289,9 @@ absl::StatusOr<bool> DefineAgain(const Definition& definition,
   return DefineAll(definition, before, *choice, /*is_lost=*/true, limit);
 }
 
-// Returns the servers' models, and the router to them. Asks for a new view if
-// the present one leads to no primary: a training that is over may have left
-// it.
+// Returns the servers' models, and the router to the servers. Requests a new
+// view if the present view leads to no primary, because that view may be of a
+// training that is over.
 absl::StatusOr<Replies> FindModels(const Definition& definition,
                                    absl::Time limit,
                                    std::shared_ptr<Router>* router) {

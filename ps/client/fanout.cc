@@ -11,8 +11,8 @@ namespace {
 
 constexpr char kService[] = "/penstock.ps.v1.ParameterServer/";
 
-// Returns the server's own message: removes the prefix "/SERVICE/METHOD at
-// PEER: " of CallQueue. A peer's name has no blanks.
+// Returns the server's own message, without the prefix "/SERVICE/METHOD at
+// PEER: " that CallQueue adds. A peer's name has no blanks.
 absl::string_view WithoutCall(absl::string_view message) {
   if (!absl::StartsWith(message, kService)) return message;
   const size_t end = message.find(": ");

@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<ServerGradients>> GradientSplitter::Split(
     coders_[one.part]->TakeBack(one.tensors);
   }
   std::vector<ServerGradients> servers(connection_->servers());
-  // Checks the rows of all tables first, so that refused rows leave all coders
+  // Checks the rows of all tables first, because an error must leave all coders
   // unchanged.
   for (size_t i = 0; i < gradients.rows.size(); ++i) {
     const GradientRows& rows = gradients.rows[i];

@@ -9,12 +9,12 @@
 
 namespace penstock::ps {
 
-// The heartbeats to one server: its Attend stream, or the pause until the next
-// stream. At most one operation is in progress. The stream's address is the tag
-// of the operation's event.
+// The heartbeats to one server. Has either an open Attend stream, or a pause
+// before the next stream. At most one operation is in progress. The tag of its
+// event is the stream's address.
 class HeartbeatSender::Stream {
  public:
-  // Sends to `server`, or by `route`, unless that is null.
+  // Sends to `server`. If `route` is not null, sends by `route` instead.
   Stream(const std::shared_ptr<grpc::Channel>& server, Route* route,
          uint64_t run, const v1::WorkerId& worker, absl::Duration patience,
          grpc::CompletionQueue* queue)
@@ -51,8 +51,8 @@ class HeartbeatSender::Stream {
     if (state_ == State::kClosed || state_ == State::kIdle) Beat();
   }
 
-  // Cancels the stream. The event of the operation in flight comes immediately,
-  // and ends the stream.
+  // Cancels the stream. The operation in progress then ends immediately, and
+  // its event ends the stream.
   void BreakOff() {
     is_broken_off_ = true;
     if (state_ == State::kClosed) state_ = State::kEnded;

@@ -22,8 +22,8 @@ constexpr absl::Duration kFirstWait = absl::Milliseconds(10);
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
 constexpr int kMaxRejoins = 10;
 
-// Returns true if a message exceeds gRPC's limit. Looks for the text in
-// message_size_filter.cc of gRPC 1.51.
+// Returns true if a message exceeds gRPC's limit. Searches for a text of
+// message_size_filter.cc in gRPC 1.51.
 bool IsTooLong(const absl::Status& status) {
   return absl::StrContains(status.message(), "message larger than max");
 }

@@ -11,7 +11,7 @@ namespace {
 
 // The time between two pulls: short compared with the measured pauses.
 constexpr absl::Duration kEvery = absl::Milliseconds(5);
-// Limits one attempt of a pull. The destructor waits for the attempt.
+// Limits one attempt of a pull. The destructor waits for a running attempt.
 constexpr absl::Duration kAttempt = absl::Seconds(1);
 
 }  // namespace

@@ -192,7 +192,7 @@ void PullCall::State::OnReply(AtServer* at, CallLoop::Reply reply) {
   if (--left == 0) Finish(result.dense_.Finish());
 }
 
-// Takes the values of a server's reply. Gives up destinations to which an
+// Reads the values of a server's reply. Abandons destinations to which an
 // earlier attempt may still write.
 absl::Status PullCall::State::Read(AtServer* at,
                                    const grpc::ByteBuffer& reply) {

@@ -50,8 +50,8 @@ uint64_t PushQueue::PushClockFor(uint64_t step) const {
   absl::MutexLock lock(&mu_);
   const auto pulled = pulled_.find(step);
   if (pulled == pulled_.end()) return ClockForLocked(step);
-  // Takes the higher clock, because after the worker has joined again, pulls
-  // for two steps may have the same answer.
+  // Uses the higher clock, because pulls for two steps may have the same answer
+  // after the worker has joined again.
   return std::max(pulled->second.clock, handed_over_);
 }
 
@@ -161,8 +161,8 @@ void PushQueue::Wait(Pending* push, uint64_t clock) {
 }
 
 // Handles the answer to a pull without values. Steps below the answered clock
-// are over. A push to a single server then takes a later clock, since no other
-// server has another one.
+// are over. A push to a single server skips to a later clock, because no other
+// server has a different clock.
 void PushQueue::OnWaited(Pending* push, uint64_t clock, uint64_t answered) {
   if (answered > push->clock) {
     absl::MutexLock lock(&mu_);
@@ -219,8 +219,8 @@ void PushQueue::OnSent(Pending* push, uint64_t clock,
   Proceed(push);
 }
 
-// Returns a server's verdict on a push. After a lost answer, kDuplicate means
-// that the earlier attempt has counted.
+// Returns a server's verdict on a push. If the answer to an earlier attempt was
+// lost, kDuplicate means that the earlier attempt was counted.
 absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
                                             int attempts) const {
   if (!reply.ok()) return reply.status();
@@ -240,8 +240,8 @@ absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
   }
 }
 
-// Ends the push with `error`. Posts the end to the loop, because Fail() runs on
-// any thread and the callback must not come within Push().
+// Ends the push with `error`. Posts this to the loop, because Fail() runs on
+// any thread, and the callback must not run within Push().
 void PushQueue::Fail(const Pending& push, const absl::Status& error) {
   puller_.loop->Post([this, status = Explain(push, error)] { End(status); });
 }
@@ -263,7 +263,7 @@ void PushQueue::End(absl::StatusOr<PushVerdict> verdict) {
   done(std::move(verdict));
 }
 
-// Resets the clock. Otherwise a pull for the step would ask for the next step,
+// Resets the clock. Otherwise a pull for the step would request the next step,
 // and wait for this worker itself.
 void PushQueue::ForgetLocked(const Pending& push) {
   next_ = handed_over_ = push.clock;

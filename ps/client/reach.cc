@@ -15,12 +15,12 @@ namespace penstock::ps {
 namespace {
 
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
-// Limits the wait for one answer if other servers may know more. Needed because
-// a stopped process keeps its connections open.
+// Limits the wait for one answer if another server may know more. Needed
+// because a stopped process keeps its connections open.
 constexpr absl::Duration kPatience = absl::Seconds(2);
 
-// A permanent reason why the TLS handshake fails at this side. gRPC names the
-// reason only in the text of its message.
+// A text in gRPC's message that shows why the TLS handshake fails at this side,
+// permanently. gRPC gives the reason only in that text.
 struct Refusal {
   const char* said;
   const char* means;  // cause and remedy
@@ -55,7 +55,7 @@ const char* WhyBrokenOff(absl::string_view message) {
 }
 
 // Returns true if the error means that the peer closed the connection. A server
-// that refuses this side's certificate closes it: with TLS 1.3, the client's
+// does so if it refuses this side's certificate: with TLS 1.3, the client's
 // handshake has already succeeded by then.
 bool IsClosed(absl::string_view message) {
   for (const char* said :
@@ -65,15 +65,16 @@ bool IsClosed(absl::string_view message) {
   return false;
 }
 
-// Returns true if the status comes from the server. gRPC itself reports a
-// missing connection and a passed deadline. gRPC's clock may differ slightly
-// from ours.
+// Returns true if the status comes from the server. gRPC itself returns
+// UNAVAILABLE for a missing connection, and DEADLINE_EXCEEDED at the deadline,
+// which may differ slightly from our clock.
 bool IsAnswer(const grpc::Status& status) {
   return status.error_code() != grpc::StatusCode::UNAVAILABLE &&
          status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
 }
 
-// Asks a server. Puts its view into `view` if shards are replicated.
+// Requests the view from a server. Stores it in `view` if shards are
+// replicated.
 grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
                  absl::Duration limit, v1::GetViewReply* view) {
   grpc::ClientContext context;  // fails without a connection
@@ -86,20 +87,20 @@ grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
   return status;
 }
 
-// Returns true if `view` says where the shards are, so that no other server
-// needs to answer.
+// Returns true if `view` names a server for each shard, so that no other server
+// has to answer.
 bool IsEnough(const v1::GetViewReply& view) {
   return view.has_view() && view.lost_shards().empty();
 }
 
-// Lets gRPC reconnect at the next call. Otherwise gRPC's backoff grows to two
-// minutes, in which calls return the error of the last attempt.
+// Makes gRPC reconnect at the next call. Otherwise gRPC's backoff grows to two
+// minutes, during which calls return the error of the last attempt.
 void TryAgainSoon(const std::shared_ptr<grpc::Channel>& server) {
   grpc::experimental::ChannelResetConnectionBackoff(server.get());
 }
 
-// Waits for server `at`. As long as this server does not answer, asks the other
-// servers for the view, one after another.
+// Waits for server `at`. While this server does not answer, requests the view
+// from the other servers in turn.
 absl::Status AwaitServer(
     const std::vector<std::shared_ptr<grpc::Channel>>& servers, size_t at,
     absl::Time limit, v1::GetViewReply* view) {

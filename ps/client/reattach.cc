@@ -34,7 +34,7 @@ void Pause(absl::Duration wait) {
   while (base::SteadyNow() < until) never.WaitUntil(&mu, until);
 }
 
-// The attempts to attach one worker again.
+// The attempts to attach one worker again after a loss.
 class Attempts {
  public:
   Attempts(const Worker::Options& before, const absl::Status& error)
@@ -99,7 +99,7 @@ class Attempts {
   const absl::Time deadline_;
   bool is_lost_ = true;  // false if the servers still have the old run
   absl::Status last_;
-  int equal_ = 0;  // attempts that have ended with the code of last_
+  int equal_ = 0;  // number of consecutive attempts with the code of last_
 };
 
 }  // namespace

@@ -32,8 +32,8 @@ CallLoop::Request Question(const std::shared_ptr<grpc::Channel>& server) {
   return question;
 }
 
-// Returns the index of each shard's primary in `reply.servers`, or nothing if
-// the view is not one of these servers.
+// Returns the index of each shard's primary in `reply.servers`. Returns nullopt
+// if the view has other servers.
 absl::optional<std::vector<size_t>> PrimariesOf(const replication::View& view,
                                                 const v1::GetViewReply& reply,
                                                 size_t servers) {
@@ -81,7 +81,7 @@ void Router::Take(const v1::GetViewReply& reply) {
   if (!primaries) return;
   absl::MutexLock lock(&mu_);
   if (view->number <= view_ || (run_ && view->run != *run_)) return;
-  // Ignores a first view in which shards have no replica left, because the
+  // Ignores a first view in which some shards have no replica, because the
   // training of that view is over.
   if (view_ == 0 && !reply.lost_shards().empty()) return;
   if (!MeetLocked(reply)) return;

@@ -43,8 +43,8 @@ absl::Status DoesNotFit(const PlacedDense& table, const Tensor& given) {
 }
 
 // Returns the given tensor of each table of the layout, or null for a table
-// that was not given. Tables mostly come in the order of the model, and then
-// need no lookup.
+// without one. Tables mostly come in the order of the model, and then need no
+// look-up.
 absl::StatusOr<std::vector<const Tensor*>> ByTable(const Layout& layout,
                                                    const tensor::Bundle& tables,
                                                    DenseKind kind) {

@@ -153,7 +153,7 @@ absl::Status TableAssembly::Finish() {
 }
 
 // Returns the values of all wanted tables. Makes the buffers of a pack's views
-// together, because there may be thousands.
+// in one allocation, because there may be thousands.
 tensor::Bundle TableAssembly::Tables() const {
   tensor::Bundle bundle;
   bundle.tensors.reserve(count());

@@ -24,9 +24,9 @@ std::string Named(size_t server, absl::string_view address) {
                       ")");
 }
 
-// Returns "server N (address)", with the address in the reply's placement, or
-// "server N" if there is no address. For errors that are found before a
-// placement is accepted.
+// Returns "server N (address)", or "server N" if the placement in the reply has
+// no such address. Used for errors that are found before a placement is
+// accepted.
 std::string NameIn(const v1::GetModelReply& reply, size_t server) {
   const auto& servers = reply.placement().servers();
   if (server >= static_cast<size_t>(servers.size())) {

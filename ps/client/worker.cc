@@ -17,10 +17,10 @@ namespace penstock::ps {
 namespace {
 
 // Limits one message of Initialize(), in bytes. Far below gRPC's limit, but
-// large enough that the cost per message is negligible.
+// large enough to make the cost per message negligible.
 constexpr size_t kInitializeBytes = size_t{1} << 30;
-// Limits the number of empty pushes that align the servers' clocks. More than
-// the number of a worker's pushes in progress.
+// Limits the number of empty pushes that align the servers' clocks. Larger than
+// the number of pushes that a worker has in progress.
 constexpr uint64_t kMostEmptySteps = 1024;
 
 // All servers' answers to one push. Used in the loop's callbacks.
@@ -51,8 +51,8 @@ Worker::Worker(Options options)
   id_.set_incarnation(options_.incarnation);
 }
 
-// Stops the calls first, because servers refuse calls once the heartbeats have
-// ended.
+// Stops the calls before the heartbeats end, because servers refuse calls after
+// that.
 Worker::~Worker() { loop_.Stop(); }
 
 Puller Worker::AsPuller() {
@@ -104,8 +104,8 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
 // Makes the clocks of all servers equal, by empty pushes for the steps that
 // only some servers still expect. The clocks differ if the last process of this
 // rank died during a push, or if other workers ended a step between two
-// answers. With different clocks, each later push would count for different
-// steps at different servers, and no cut could contain all of it.
+// answers. With different clocks, one push would belong to different steps at
+// different servers, and no cut could contain all of it.
 absl::Status Worker::AlignClocks(const std::vector<uint64_t>& clocks) {
   const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
   if (*most - *least > kMostEmptySteps) {
@@ -148,7 +148,7 @@ std::vector<uint64_t> Worker::ClocksFor(uint64_t step) const {
 }
 
 // Returns the clock of a push. A repeated push keeps its clock, so that no
-// server counts the push twice.
+// server counts it twice.
 uint64_t Worker::PushClockFor(uint64_t step) const {
   if (step + 1 == next_step_) return last_clock_;
   uint64_t clock = 0;
@@ -174,8 +174,7 @@ void Worker::StartPull(uint64_t step, const PullSpec& spec, PullCallback done) {
 }
 
 // Checks that `step` is neither skipped nor old. Servers would wait for a
-// skipped step until the end of the training. An old step would count as a new
-// step.
+// skipped step forever, and would count an old step as a new one.
 absl::Status Worker::CheckMayPush(uint64_t step) const {
   if (step == next_step_) return absl::OkStatus();
   if (step > next_step_) {

@@ -6,8 +6,8 @@
 namespace penstock::ps::compression {
 namespace {
 
-// A sequence of random words: the outputs of Philox for counters 0, 1, 2 ... of
-// a step.
+// A sequence of random words: the outputs of Philox for the counters 0, 1, 2,
+// ... of a step.
 class Words {
  public:
   Words(PhiloxKey key, uint64_t step) : key_(key), step_(step) {}
@@ -68,7 +68,7 @@ void SelectRandomK(size_t count, PhiloxKey key, uint64_t step,
   size_t written = 0;
   for (size_t i = 0; i < bits.size(); ++i) {
     uint64_t left = leave_out ? ~bits[i] : bits[i];
-    // Stop at the end of `indices`. Otherwise, with leave_out, unmarked bits
+    // Stops at the end of `indices`. Otherwise, with leave_out, unmarked bits
     // beyond `count` would be chosen.
     for (; left != 0 && written < indices.size(); left &= left - 1) {
       indices[written++] = static_cast<int32_t>(i * 64 + __builtin_ctzll(left));

@@ -20,7 +20,7 @@ uint32_t MagnitudeOf(float value) {
   return bits & 0x7FFFFFFF;
 }
 
-// A group of a magnitude's bits, by which a histogram counts.
+// A range of a magnitude's bits, by which a histogram counts.
 struct Digit {
   int shift;
   int width;
@@ -28,15 +28,16 @@ struct Digit {
 constexpr Digit kDigits[] = {{20, 11}, {10, 10}, {0, 10}};
 using Histogram = std::array<uint32_t, 1 << 11>;
 
-// The smallest magnitude to take, and how many values of exactly this magnitude
-// to take.
+// The smallest magnitude to select, and how many values of exactly this
+// magnitude to select.
 struct Threshold {
   uint32_t magnitude = 0;
   size_t ties = 0;
 };
 
-// The number of a part's values above the threshold, and equal to it. Later,
-// the position of the part's first index, and the number of ties to take.
+// The numbers of a part's values above the threshold and equal to it. Later,
+// the position of the part's first index, and the number of equal values to
+// select.
 struct Counts {
   size_t above = 0;
   size_t equal = 0;

@@ -42,7 +42,7 @@ absl::StatusOr<Coordinator> Coordinator::Create(Options options) {
     return absl::InvalidArgumentError("max_held_pulls is 0");
   }
   std::vector<ConsistencyPolicy> policies;
-  // Keeps the clocks unchanged if there is no synchronous policy.
+  // The clocks stay unchanged if there is no synchronous policy.
   uint64_t oldest = std::numeric_limits<uint64_t>::max();
   for (const ConsistencyPolicy::Options& each : options.policies) {
     auto policy = ConsistencyPolicy::Create(each);
@@ -274,8 +274,8 @@ void Coordinator::HandOut(Outcome* outcome) {
   }
 }
 
-// Refuses all held calls of a rank whose member has gone. Only a member's calls
-// are held.
+// Refuses all held calls of a rank whose member has left. Only members have
+// held calls.
 void Coordinator::RefuseCallsOf(uint32_t rank, Outcome* outcome) {
   const Verdict verdict =
       membership_.HasMember(rank) ? Verdict::kSuperseded : Verdict::kNotMember;
@@ -346,9 +346,9 @@ absl::Time Coordinator::NextDeadline() const {
 }
 
 std::vector<RankClock> Coordinator::AppliedClocks() const {
-  // Collects the unapplied push of each rank, which is the same for all
-  // policies: a rank's next push is accepted only after its last push is
-  // applied.
+  // Collects the unapplied push of each rank. A rank has at most one, which is
+  // the same for all policies, because its next push is accepted only after the
+  // last one is applied.
   std::map<uint32_t, uint64_t> unapplied;
   for (const ConsistencyPolicy& policy : policies_) {
     for (const auto& [clock, rank] : policy.unapplied()) {

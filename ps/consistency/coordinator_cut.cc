@@ -1,4 +1,4 @@
-// Takes a server to a cut.
+// Brings a server to a cut.
 
 #include <algorithm>
 #include <utility>

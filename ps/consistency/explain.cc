@@ -1,4 +1,4 @@
-// The texts that explain the coordinator's decisions to people.
+// The texts that explain the coordinator's decisions.
 
 #include <algorithm>
 
@@ -9,9 +9,9 @@
 namespace penstock::ps {
 namespace {
 
-// Limit how many workers a text names, and how many it counts. Each timed-out
-// call makes a text under the server's lock. A list of thousands of workers
-// helps nobody.
+// Limit how many workers a text names, and how many it counts. Each call that
+// times out makes a text under the server's lock, and nobody reads a list of
+// thousands of workers.
 constexpr size_t kMostNamed = 8;
 constexpr size_t kMostCounted = 1000;
 

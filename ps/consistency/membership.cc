@@ -218,8 +218,8 @@ void Membership::Add(const WorkerId& worker, absl::Time now,
   const Steps steps = given.value_or(Steps{floor_, floor_});
   const uint64_t clock =
       std::max(ClockOf(rank), std::min(floor_, steps.oldest));
-  // Lets the only member begin at once, because no step can complete without
-  // this member.
+  // Lets the worker begin immediately if it is the only member, because no step
+  // can complete without it.
   const bool at_once = state_ == State::kAssembling || members_.empty();
   const uint64_t from = at_once ? floor_ : std::max(floor_, steps.newest + 1);
   const Member member{worker.incarnation, now + options_.lease, clock,
@@ -285,7 +285,7 @@ void Membership::Settle(absl::Time now, Changes* changes) {
 
 void Membership::RaiseFloor() {
   if (state_ == State::kAssembling || by_progress_.empty()) return;
-  // The floor only rises, because a joining worker begins at the floor or
+  // The floor never decreases, because a joining worker begins at the floor or
   // later.
   floor_ = by_progress_.begin()->first;
 }

@@ -37,9 +37,9 @@ ConsistencyPolicy::Judgement ConsistencyPolicy::Judge(
   if (push.clock > Limit(members)) return Judgement::kAhead;
   if (synchronous()) {
     // Accepts a push only for a batch that is still being gathered, because the
-    // caller may be averaging a batch that is being applied. A step that is
-    // complete and waits at a cut accepts no push either: the cut must not
-    // decide if a push is late.
+    // caller may be averaging a batch that is being applied. Also refuses a
+    // push for a complete step that waits at a cut: the cut must not decide if
+    // a push is late.
     const bool is_open = push.clock == version_ &&
                          state_ == State::kGathering && !IsComplete(members);
     return is_open ? Judgement::kTake : Judgement::kLate;
@@ -62,7 +62,8 @@ absl::optional<ConsistencyPolicy::Apply> ConsistencyPolicy::Next(
       });
   if (first == taken_.end()) return absl::nullopt;
   if (synchronous()) {
-    // Sorting by rank suffices, because all taken pushes have the same clock.
+    // Sorting by rank suffices, because all accepted pushes have the same
+    // clock.
     applying_.assign(taken_.begin(), taken_.end());
     taken_.clear();
     std::sort(applying_.begin(), applying_.end(),

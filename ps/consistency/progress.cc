@@ -46,7 +46,7 @@ bool IsAt(const CutPoint& cut, const Coordinator& server) {
     if (policy.version() < *cut.version) return false;
   }
   if (has_synchronous) return true;
-  // Waits for pushes inside the cut that another server has and this server
+  // Waits for pushes before the cut that another server has and this server
   // still expects.
   const Membership& members = server.membership();
   if (cut.version.has_value()) {

@@ -172,7 +172,7 @@ absl::Status DensePart::OwnSlots() {
 class DensePart::Prepared {
  public:
   // Prepares a step of one part. `before` is the prepared step of another part,
-  // which may have the same scalars.
+  // whose scalars are reused if they are equal.
   static absl::StatusOr<Prepared> Make(const Step& step,
                                        const Prepared* before) {
     DensePart* const part = step.part;
@@ -212,8 +212,8 @@ class DensePart::Prepared {
  private:
   Prepared() = default;
 
-  // Sets the scalars of the step. Uses those of `before` if both parts have the
-  // same. Computing scalars takes some powers, which is expensive for a small
+  // Sets the scalars of the step: those of `before` if both parts have equal
+  // scalars. Computing them takes some powers, which is expensive for a small
   // variable.
   void SetScalars(const Prepared* before) {
     const optim::Optimizer* const optimizer = part_->options_.optimizer.get();

@@ -16,9 +16,9 @@ namespace {
 
 // The pause after all endpoints have failed.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
-// The interval of a stream's keepalive pings, and the wait for an answer. A
-// stream ends when its endpoint has been dead for the sum of both. etcd refuses
-// pings that come more often than every 5 s.
+// The interval of a stream's keepalive pings, and the timeout of a ping. The
+// stream of a dead endpoint thus ends after the sum of both. etcd refuses pings
+// more often than every 5 s.
 constexpr absl::Duration kPingEvery = absl::Seconds(10);
 constexpr absl::Duration kPongWithin = absl::Seconds(5);
 constexpr absl::Duration kConnectWithin = absl::Seconds(5);
@@ -32,7 +32,7 @@ grpc::ChannelArguments Arguments() {
                    static_cast<int>(absl::ToInt64Milliseconds(kPongWithin)));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // Sets the limit of a connection attempt, which gRPC also takes from this
+  // Sets the timeout of a connection attempt, which gRPC derives from this
   // argument.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(kConnectWithin)));
@@ -109,7 +109,7 @@ absl::StatusOr<std::string> Client::Token(const Endpoint& endpoint,
 
 absl::Status Client::Prepare(const Endpoint& endpoint,
                              grpc::ClientContext* context, Cancel* cancel) {
-  // Ask a member that is cut off from the others to refuse the call.
+  // Makes a member without a leader refuse the call.
   context->AddMetadata("hasleader", "true");
   if (options_.user.empty()) return absl::OkStatus();
   const absl::StatusOr<std::string> token = Token(endpoint, cancel);
@@ -143,8 +143,8 @@ absl::Status Client::Run(const Operation& operation, absl::Duration timeout,
                          Cancel* cancel) {
   const absl::Time end = base::SteadyNow() + timeout;
   Cancel never;
-  // The error to return. An answer of another etcd ranks highest, then a
-  // permanent error, then the last error.
+  // The error to return. An answer from the wrong etcd has the highest
+  // priority, then a permanent error, then the last error.
   absl::Status worst;
   for (size_t failures = 1;; ++failures) {
     const Endpoint asked = endpoint();

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 300;
 
-// A text of etcd or of gRPC, and its remedy. etcd's errors have few codes.
+// The remedy for an error whose message contains a text of etcd or gRPC. The
+// text is needed because etcd has few error codes.
 struct Remedy {
   const char* said;
   const char* remedy;
@@ -39,8 +40,8 @@ constexpr Remedy kRemedies[] = {
      "if this etcd has TLS, set PENSTOCK_ETCD_CA, and PENSTOCK_ETCD_CERT and "
      "PENSTOCK_ETCD_KEY if it asks for certificates"},
     {"no leader", "a majority of etcd's members is away"},
-    // Must be the last entry, because the texts of TLS errors begin with these
-    // words, too.
+    // Must be the last entry, because the texts of TLS errors also begin with
+    // these words.
     {"failed to connect", "is etcd running at this address?"},
 };
 

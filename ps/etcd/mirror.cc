@@ -15,8 +15,8 @@ namespace {
 constexpr absl::Duration kReadTimeout = absl::Seconds(5);
 // The pause before a stream is opened again.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// Limits the life of a stream, and thus the time for which an endpoint that is
-// alive but silent can hide changes.
+// Limits the life of a stream. Without a limit, an endpoint that is alive but
+// silent could hide changes for ever.
 constexpr absl::Duration kMaxStream = absl::Seconds(60);
 constexpr size_t kMaxTextBytes = 300;
 
@@ -107,8 +107,8 @@ absl::Status Mirror::CheckCreated(const etcdserverpb::WatchResponse& created) {
   absl::Status status = client_->history()->Check(created.header(), 0);
   if (!status.ok() || created.canceled()) return status;
   absl::MutexLock lock(&mu_);
-  // Requests a read, to find out if etcd itself went back. If this member's
-  // revision is too low, perhaps only the member is behind.
+  // Requests a read, which shows if etcd itself went back. If this member's
+  // revision is too low, perhaps only this member is behind.
   if (created.header().revision() + 1 < copy_.next_revision()) {
     copy_.WantRead();
     return absl::UnavailableError("etcd: this member is behind");
@@ -135,8 +135,8 @@ absl::Status Mirror::Take(const etcdserverpb::WatchResponse& response) {
                             : client_->history()->Check(response.header(), 0);
   if (!status.ok()) return status;
   if (response.canceled() && response.compact_revision() == 0) {
-    // Forget the token, and let the next read find the error. Some releases of
-    // etcd report an expired token as a forbidden key.
+    // Forget the token, and let the next read report the error. Some releases
+    // of etcd report an expired token as a forbidden key.
     client_->ForgetToken(
         {grpc::StatusCode::UNAUTHENTICATED, response.cancel_reason()});
     {

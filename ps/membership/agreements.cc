@@ -11,7 +11,7 @@ namespace {
 // Limits the attempts of a write while other processes write the same key.
 constexpr int kMaxTries = 8;
 
-// The message that a key holds, and the revision for a conditional write.
+// The message in a key, and its revision for a conditional write.
 template <typename Message>
 struct Present {
   absl::optional<Message> message;

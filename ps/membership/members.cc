@@ -122,7 +122,7 @@ bool AreAll(const std::vector<v1::Server>& servers) {
   return !servers.empty() && servers.size() == servers.front().servers();
 }
 
-// Returns true if the error will not pass by waiting.
+// Returns true if waiting cannot resolve the error.
 bool IsFinal(const absl::Status& status) {
   return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
          absl::IsDataLoss(status);
@@ -139,8 +139,8 @@ absl::StatusOr<std::vector<v1::Server>> ReadServers(const Registry& registry) {
   return RegisteredServers(copy.values(), prefix);
 }
 
-// Returns the servers if all of them are registered now, or else an error that
-// names the missing ones.
+// Returns the servers if all of them are registered now. Otherwise returns an
+// error that names the missing ones.
 absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
   const std::string& prefix = registry.prefix();
   auto servers = ReadServers(registry);
@@ -163,10 +163,10 @@ absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
       ". Start the others"));
 }
 
-// Returns the servers of the newest view, in order. Returns nothing if there is
-// no view of the servers that are registered now. Servers with replicas
-// continue to serve when some of them are gone; a server that is gone has only
-// an address here. A registered server that is not in the view is a spare one.
+// Returns the servers of the newest view, in order. Returns nullopt if no
+// registered server is in the view, because the view is then of an earlier
+// training. A server that no longer runs has only an address in the result. A
+// registered server that is not in the view is a spare.
 absl::optional<std::vector<v1::Server>> ServersOfView(
     const etcd::Values& values, const std::string& prefix) {
   const auto registered = RegisteredServers(values, prefix);
@@ -280,7 +280,7 @@ absl::StatusOr<std::vector<v1::Server>> AwaitServers(
     if (interrupted && interrupted()) {
       return absl::CancelledError("the wait for servers was interrupted");
     }
-    // Asks all endpoints, because the mirror has asked only one.
+    // Queries all endpoints, because the mirror has queried only one.
     if (IsFinal(mirror.status())) {
       absl::Status status = ReadServers(*registry).status();
       if (IsFinal(status)) return status;

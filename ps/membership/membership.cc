@@ -15,7 +15,8 @@
 namespace penstock::ps::membership {
 namespace {
 
-// Limits the pause between two calls of `interrupted` while etcd is away.
+// Limits the pause between two calls of `interrupted` while etcd is
+// unreachable.
 constexpr absl::Duration kAskEvery = absl::Seconds(1);
 
 uint64_t RandomIncarnation() {
@@ -50,7 +51,7 @@ absl::Status Membership::OpenRegistry(
     const std::function<bool()>& interrupted) {
   const absl::Time limit = base::SteadyNow() + timeout;
   while (true) {
-    // Try again. The client asks the next endpoint each time.
+    // Try again. The client uses the next endpoint each time.
     const absl::Duration left = limit - base::SteadyNow();
     auto registry = Registry::Open(
         &client_, prefix, interrupted ? std::min(left, kAskEvery) : left);

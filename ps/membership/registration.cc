@@ -29,7 +29,7 @@ absl::Status Registration::WriteKey(const Options& options, int64_t lease,
   if (!written.ok()) return written.status();
   const auto& found = written->found;
   if (found && found->bytes == options.value && found->lease != lease) {
-    // Accepts the key: it is this process's own, with an earlier lease.
+    // Accepts the key, because this process wrote it with an earlier lease.
     const int64_t revision = found->revision;
     written = options.registry->Write(options.key, options.value, revision,
                                       lease, absl::nullopt, cancel);
@@ -37,7 +37,8 @@ absl::Status Registration::WriteKey(const Options& options, int64_t lease,
   }
   if (written->is_done) return absl::OkStatus();
   if (found && found->bytes == options.value && found->lease == lease) {
-    // Returns OK: the first write succeeded, and only its answer was lost.
+    // Returns OK, because the first write succeeded and only its answer was
+    // lost.
     return absl::OkStatus();
   }
   return absl::AlreadyExistsError(absl::StrCat(
@@ -170,8 +171,8 @@ absl::Status Registration::Renew() {
   if (!kept.ok() && !absl::IsNotFound(kept.status())) return kept.status();
   if (kept.ok()) {
     SetClaim({lease, asked + *kept});
-    // Also reads the key, because another process may delete a key while its
-    // lease lives.
+    // Also reads the key, because another process may have deleted the key
+    // while the lease is valid.
     const auto value = options_.registry->Read(options_.key, &cancel_, timeout);
     if (!value.ok()) return value.status();
     if (value->has_value() && (*value)->lease == lease) {

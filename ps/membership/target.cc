@@ -39,7 +39,7 @@ bool IsHost(absl::string_view text) {
              absl::string_view::npos;
 }
 
-// Returns the reason why `text` is no endpoint, or "" for an endpoint.
+// Returns the reason why `text` is not an endpoint, or "" if it is.
 std::string WhyNoEndpoint(absl::string_view text) {
   if (absl::StrContains(text, "://")) {
     return "it has a scheme; for TLS, set PENSTOCK_ETCD_CA";

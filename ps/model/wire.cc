@@ -140,7 +140,7 @@ absl::StatusOr<SparseSpec> FromMessage(const v1::SparseTable& message) {
   spec.seed = message.seed();
   spec.min_count = std::max<uint32_t>(message.min_count(), 1);
   // The number of seconds from which a duration counts as infinite: a billion
-  // years. Shorter durations do not overflow.
+  // years. Smaller numbers do not overflow.
   constexpr uint64_t kForEver = uint64_t{1} << 55;
   if (message.time_to_live_seconds() > 0 &&
       message.time_to_live_seconds() < kForEver) {

@@ -15,8 +15,8 @@ using tensor::DType;
 constexpr size_t kPart = 32 * kPiece;
 
 // The size in bytes from which a new value bypasses the caches. A larger value
-// would be evicted before it is read, and a store that misses the cache first
-// reads the line.
+// would be evicted before it is read. A store through the caches would also
+// read each line first.
 constexpr size_t kStreamedBytes = size_t{8} << 20;
 
 bool IsNarrow(DType dtype) {

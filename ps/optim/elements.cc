@@ -31,13 +31,13 @@ using tensor::HWY_NAMESPACE::F64;
 
 using D64 = hn::ScalableTag<double>;
 
-// The vectors in which a pass computes on T, for elements of a format. Their
-// number of lanes is that of the wider type.
+// The vectors for a pass that computes on T and reads or writes elements of a
+// format. Their number of lanes is that of the wider type.
 template <typename T, class Format>
 using VectorsOf = std::conditional_t<Format::kBytes == sizeof(double),
                                      hn::Rebind<T, D64>, hn::ScalableTag<T>>;
 
-// The last elements, which do not fill a whole vector.
+// The last elements, if they do not fill a vector.
 struct Rest {
   uint8_t bytes[HWY_MAX_BYTES * 2] = {};
 };
@@ -70,8 +70,8 @@ struct GatherPass {
     const size_t lanes = hn::Lanes(d);
     size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-      // Prefetch this gradient's next piece. The piece is read after the pieces
-      // of all other gradients, too far away for the hardware prefetcher.
+      // Prefetch this gradient's next piece. The loop reads it only after the
+      // pieces of all other gradients, too late for the hardware prefetcher.
       // Prefetching past the end has no effect.
       hwy::Prefetch(from + (i + kPiece) * Format::kBytes);
       Put(d, Format::Load(d, from + i * Format::kBytes), sum + i);
@@ -161,7 +161,7 @@ void Stream(const uint8_t* from, uint8_t* to, size_t bytes) {
 }
 
 struct FindPass {
-  // The number of elements between two looks at the result of the check. A
+  // The number of elements after which the result of the check is tested. A
   // multiple of each target's lanes.
   static constexpr size_t kStride = 4096;
 
@@ -198,8 +198,8 @@ struct FindPass {
     return count;
   }
 
-  // Returns the index of the first element beyond the limit. Call only if there
-  // is such an element.
+  // Returns the index of the first element beyond the limit. Requires that
+  // there is one.
   template <class Format, class V>
   static size_t First(const uint8_t* from, V most, size_t begin, size_t end) {
     const hn::ScalableTag<typename Format::Own> d;

@@ -133,8 +133,8 @@ struct Ftrl {
     const V z = slots[0];
     const V below =
         hn::Add(hn::Mul(hn::Add(beta, root), inverse_rate), lambda2);
-    // Find the elements that were trained. `below` is 0 only if all gradients
-    // so far had squares of 0.
+    // Find the elements that were trained. `below` is 0 only if the squares of
+    // all gradients so far were 0.
     const auto trained =
         hn::And(hn::Gt(hn::Abs(z), lambda1), hn::Gt(below, zero));
     return hn::IfThenElseZero(
@@ -143,7 +143,7 @@ struct Ftrl {
   const V zero, inverse_rate, beta, lambda1, lambda2;
 };
 
-// Loads and stores the elements of a vector: the whole vector, or only its
+// Loads and stores the elements of a vector: either a whole vector, or only its
 // first element.
 template <class D, typename T = hn::TFromD<D>, class V = hn::Vec<D>>
 struct Whole {
@@ -176,7 +176,7 @@ struct Loop {
                      T* updated, T* const* slots, size_t i) const {
     const V w = lanes.Load(value + i);
     V g = lanes.Load(gradient + i);
-    // Clips in this order of operands, which keeps NaN a NaN on x86.
+    // The order of the operands matters: a NaN stays a NaN on x86.
     g = hn::Min(clip, hn::Max(hn::Neg(clip), g));
     g = hn::Add(g, hn::Mul(l2, w));
     V state[R::kSlots + 1];
@@ -197,8 +197,8 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   const D d;
   const Loop<D, RuleOf> loop(d, constants);
   const size_t lanes = hn::Lanes(d);
-  // Copy the slots' pointers: the compiler cannot know that the stores below
-  // leave them unchanged.
+  // Copy the slots' pointers, because the compiler cannot exclude that the
+  // stores below change them.
   T* own[kMostSlots] = {};
   for (size_t k = 0; k < Loop<D, RuleOf>::R::kSlots; ++k) own[k] = slots[k];
   size_t i = 0;
@@ -210,8 +210,8 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   loop.At(Part<D>{d, hn::FirstN(d, count - i)}, gradient, value, updated, own,
           i);
 #else
-  // Handles the remaining elements one by one, because on other targets a
-  // masked load also reads beyond the mask.
+  // Handles the remaining elements one by one. On some targets a masked load
+  // also reads beyond the mask.
   using One = hn::CappedTag<T, 1>;
   const One one;
   const Loop<One, RuleOf> single(one, constants);

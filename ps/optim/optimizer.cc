@@ -29,9 +29,9 @@ absl::Status CheckAccumulator(const OptimizerConfig& config) {
                     kLargestF32);
 }
 
-// Checks the settings of FTRL. Requires a constant rate: alpha / (beta +
-// sqrt(n)) is FTRL's schedule. A change of alpha would make the values jump,
-// because they follow from sums that contain earlier alphas.
+// Checks the settings of FTRL. Requires a constant rate, because alpha / (beta
+// + sqrt(n)) is FTRL's schedule. Values follow from sums over all steps, so a
+// change of alpha would make them jump.
 absl::Status CheckFtrl(const OptimizerConfig& config) {
   if (config.schedule.kind != Schedule::Kind::kConstant) {
     return absl::InvalidArgumentError(
@@ -53,8 +53,8 @@ absl::Status CheckFtrl(const OptimizerConfig& config) {
   });
 }
 
-// The exclusive upper bound of a decay. A decay that rounds to 1 in f32 would
-// never forget, and its complement would be 0.
+// The exclusive upper bound of a decay. Above it, a decay would round to 1 in
+// f32 and never forget, and 1 - decay would be 0.
 constexpr double kDecayEnd = 1 - 0x1p-24;
 
 absl::Status CheckRule(const OptimizerConfig& config) {

@@ -12,10 +12,10 @@
 namespace penstock::ps::optim {
 namespace {
 
-// Tells ThreadSanitizer the order that TBB guarantees: the caller's work is
-// before each task, and each task is before the return. Debian's TBB is built
-// without ThreadSanitizer. Concurrent tasks are still checked against each
-// other.
+// Tells ThreadSanitizer the order that TBB guarantees: the caller's earlier
+// work happens before each task, and each task before the return. Needed
+// because Debian's TBB is built without ThreadSanitizer. Concurrent tasks are
+// still checked against each other.
 class Ordered {
  public:
 #if defined(__SANITIZE_THREAD__)

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = TableLayout::Kind;
 
-// The servers and the bytes that each has, sorted by bytes.
+// Pairs of assigned bytes and server, sorted by bytes.
 using Loads = std::set<std::pair<uint64_t, uint32_t>>;
 
 // Returns a / b, rounded up.

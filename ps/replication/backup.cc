@@ -8,8 +8,8 @@
 namespace penstock::ps::replication {
 namespace {
 
-// Checks that the entries are consecutive, and of views up to that of the
-// message.
+// Checks that the entries are consecutive, and that their views do not exceed
+// that of the message.
 absl::Status CheckEntries(const Append& message) {
   uint64_t seq = message.prev_seq;
   uint64_t view = message.prev_view;
@@ -27,10 +27,9 @@ absl::Status CheckEntries(const Append& message) {
   return absl::OkStatus();
 }
 
-// Takes everything but the values of a snapshot. Keeps later entries if they
-// belong to the same log, because the primary may rely on entries that this
-// replica has reported. Returns false if the later entries belong to another
-// log, and drops them.
+// Stores a snapshot, except for its values. Keeps later entries if they belong
+// to the same log, because the primary may rely on entries that this replica
+// has reported. Drops them and returns false if they belong to another log.
 bool TakeSnapshot(const Snapshot& message, Holdings* holdings) {
   const bool keeps_log = holdings->has_values &&
                          holdings->log.ViewAt(message.seq) == message.seq_view;
@@ -105,8 +104,8 @@ absl::Status Backup::Take(const Append& message) {
     return absl::OutOfRangeError("a snapshot has to come first");
   }
   const Log& log = holdings_.log;
-  // Checks if the logs meet. The committed entries of all replicas are the
-  // same.
+  // Checks if this log continues the primary's. Committed entries are the same
+  // at all replicas.
   const bool meets = message.prev_seq < holdings_.committed ||
                      log.ViewAt(message.prev_seq) == message.prev_view;
   if (!meets) {
@@ -134,8 +133,8 @@ absl::Status Backup::TakeEntry(const EntryPtr& entry) {
   Log& log = holdings_.log;
   if (entry->seq <= matched_) return absl::OkStatus();
   if (log.ViewAt(entry->seq) == entry->view) return absl::OkStatus();
-  // Removes entries of a former primary to make room, because they are not this
-  // primary's.
+  // Removes entries of a former primary, which the present primary lacks, to
+  // make room.
   log.TruncateAfter(entry->seq - 1);
   if (log.bytes() + entry->bytes() > options_.max_log_bytes) {
     return absl::ResourceExhaustedError(

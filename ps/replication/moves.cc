@@ -28,8 +28,8 @@ Replicas MembersOf(const ShardReplicas& shard) {
   return members;
 }
 
-// Returns the live servers that may hold replicas: first the shard's own
-// server, if it may, and then the others in the order of the shards.
+// Returns the live servers that may have replicas: the shard's own server
+// first, if it may, then the others in the order of the shards.
 Replicas UsableFor(size_t shard, const Replicas& live,
                    const MoveWishes& wishes) {
   Replicas usable;
@@ -45,15 +45,16 @@ Replicas UsableFor(size_t shard, const Replicas& live,
   return usable;
 }
 
-// Makes the shard's own server lead, with the next servers as backups.
+// Returns a goal in which the shard's own server leads, and the next servers
+// are backups.
 Goal GoalAtOwnServer(Replicas usable, size_t copies) {
   const ReplicaId own = usable.front();
   usable.resize(std::min(usable.size(), copies));
   return {std::move(usable), own};
 }
 
-// Keeps the members that need not leave, and adds the servers with the fewest
-// parts.
+// Returns a goal that keeps the members that need not leave, and adds the
+// servers with the fewest replicas.
 Goal GoalWithoutLeaving(const View& view, const ShardReplicas& now,
                         Replicas usable, const Replicas& leaving,
                         size_t copies) {

@@ -25,8 +25,8 @@ void Primary::OnView(const View& view, absl::Time now) {
   SetPeers(view, now);
 }
 
-// Assumes that replicas hold only the committed entries: other primaries may
-// have changed later entries in the views between.
+// Assumes that replicas have only the committed entries, because primaries of
+// the views in between may have changed later entries.
 void Primary::SetPeers(const View& view, absl::Time now) {
   std::map<ReplicaId, Peer> before;
   before.swap(peers_);
@@ -114,8 +114,8 @@ absl::Status Primary::MakeRoom(size_t bytes, absl::Time now) {
   return absl::OkStatus();
 }
 
-// Makes the joiner that is furthest behind start again. Returns false if no
-// joiner costs memory.
+// Drops the progress of the joiner that is furthest behind. Returns false if no
+// joiner makes the log longer.
 bool Primary::DropOnePlace() {
   Peer* last = nullptr;
   for (auto& [id, peer] : peers_) {
@@ -140,9 +140,9 @@ void Primary::Applied() {
   Forget();
 }
 
-// Commits the entries that all counting replicas hold. A primary that has not
-// begun commits nothing, because its predecessor may still answer on the basis
-// of this replica's promise.
+// Commits the entries that all counting replicas have. A primary that has not
+// begun commits nothing, because its predecessor may still answer: this replica
+// has promised so.
 void Primary::Commit(absl::Time now) {
   if (!has_begun_) has_begun_ = holdings_.promises.AreOver(now);
   if (!has_begun_) return;

@@ -9,10 +9,11 @@
 namespace penstock::ps::replication {
 namespace {
 
-// A jump of the clock alone makes no replica overdue.
+// The number of unanswered heartbeats from which a replica can be overdue. A
+// jump of the clock alone thus makes no replica overdue.
 constexpr int kMinMessages = 3;
-// The number of entries that a joiner may lack and still counts as nearly
-// caught up, however large they are. While workers push, a few entries are
+// The number of missing entries up to which a joiner counts as nearly caught
+// up, however large the entries are. While workers push, a few entries are
 // always in flight.
 constexpr uint64_t kFewEntries = 4;
 
@@ -127,8 +128,8 @@ void Primary::OnAnswer(const Answer& answer, absl::Time now) {
   Peer& peer = found->second;
   peer.heard = now;
   peer.unanswered = 0;
-  // Ends the promise, because a replica in this view is no primary of an
-  // earlier view.
+  // Ends the promise. A replica in this view is not the primary of an earlier
+  // view any more.
   holdings_.promises.Release(envelope.from);
   lease_.Grant(envelope.from, answer.stamp, now);
   if (answer.held > holdings_.log.last()) return;
@@ -166,7 +167,7 @@ void Primary::Place(const Answer& answer, Peer* peer) {
     case Peer::kWantsSnapshot:
       return;
     case Peer::kGetsSnapshot:
-      // Answers to earlier messages are not about the snapshot.
+      // Ignores answers to messages before the snapshot.
       if (answer.is_empty || peer->held < peer->kept) return;
       break;
     case Peer::kUnknown:

@@ -71,9 +71,9 @@ void Replica::TakeBack() {
   if (backup_ != nullptr) holdings_ = backup_->Release();
   primary_ = nullptr;
   backup_ = nullptr;
-  // Discards applied entries, which a primary has kept for joiners. Otherwise
-  // they would take up the room of a backup, because a backup discards entries
-  // only when it applies an entry.
+  // Discards applied entries, which a primary keeps for joiners. In a backup
+  // they would fill the log, because a backup discards entries only when it
+  // applies an entry.
   holdings_.log.DiscardThrough(holdings_.applied);
 }
 

@@ -84,7 +84,8 @@ absl::Status WrongRole(const View& view, size_t shard, const ReplicaId& replica,
                    TextOf(replica), " is not ", wanted));
 }
 
-// Returns `next` with the number after that of `view`, once checked.
+// Returns `next` with the number after that of `view`, if CheckView() accepts
+// it.
 absl::StatusOr<View> Next(const View& view, View next) {
   next.number = view.number + 1;
   if (absl::Status wrong = CheckView(next); !wrong.ok()) return wrong;

@@ -10,8 +10,8 @@ namespace {
 
 using Replicas = std::vector<ReplicaId>;
 
-// Returns true for a server that lives in another incarnation, because it was
-// restarted.
+// Returns true if the replica's server is alive in another incarnation, because
+// it was restarted.
 bool IsDead(const ViewKeeper::Knowledge& known, const ReplicaId& replica) {
   if (Has(known.live, replica)) return false;
   return known.sees_deaths || std::any_of(known.live.begin(), known.live.end(),
@@ -69,8 +69,8 @@ void ViewKeeper::DropDead(const Knowledge& known, ShardReplicas* shard) const {
   const bool is_lost =
       is_dead(shard->primary) &&
       std::all_of(shard->backups.begin(), shard->backups.end(), is_dead);
-  // Returns, because a backup that was taken for dead may come back and become
-  // the primary.
+  // Does nothing if the shard is lost, because a backup that only seemed dead
+  // may return and become the primary.
   if (is_lost) return;
   drop(&shard->backups);
   if (!is_dead(shard->primary)) return;
@@ -116,8 +116,8 @@ void ViewKeeper::Grant(const Knowledge& known, const ViewFollower::Wish& wish,
   }
 }
 
-// Takes the server with the fewest parts. Among servers with equally few, takes
-// the next one after the shard's own server.
+// Chooses the server with the fewest replicas. Among equals, chooses the next
+// one after the shard's own server.
 void ViewKeeper::AddJoiner(const Knowledge& known, uint32_t shard,
                            View* next) const {
   ShardReplicas& replicas = next->shards[shard];
@@ -148,8 +148,8 @@ void ViewKeeper::DropLeavingJoiners(const Knowledge& known, View* next) const {
   }
 }
 
-// Waits while another change is in progress, because shards move one after
-// another.
+// Does nothing while another change is in progress, because shards move one
+// after another.
 void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
   for (const ShardReplicas& shard : next->shards) {
     const bool rests =
@@ -164,8 +164,8 @@ void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
   const auto must_wait = [&](const ReplicaId& joiner) {
     return may_rejoin_.count({move->shard, joiner}) > 0;
   };
-  // Otherwise, the primary would wait for the lease of a predecessor that has
-  // left to end.
+  // Requires that the primary has begun. Otherwise it would wait for a lease of
+  // a predecessor that has left the view.
   const bool has_begun = std::any_of(known.wishes.begin(), known.wishes.end(),
                                      [&](const ViewFollower::Wish& wish) {
                                        return wish.shard == move->shard &&
@@ -179,8 +179,8 @@ void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
 }
 
 absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
-  // Returns nothing: a process that is missing in the list was away, and knows
-  // too little.
+  // Returns nullopt if this process is missing in the list: it was cut off, and
+  // knows too little.
   if (!Has(known.live, options_.self)) return absl::nullopt;
   if (!known.view || (known.run && *known.run != known.view->run)) {
     return First(known);

@@ -33,8 +33,9 @@ absl::Status NotCurrent(const CheckpointAttempt& attempt) {
       " was given up, as its caller was silent for too long or has ended it"));
 }
 
-// Takes the highest clock of each rank, so that no server takes a step twice.
-// Takes the lowest floor, so that no server waits for a push that cannot come.
+// Combines the cuts of all shards. Uses the highest clock of each rank, so that
+// no server applies a step twice, and the lowest floor, so that no server waits
+// for a push that cannot come.
 checkpoint::CutRecord Merge(const std::vector<CheckpointShard>& shards) {
   checkpoint::CutRecord merged;
   std::map<uint32_t, WorkerClock> by_rank;
@@ -51,7 +52,7 @@ checkpoint::CutRecord Merge(const std::vector<CheckpointShard>& shards) {
   return merged;
 }
 
-// Checks that the server has `run`. A server that drains still has it.
+// Checks that the server has `run`, even if it drains.
 absl::Status CheckRun(const Server& server, uint64_t run) {
   const auto training = server.training();
   if (training == nullptr) return HasNoModel(run);
@@ -135,8 +136,8 @@ absl::Status CheckpointCommits::Prepare(const Server::Training& training) {
   return status;
 }
 
-// Returns true, with a warning, if the newest checkpoint of this training is
-// not in the folder any more.
+// Returns true, and logs a warning, if the folder no longer has the newest
+// checkpoint of this training.
 bool CheckpointCommits::IsNewestLost() const {
   const uint64_t step = newest_.attempt.step;
   if (step == 0) return false;
@@ -153,9 +154,9 @@ bool CheckpointCommits::IsNewestLost() const {
   return true;
 }
 
-// Reads every byte of the base and of the checkpoints below, so that no further
-// checkpoint depends on a damaged file. Returns true without reading if the
-// last reading was too short a time ago for its duration.
+// Reads every byte of the base and of its own bases, so that no new checkpoint
+// depends on a damaged file. Skips this, and returns true, if the last reading
+// was recent compared with the time that it took.
 bool CheckpointCommits::IsGoodBase(uint64_t step) {
   const absl::Time start = base::SteadyNow();
   if (start < next_verification_) return true;

@@ -70,7 +70,7 @@ absl::Status Failed(const CutId& cut, const absl::Status& status) {
       absl::StrCat("restore ", StepFolder(cut.step), ": ", status.message()));
 }
 
-// Returns a text that names the limit by which rows did not fit.
+// Returns a text that names the limit for which rows did not fit.
 std::string LimitOf(const sparse::Options& table,
                     const sparse::RestoreLoss& loss) {
   if (!loss.by_memory) {
@@ -85,8 +85,8 @@ std::string LimitOf(const sparse::Options& table,
                       " for all tables without a budget_bytes");
 }
 
-// Returns true if the table evicts by itself, and would have room for `rows` if
-// its limits were not divided among shards.
+// Returns true if the table evicts rows anyway, and would have room for `rows`
+// if its limits were not divided among shards.
 bool WouldEvict(const sparse::Options& table, const sparse::RestoreLoss& loss,
                 uint64_t rows) {
   if (table.max_rows > 0 && rows > table.max_rows) return false;
@@ -97,8 +97,8 @@ bool WouldEvict(const sparse::Options& table, const sparse::RestoreLoss& loss,
           table.budget_bytes > 0 && rows * row <= table.budget_bytes);
 }
 
-// Warns of the rows that were dropped. Returns an error, which refuses the
-// restore, if the drop is not allowed.
+// Logs a warning about dropped rows. Returns an error, which refuses the
+// restore, if the options do not allow dropping rows.
 absl::Status CheckLost(const RestoreOptions& options, const Tables& tables,
                        const TablesSink::Lost& lost) {
   const sparse::Table& table = tables.table(lost.rows);
@@ -139,8 +139,9 @@ class FolderSource final : public RestoreSource {
         files_, verifies ? checkpoint::Thoroughness::kFull
                          : checkpoint::Thoroughness::kQuick);
     if (absl::IsNotFound(found.status())) {
-      // Refuse to begin at step 0 if checkpoints have lost their manifests. The
-      // training would overwrite files that somebody may still recover.
+      // Returns an error if checkpoints have lost their manifests. A training
+      // that begins at step 0 would overwrite files that somebody may still
+      // recover.
       absl::Status lost = checkpoint::CheckNotAllLost(files_, options_.folder);
       if (!lost.ok()) {
         return absl::Status(lost.code(),

@@ -12,10 +12,10 @@
 namespace penstock::ps {
 namespace {
 
-// Limits how many rows are copied out of a table at a time.
+// Limits how many rows are copied out of a table under one lock.
 constexpr size_t kRowsAtOnce = 1024;
-// Limits the bytes of a dense value and its slots that are written between two
-// checks of the cancellation: less than a second of disk time.
+// Limits the bytes of a dense value and its slots that are written before the
+// cancellation is checked again. Takes less than a second on a disk.
 constexpr uint64_t kDenseBytesAtOnce = 64 << 20;
 
 absl::string_view BytesOf(const std::vector<float>& floats, size_t first,

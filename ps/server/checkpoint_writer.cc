@@ -16,8 +16,8 @@ namespace {
 
 using checkpoint::StepFolder;
 
-// Limits the shards that are kept as possible bases: the last committed shard,
-// and later shards that may have been committed.
+// Limits the shards that are remembered as possible bases: the last committed
+// shard, and later shards that may have been committed.
 constexpr size_t kMostBases = 3;
 constexpr size_t kLeastCopyBytes = 1 << 20;
 
@@ -85,7 +85,7 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
 
 // Returns the shard that this server wrote for the base, or null for a full
 // checkpoint. A manifest with the base's attempt proves that the base was
-// committed. Earlier shards are then not needed any more.
+// committed; earlier shards are then forgotten.
 absl::StatusOr<const CheckpointWriter::Written*> CheckpointWriter::FindBase(
     const Attempt& attempt, Tables* tables) {
   if (!attempt.base_step.has_value()) return nullptr;

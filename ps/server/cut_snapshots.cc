@@ -66,8 +66,8 @@ void CutSnapshots::Advance(Outcome* outcome, Due* due) {
   while (!waiting_.empty()) {
     Request& first = waiting_.front();
     if (!first.cut.has_value()) {
-      // Chooses the cut alone. A server without synchronous tables of its own
-      // need not wait for pushes that complete a step at other servers.
+      // Chooses the cut without the other servers. A server without synchronous
+      // tables does not wait for pushes that complete a step at other servers.
       const bool has_steps = StepsUnderWay(*coordinator_).has_value();
       first.cut = FirstCutOf({coordinator_->Hold()}, has_steps);
     }
@@ -118,8 +118,8 @@ CutSnapshots::Outcome CutSnapshots::Remove(uint64_t ticket,
       [ticket](const Request& each) { return each.ticket == ticket; });
   if (found == waiting_.end()) return outcome;
   const bool is_first = found == waiting_.begin();
-  // RemoveSnapshot() returns false if the steps' thread is taking the snapshot
-  // now. The snapshot then stays.
+  // Leaves the snapshot in the queue if the steps' thread is taking it now:
+  // RemoveSnapshot() then returns false.
   if (is_first && is_at_cut_ && !steps_->RemoveSnapshot(ticket)) return outcome;
   AddCall(std::move(found->callback), why, due);
   waiting_.erase(found);

@@ -37,7 +37,7 @@ DenseParts::DenseParts(const LocalModel* model, Optimizers optimizers,
 }
 
 // Checks that the values, their next versions and the slots fit into max_bytes.
-// Adds up in floating point, because the sum may overflow an integer.
+// Computes the sum in floating point, because it may overflow an integer.
 absl::Status DenseParts::CheckBytes() {
   double values = 0;  // and their next versions
   double slots = 0;
@@ -128,8 +128,8 @@ absl::Status DenseParts::Initialize(const tensor::Bundle& values) {
                        ": its first value is ", named.tensor.ToString(),
                        ", it is ", tensor::Describe(part.dtype, part.shape)));
     }
-    // Copy the value, which refers to the received message, into memory that
-    // can be sent.
+    // Copy the value, which refers to the received message, into memory from
+    // which it can be sent.
     auto copy = named.tensor.Copy(options_.allocator);
     if (!copy.ok()) return copy.status();
     auto made = DensePart::Create(OptionsOf(*at), *std::move(copy));

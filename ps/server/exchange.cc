@@ -12,8 +12,8 @@
 namespace penstock::ps {
 namespace {
 
-// A lower bound for the bytes a second at which a push arrives. A link of 1
-// Gbit/s carries four times as much, which leaves a reserve for an overloaded
+// A lower bound for the speed of a push, in bytes per second. A link of 1
+// Gbit/s is four times as fast, which leaves a reserve for an overloaded
 // machine.
 constexpr double kSlowestPush = 32 << 20;
 
@@ -26,9 +26,9 @@ size_t DenseBytesOf(const Tables& tables) {
   return bytes;
 }
 
-// Returns the lease of a worker that pushes `tables`: `base` plus the time of a
-// push of all dense values. Heartbeats use the same connection, and may wait
-// behind a push.
+// Returns the lease of a worker that pushes to `tables`: `base` plus the time
+// of a push of all dense values, because heartbeats use the same connection and
+// may wait behind a push.
 absl::Duration LeaseFor(const Tables& tables, absl::Duration base) {
   const double seconds =
       static_cast<double>(DenseBytesOf(tables)) / kSlowestPush;

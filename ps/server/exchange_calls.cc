@@ -14,7 +14,8 @@ using Verdict = Coordinator::Verdict;
 
 namespace {
 
-// Limits the wait for a step, after which a clock may no longer be ahead.
+// Limits the wait for the end of a step, which a clock may need in order not to
+// be ahead.
 constexpr absl::Duration kStepTimeout = absl::Seconds(1);
 
 size_t SizeOf(const Selection& selection) {
@@ -38,8 +39,8 @@ absl::Status Refused(const Exchange::Options& options, const WorkerId& worker,
 }  // namespace
 
 // Returns the verdict if the clock alone shows that the step of a push is over.
-// Such a push must not be refused for a limit that an earlier copy of the push
-// has filled.
+// A limit must not refuse such a push, because an earlier copy of the same push
+// may have used up the limit.
 absl::optional<Exchange::PushVerdict> Exchange::VerdictOnRepeatedLocked(
     const WorkerId& worker, uint64_t clock) const {
   const Membership& members = coordinator_.membership();
@@ -61,7 +62,7 @@ absl::Status Exchange::CheckRoomLocked(const CheckedPush& push,
                                     pending_bytes, held_, coordinator_);
   if (absl::IsAborted(status)) FailLocked(status, due);
   // Ends the snapshots if their cut waits for this push, because pushes after
-  // the cut may take the room that this push needs.
+  // the cut may occupy the room that this push needs.
   if (absl::IsResourceExhausted(status) && NeverReachesCutLocked(push)) {
     const absl::Status why = absl::ResourceExhaustedError(absl::StrCat(
         "checkpoint: worker ", push.worker.rank, " has to push step ",
@@ -259,8 +260,8 @@ void Exchange::AnswerPushLocked(PendingPush push,
     result = VerdictOnRepeatedLocked(push.worker, push.id.clock)
                  .value_or(PushVerdict::kLate);
   }
-  // Passes the gradients that were not kept to the callback, which destroys
-  // them without holding mu_.
+  // Passes the gradients that were not stored to the callback, so that they are
+  // destroyed without mu_.
   auto dropped = std::make_shared<Gradients>(std::move(push.gradients));
   due->push_back([callback = std::move(push.callback), result,
                   dropped = std::move(dropped)] { callback(result); });

@@ -76,7 +76,7 @@ absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
     uint64_t ticket, absl::optional<CutPoint> cut,
     const SparseSnapshotOptions& options, absl::Duration timeout,
     const std::function<void(uint64_t ticket)>& on_wait) {
-  // The callback keeps the result alive if the wait ends before the answer.
+  // Shared with the callback, which may run after the wait has ended.
   struct Result {
     absl::Notification is_there;
     absl::StatusOr<ModelSnapshot> snapshot;
@@ -125,9 +125,9 @@ CutState Exchange::StateOfApplied() const {
   const CutPoint* const cut = snapshots_.cut();
   if (cut == nullptr) return state;
   state.version = cut->version;
-  // Corrects the clock of a rank that has joined again ahead of the cut.
-  // Another server may still count the steps between, so these steps are not
-  // inside the cut.
+  // Corrects the clock of a rank that has joined again ahead of the cut. The
+  // steps in between are not before the cut, because another server may still
+  // count them.
   for (RankClock& each : state.clocks) {
     each.clock = std::min(each.clock, cut->ClockOf(each.worker.rank));
   }

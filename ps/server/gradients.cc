@@ -5,9 +5,9 @@
 namespace penstock::ps {
 
 size_t Gradients::held_bytes() const {
-  // Counts the received message once: all gradients came in one message, and
-  // each may refer to it. Tensors that refer to the message are read-only;
-  // copies are writable.
+  // Counts the received message once, because all gradients of a push arrive in
+  // one message. A tensor that refers to the message is read-only, and a copy
+  // is writable.
   size_t message = 0;
   size_t elements = 0;
   size_t made = 0;

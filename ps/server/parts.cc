@@ -56,16 +56,16 @@ void Append(Part piece, Part* pack) {
   pack->pieces.push_back(piece.pieces[0]);
 }
 
-// Returns the pack with the name "pack `number`". A pack of one range gets the
-// name and shape of this range.
+// Names a pack "pack `number`". A pack of one range gets the name and shape of
+// the range instead.
 Part Named(Part pack, const LocalModel& model, size_t number) {
   if (pack.pieces.size() == 1) return AloneIn(model, pack.pieces[0].range);
   pack.name = absl::StrCat("pack ", number);
   return pack;
 }
 
-// Appends "'" to a part's name if another part has this name. A table may have
-// the name of a pack, or of a range of another table.
+// Appends "'" to a part's name if another part has the same name. A table's
+// name may equal the name of a pack, or of a range of another table.
 void MakeUnique(const LocalModel& model, std::vector<Part>* parts) {
   std::set<std::string> used;
   for (const LocalRows& rows : model.rows()) {

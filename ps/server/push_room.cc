@@ -44,7 +44,7 @@ absl::Status PushRoom::CheckStep(size_t at, const PushId& push, size_t bytes,
   const Membership& members = coordinator.membership();
   const ConsistencyPolicy& policy = coordinator.policy(at);
   // Also checks pushes for an earlier step. Such a push is late for this
-  // policy, but its worker pushes for this step only afterwards.
+  // policy, but the worker has to make it before its push for this step.
   if (!policy.synchronous() || push.clock > policy.version()) {
     return absl::OkStatus();
   }
@@ -55,8 +55,8 @@ absl::Status PushRoom::CheckStep(size_t at, const PushId& push, size_t bytes,
     of_step += each;
     largest = std::max(largest, each);
   }
-  // Refuses only for now, because there will be room once other steps have
-  // ended.
+  // Refuses only for the moment, because there will be room once other steps
+  // have ended.
   if (of_step <= max_bytes_ - bytes) return absl::OkStatus();
   if (steps_[at].version != policy.version()) {
     steps_[at] = {policy.version(), {}};

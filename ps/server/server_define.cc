@@ -1,4 +1,4 @@
-// The beginning of a training: define, restore, initialize.
+// The beginning of a training: define, restore and initialize.
 
 #include <utility>
 
@@ -12,8 +12,8 @@ namespace {
 
 using base::SteadyNow;
 
-// Checks that a server with this source of restores, which may be null, can
-// begin with `cut`.
+// Checks that a server with this source, which may be null, can begin with
+// `cut`.
 absl::Status CheckCut(RestoreSource* restore,
                       const absl::optional<CutId>& cut) {
   if (restore != nullptr) return restore->Check(cut);
@@ -50,8 +50,8 @@ absl::StatusOr<Server::Choice> Server::ChooseCut(uint64_t run,
 }
 
 // Returns the choice of a cut for a run that replaces another. Clients whose
-// calls overlap get one answer. An older answer is not repeated: a newer
-// checkpoint may have been written since.
+// calls overlap get the same choice. A choice is not used again later, because
+// a newer checkpoint may have been written since.
 absl::StatusOr<Server::Choice> Server::ChooseAgain(uint64_t run,
                                                    uint64_t replaces) {
   if (later_choice_.has_value() && later_choice_->replaces == replaces &&
@@ -145,8 +145,8 @@ absl::Status Server::DefineCopy(const Definition& definition, const CopyOf& of,
   return Begin(*std::move(training), *restored);
 }
 
-// Drops the values first, so that the memory is not needed twice. Afterwards
-// the server is as after a start.
+// Drops the values first, so that old and new values are not in memory
+// together. Afterwards the server is as after a start.
 absl::Status Server::Abandon() {
   ExchangePtr exchange;
   std::shared_ptr<Training> training;
@@ -225,7 +225,8 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    // Checks the run again, because another run may have replaced it meanwhile.
+    // Checks the run again, because another run may have replaced it while the
+    // lock was free.
     absl::Status status = CheckViewLocked(view);
     if (!status.ok()) return status;
     if (state_ == State::kDefined && training->tables->dense().has_values()) {

@@ -8,18 +8,18 @@
 namespace penstock::ps {
 namespace {
 
-// The time between two removals of expired rows: normally, and while more
-// expired rows are left. Steps are taken in between.
+// The time between two removals of expired rows. The second one holds while
+// more expired rows are left. Steps are applied in between.
 constexpr absl::Duration kMaintenanceInterval = absl::Seconds(1);
 constexpr absl::Duration kNextMaintenance = absl::Milliseconds(20);
-// The time after which a step that found no memory is tried again. Readers may
+// The time after which a step that found no memory is retried. Readers may
 // release old versions in this time.
 constexpr absl::Duration kMemoryInterval = absl::Milliseconds(20);
 
-// A thread that sleeps for so much longer than asked was stopped: its process
-// or its machine was suspended, or is overloaded. Deadlines may have passed
-// meanwhile, while signs of life of workers wait in the process's sockets.
-// Other threads then get some time to read these first.
+// A thread that sleeps longer than requested by this time was stopped: its
+// process or machine was suspended, or is overloaded. Deadlines may have passed
+// meanwhile, while signs of life from workers wait in the process's sockets.
+// Other threads then get some time to read the sockets first.
 constexpr absl::Duration kOversleep = absl::Milliseconds(100);
 constexpr absl::Duration kReadFirst = absl::Milliseconds(250);
 // Limits the bytes of values, and of gradients, in a step that Help() may
@@ -202,9 +202,9 @@ void Steps::ThreadLoop() {
   }
 }
 
-// Returns true if a caller of Help() may apply the next step. False while a
-// snapshot waits: a snapshot belongs between two certain steps, and only the
-// steps' thread takes snapshots.
+// Returns true if a caller of Help() may apply the next step. Returns false
+// while a snapshot waits, because only the steps' thread takes snapshots, each
+// between two specific steps.
 bool Steps::CanBeHelpedLocked() const {
   return has_small_steps_ && snapshots_.empty() &&
          held_bytes_ <= kSmallStepBytes;
@@ -226,8 +226,8 @@ void Steps::EndHelp() {
   absl::MutexLock lock(&mu_);
   is_applying_ = false;
   if (!applies_.empty()) help_ends_ = absl::InfinitePast();
-  // Wakes the thread for other work, such as a snapshot that was added
-  // meanwhile.
+  // Wakes the thread for other work, such as a snapshot that was added while
+  // this thread applied the step.
   if (HasWorkLocked(SteadyNow())) return wake_thread_.Signal();
   WakeThreadLocked();
 }
@@ -265,8 +265,8 @@ void Steps::ApplyNext(NoMemory no_memory) {
     return;
   }
   if (status.ok()) return source->OnApplied(apply);
-  // Replace RESOURCE_EXHAUSTED, which clients would retry: the training is
-  // over.
+  // Replaces RESOURCE_EXHAUSTED, after which clients would retry, because the
+  // training is over.
   const absl::StatusCode code = absl::IsResourceExhausted(status)
                                     ? absl::StatusCode::kAborted
                                     : status.code();
@@ -310,8 +310,8 @@ void Steps::Tick() {
 }
 
 // Removes expired rows between steps. Also ends the training if a disk has
-// failed. A pull may be the first to see such a failure, but only this thread
-// ends the training.
+// failed. Another thread's pull may have found the failure, but only this
+// thread may end the training.
 void Steps::Maintain(StepSource* source, Tables* tables) {
   if (tables->Maintain(clock_->Now())) {
     absl::MutexLock lock(&mu_);

@@ -16,7 +16,7 @@ namespace {
 
 using NamedTensors = absl::Span<const tensor::NamedTensor>;
 
-// Returns the first tensors of `tensors`: those with the same name as the first
+// Returns the first tensors of `tensors` that have the same name as the first
 // one.
 NamedTensors FirstOfOneName(NamedTensors tensors) {
   size_t some = 1;
@@ -29,7 +29,7 @@ absl::Status Repeated(absl::string_view name) {
       absl::StrCat("variable ", Shown(name), ": it is in the push twice"));
 }
 
-// Returns a function that runs tasks on `workers`. Use it within one call.
+// Returns a function that runs tasks on `workers`. Valid during one call.
 auto RunOn(const optim::Workers& workers) {
   return [&workers](size_t tasks, absl::FunctionRef<void(size_t)> task) {
     workers.ForEach(tasks, task);
@@ -189,8 +189,8 @@ absl::Status Tables::ApplyRows(size_t rows, RowStep mean, absl::Time now) {
     optimizer.Apply(scalars, gradient, value, value, slot, dim);
   };
   ++sparse.steps;
-  // Ignores the status: this call fails only if a disk fails, because the sizes
-  // fit and there is room. The table counts dropped gradients.
+  // Ignores the status: the sizes fit and there is room, so this call fails
+  // only if a disk fails. The table counts dropped gradients.
   return sparse.table
       ->Push(mean.ids(), mean.values(), now, step, mean.TakeReserved(),
              RunOn(workers_))

@@ -11,8 +11,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the rows of one look-up. Looking up this many rows takes long enough
-// for a task of its own.
+// The number of rows of one task. Looking up this many rows takes long enough
+// for a separate task.
 constexpr size_t kRowsPerTask = 2048;
 
 }  // namespace
@@ -174,7 +174,7 @@ absl::StatusOr<tensor::Tensor> Tables::ReadRows(const Selection::Rows& rows,
   if (!values.ok() || count == 0) return values;
   auto* const out = reinterpret_cast<float*>(values->buffer()->mutable_data());
   const absl::Span<const uint64_t> ids = rows.ids;
-  // Pulling fails only if a disk fails, because the sizes fit.
+  // Pull() fails only if a disk fails, because the sizes fit.
   std::vector<absl::Status> pulled((count + kRowsPerTask - 1) / kRowsPerTask);
   workers_.ForEach(pulled.size(), [&](size_t i) {
     const auto some = ids.subspan(i * kRowsPerTask, kRowsPerTask);

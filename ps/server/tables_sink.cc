@@ -10,7 +10,7 @@
 namespace penstock::ps {
 namespace {
 
-// Limits how many rows are put into a table at a time.
+// Limits how many rows are put into a table in one call.
 constexpr size_t kRowsAtOnce = 1024;
 
 }  // namespace
@@ -96,9 +96,9 @@ absl::Status TablesSink::TakeSparseStep(size_t table, uint64_t step) {
   return absl::OkStatus();
 }
 
-// Begins to gather the rows of the sparse table `rows`, and puts the rows that
-// were gathered before. Rows of one table come together, except for rows of
-// another shard.
+// Starts to collect rows of the sparse table `rows`, and puts the collected
+// rows of the previous table. Rows of one table arrive together, except those
+// of another shard file.
 absl::Status TablesSink::TurnTo(size_t rows) {
   if (gathering_ == rows) return absl::OkStatus();
   absl::Status status = PutRows();
@@ -143,8 +143,8 @@ absl::Status TablesSink::TakeRow(size_t table_of_model,
   return block_.ids.size() < kRowsAtOnce ? absl::OkStatus() : PutRows();
 }
 
-// Drops a row. First puts earlier rows into the table, because a block's
-// removals come before its rows.
+// Drops a row. First puts the collected rows into the table, because a block's
+// removals are applied before its rows.
 absl::Status TablesSink::DropRow(size_t table_of_model, uint64_t id) {
   absl::Status status = TurnTo(rows_of_[table_of_model]);
   const bool is_full = block_.removed.size() == kRowsAtOnce;

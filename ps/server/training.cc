@@ -15,7 +15,7 @@ namespace penstock::ps {
 namespace {
 
 // Checks that max_held_bytes is enough for a synchronous step, which needs the
-// gradients of all workers at once.
+// gradients of all workers in memory together.
 absl::Status CheckHeldBytes(const Tables& tables,
                             const TrainingLimits& limits) {
   size_t bytes = 0;
@@ -67,7 +67,7 @@ absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
       definition.server, limits.tables);
   if (!tables.ok()) return tables.status();
   status = CheckHeldBytes(**tables, limits);
-  // Fails here rather than at the first checkpoint.
+  // Fails already here, instead of at the first checkpoint.
   if (status.ok()) status = CheckpointModelOf(definition.model).status();
   if (!status.ok()) return status;
   auto training = std::make_shared<Training>();

@@ -54,8 +54,8 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   }
 
   void End(const absl::Status& status) {
-    // Report the worker as lost: its newest stream has ended. Lost() ignores a
-    // worker that has left.
+    // Reports the worker as lost, because its newest stream has ended. Lost()
+    // ignores a worker that has left.
     if (member_.has_value() && attendance_->End(shard_, *member_, this)) {
       const auto server = find_();
       if (server.ok()) (*server)->Lost(*member_, run_);

@@ -13,7 +13,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the reason of a failure, which a caller sends, in logs and reports.
+// Limits the reason of a failure in logs and reports. The reason comes from a
+// caller.
 constexpr size_t kMaxFailureBytes = 1000;
 
 absl::Status NoFolder() {
@@ -101,8 +102,8 @@ absl::Status ToReply(const absl::StatusOr<HeldSteps>& held,
 
 }  // namespace
 
-// The reactor of one call. Finish() may run before gRPC has the reactor: gRPC
-// then keeps the status until it has.
+// The reactor of one call. Finish() may run before gRPC has the reactor; gRPC
+// then delays the status.
 class CheckpointCalls::Call final : public grpc::ServerUnaryReactor {
  public:
   explicit Call(Work work) : work_(std::move(work)) {}

@@ -31,7 +31,7 @@ absl::StatusOr<absl::optional<uint32_t>> ShardIn(
 }
 
 // A reactor for a message of another server. After the answer, helps the
-// replica to apply what the message has committed. Deletes itself.
+// replica to apply the entries that the message has committed. Deletes itself.
 struct ReplicateReactor final : grpc::ServerUnaryReactor {
   void OnDone() override {
     const std::shared_ptr<Shard> helped = std::move(to_help);
@@ -126,7 +126,8 @@ grpc::ServerUnaryReactor* Routes::Replicate(const grpc::ByteBuffer& request,
         "replicate: this server was started without --replicas")));
     return reactor;
   }
-  // The holder of the shard checks that the sender is the shard's primary.
+  // Does not check the caller here: the replica checks that the sender is the
+  // shard's primary.
   reactor->to_help = shards_->Replicate(
       request,
       [reactor, reply](const absl::StatusOr<grpc::ByteBuffer>& answer) {

@@ -102,7 +102,8 @@ class ServiceImpl final : public Base {
     return Finish(context, status);
   }
 
-  // The holder of the shard checks that the sender is the shard's primary.
+  // Does not check the caller here: the replica checks that the sender is the
+  // shard's primary.
   ServerUnaryReactor* Replicate(CallbackServerContext* context,
                                 const ByteBuffer* request,
                                 ByteBuffer* reply) override {
@@ -149,9 +150,8 @@ class ServiceImpl final : public Base {
         });
   }
 
-  // Keeps or ends a turn on the calling thread, so that the call does not wait
-  // for a shard that is being written. Removes files on the checkpoints'
-  // thread.
+  // Renews or ends a turn on the calling thread, so that this call does not
+  // wait while a shard is written. Removes files on the checkpoints' thread.
   ServerUnaryReactor* AttendCheckpoint(
       CallbackServerContext* context,
       const v1::AttendCheckpointRequest* request,
@@ -168,8 +168,8 @@ class ServiceImpl final : public Base {
     return Finish(context, attend(writer->get(), nullptr));
   }
 
-  // Does not wait for a shard that is being written. The hold of a replica
-  // waits for its log, on a thread of its own.
+  // Runs on a separate thread, so that the call does not wait while a shard is
+  // written. At a replica, the hold waits for its log.
   ServerUnaryReactor* HoldSteps(CallbackServerContext* context,
                                 const v1::HoldStepsRequest* request,
                                 v1::HoldStepsReply* reply) override {
@@ -196,7 +196,7 @@ class ServiceImpl final : public Base {
         });
   }
 
-  // Commits even at a server that drains; the work itself checks the run.
+  // Also commits at a server that drains. The work itself checks the run.
   ServerUnaryReactor* CommitCheckpoint(
       CallbackServerContext* context,
       const v1::CommitCheckpointRequest* request,
@@ -222,7 +222,7 @@ class ServiceImpl final : public Base {
   }
 
   // Returns the writer for a call about a checkpoint of `view` (null: any), or
-  // null without a folder, once the peer's permission was checked.
+  // null if there is no folder. First checks the peer's permission.
   absl::StatusOr<std::shared_ptr<CheckpointWriter>> CheckpointCall(
       const CallbackServerContext& context, const v1::View* view) const {
     absl::Status status = Check(context, Permission::kAdminister);
@@ -235,8 +235,8 @@ class ServiceImpl final : public Base {
     return routes_.WriterOf(context);
   }
 
-  // Returns the object that takes the calls for the shard of `context`, once
-  // the peer's permission was checked.
+  // Returns the object that handles calls for the shard of `context`. First
+  // checks the peer's permission.
   absl::StatusOr<std::shared_ptr<Calls>> Route(
       const CallbackServerContext* context, Permission permission) const {
     absl::Status status = Check(*context, permission);
@@ -244,8 +244,8 @@ class ServiceImpl final : public Base {
     return routes_.CallsOf(*context);
   }
 
-  // Refuses calls of other trainings early. The work checks the view again,
-  // because it may wait while another run begins.
+  // Refuses calls for other trainings early. The work checks the view again,
+  // because another run may begin while the work waits.
   ServerUnaryReactor* StartCheckpointCall(CallbackServerContext* context,
                                           const v1::View* view,
                                           CheckpointCalls::WriterWork work) {

@@ -11,12 +11,12 @@ namespace {
 
 using replication::EntryPtr;
 
-// The pause before an entry that the server had no room for is fed again.
+// The pause before an entry is fed again that did not fit at the server.
 constexpr absl::Duration kFeedAgain = absl::Milliseconds(20);
-// The first ticket of the feeder. Server::Pull() uses small tickets.
+// The first ticket of the feeder. Server::Pull() returns smaller tickets.
 constexpr uint64_t kFeedTickets = uint64_t{1} << 63;
-// Limits one wait for a step that is being applied. The thread then looks for
-// other work before it waits again.
+// Limits one wait for a step that is being applied. Between two waits, the
+// thread does other work.
 constexpr absl::Duration kStepWait = absl::Milliseconds(10);
 
 // Returns true if the server may accept the same push later.
@@ -89,7 +89,7 @@ void Feeder::Feed(const EntryPtr& entry, const std::shared_ptr<Server>& server,
   if (!entry->pushes.empty()) {
     if (exchange.ok()) {
       FeedPush(entry, *exchange);
-      // Apply a small step here, as a server without replicas does, because
+      // Applies a small step here, as a server without replicas does, because
       // waking the server's thread takes longer.
       return server->Help();
     }

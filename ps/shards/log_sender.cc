@@ -15,10 +15,11 @@ using replication::ReplicaId;
 // The pause before a refused or lost message is sent again.
 constexpr absl::Duration kSendAgain = absl::Milliseconds(50);
 
-// The shortest wait of the news that entries are committed for the next entry,
-// which carries the news. No caller waits for the news, and a message costs as
-// much CPU as a small push. No timer wakes the thread after this time: without
-// another event, the next tick of Shard sends the news, up to 20 ms later.
+// The shortest time for which the message that entries are committed waits for
+// a next entry, which would carry this fact. No caller waits for this message,
+// and it costs as much CPU as a small push. No timer wakes the thread after
+// this time. Without another event, the next tick of Shard sends the message,
+// up to 20 ms later.
 constexpr absl::Duration kNewsWait = absl::Milliseconds(5);
 
 // Returns the timeout of a message: half a lease, plus the time that a slow
@@ -45,8 +46,8 @@ void LogSender::Collect(absl::Time now, ReplicaState::Due* due) {
   for (const ReplicaId& peer : leads->Peers()) {
     Link& link = links_[peer];
     if (link.is_busy || now < link.retry) continue;
-    // Sends a heartbeat when it is due, even if there are new entries. The
-    // heartbeat also carries the entries. Only heartbeats detect a silent peer.
+    // Sends a heartbeat when it is due, even if there are new entries; the
+    // heartbeat then carries them. Only heartbeats detect a silent peer.
     const bool is_heartbeat = now >= link.heartbeat;
     if (is_heartbeat) {
       link.heartbeat = now + state_->options.lease.duration / 4;
@@ -83,8 +84,8 @@ void LogSender::OnReply(const ReplicaId& to, uint64_t view,
                         const absl::StatusOr<grpc::ByteBuffer>& reply) {
   absl::StatusOr<Answer> answer =
       reply.ok() ? AnswerIn(*reply) : reply.status();
-  // Refuses the answer of another server, because another server may have got
-  // the peer's address.
+  // Refuses an answer from a server other than `to`: the address of `to` may
+  // now belong to another server.
   if (answer.ok() && answer->envelope.from != to) {
     answer = absl::UnavailableError("another server has the address");
   }

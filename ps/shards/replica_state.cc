@@ -62,7 +62,7 @@ absl::Status ReplicaState::NotPrimary() const {
 bool ReplicaState::LeavesToBackup() {
   if (failure.ok() && server != nullptr) {
     const absl::Status state = server->AppliedClocks(training_view).status();
-    // A server that shuts down has not failed.
+    // Ignores other errors: a server that shuts down has not failed.
     if (absl::IsAborted(state) || absl::IsDataLoss(state) ||
         absl::IsResourceExhausted(state)) {
       failure = state;

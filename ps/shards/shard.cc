@@ -14,11 +14,12 @@
 namespace penstock::ps {
 namespace {
 
-// The pause before the next attempt to lock the folder of checkpoints, which
-// the former primary may still hold.
+// The pause between two attempts to lock the folder of checkpoints, which the
+// former primary may still have.
 constexpr absl::Duration kLockPause = absl::Seconds(1);
 
-// Locks the folder of checkpoints for the primary. Tries until the reign ends.
+// Locks the folder of checkpoints for the primary. Tries until this replica is
+// no longer the primary of `reign`.
 void LockFolder(ReplicaState* state, CheckpointWriter* writer, uint64_t reign) {
   absl::Status why;
   while (true) {
@@ -172,7 +173,8 @@ absl::StatusOr<replication::Answer> Shard::TakeAppend(
     const ReplicateMessage& message) {
   absl::MutexLock lock(&state_->mu);
   if (state_->is_stopped) return Draining();
-  // Gives no answer, so that the primary drops this replica.
+  // Returns an error instead of an answer, so that the primary drops this
+  // replica.
   if (!state_->failure.ok()) return state_->failure;
   replication::Backup* const backup = state_->replica.backup();
   if (backup != nullptr) return backup->OnAppend(*message.append, BootNow());

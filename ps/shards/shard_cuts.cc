@@ -13,7 +13,7 @@
 namespace penstock::ps {
 namespace {
 
-// The interval at which a wait checks if it has become useless.
+// The interval at which a wait checks if its result is still possible.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 }  // namespace
@@ -160,8 +160,8 @@ absl::StatusOr<ModelSnapshot> ShardCuts::TakeSnapshot(
   if (!hold.ok()) return hold.status();
   hold->cancellation = cancellation;
   const absl::Cleanup end = [&] { End(*hold); };
-  // Wait for the pushes that were in the log before the hold. They may be after
-  // the cut.
+  // Wait for the pushes that were in the log before the hold, some of which may
+  // be after the cut.
   absl::Status status = AwaitFed(*hold, hold->logged);
   if (status.ok()) status = AwaitCut(*hold, cut);
   if (status.ok()) status = Close(*hold, cut);

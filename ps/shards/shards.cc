@@ -50,8 +50,8 @@ Server::Options ForReplica(Server::Options options) {
   return options;
 }
 
-// Takes the calls before the first view. Lets workers join: the first primary
-// begins with the members of its Server.
+// Handles the calls before the first view. Accepts joins, because the first
+// primary begins with the members of its Server.
 class Shards::BeforeView final : public Calls {
  public:
   BeforeView(Server* own, absl::Duration lease) : own_(own), lease_(lease) {}
@@ -188,10 +188,10 @@ absl::Status Shards::OnView(const replication::View& view) {
   return first;
 }
 
-// Makes the process's own shard once the shard has its first values. Drops
-// shards that the view gives to others, and returns them. Any other shard is
-// made by the first message of its primary, because only the primary knows the
-// model.
+// Makes the process's own shard once it has its first values. Removes and
+// returns the shards that the view gives to other processes. All other shards
+// are made by the first message of their primaries, because only a primary
+// knows the model.
 std::vector<Shards::ShardPtr> Shards::HoldLocked(
     const replication::View& view) {
   std::vector<ShardPtr> dropped;
@@ -247,7 +247,7 @@ bool Shards::IsBeforeViewLocked(absl::optional<uint32_t> shard) const {
   return is_own && training != nullptr && training->run != view_.run;
 }
 
-// Returns true if only an older run of this process held the shard.
+// Returns true if only an older run of this process had the shard.
 bool Shards::IsLostLocked(absl::optional<uint32_t> shard) const {
   const auto is_lost = [this](const ShardReplicas& each) {
     return each.primary.server == self_.server && each.primary != self_ &&
@@ -334,15 +334,15 @@ bool Shards::HasFolder(uint64_t replaces) {
   absl::MutexLock lock(&mu_);
   if (view_.shards.empty() || IsLostLocked(0)) return false;
   if (view_.shards[0].primary == self_) return true;
-  // Waits, because a definition has replaced the run and the view of the new
-  // run has not come yet.
+  // Returns true while the view of a new run has not arrived, because a
+  // definition has replaced the run.
   const auto training = own_->training();
   const bool is_replaced = training != nullptr && training->run != view_.run;
   return is_replaced || (replaces != 0 && replaces == view_.run);
 }
 
-// Returns the replica for a message. If the message is the first one from a
-// shard's primary, makes a replica, which has no values yet.
+// Returns the replica for a message. The first message from a shard's primary
+// makes a replica, which has no values yet.
 absl::StatusOr<Shards::ShardPtr> Shards::HolderOf(
     const ReplicateMessage& message) {
   const replication::Group& group = message.envelope.group;

@@ -23,7 +23,7 @@ using checkpoint::FolderEntry;
 using checkpoint::ReadableFile;
 using checkpoint::WritableFile;
 
-// The name of a snapshot's file, the same at both sides.
+// The name of a snapshot's file, equal at both sides.
 constexpr checkpoint::Attempt kAttempt{1, 1};
 
 class SinkFile final : public WritableFile {
@@ -68,7 +68,8 @@ class PiecesFile final : public ReadableFile {
   uint64_t size_ = 0;
 };
 
-// The one file of a snapshot. Supports only Create() and Open().
+// A file system with the one file of a snapshot. Supports only Create() and
+// Open().
 class OneFile final : public checkpoint::Files {
  public:
   explicit OneFile(const ByteSink* sink) : sink_(sink) {}
@@ -92,7 +93,7 @@ class OneFile final : public checkpoint::Files {
   absl::Status Rename(absl::string_view, absl::string_view) override {
     return Unused();
   }
-  // Does nothing. A writer that fails removes its file.
+  // Does nothing. Called because a writer that fails removes its file.
   absl::Status Remove(absl::string_view) override { return absl::OkStatus(); }
   absl::Status RemoveFolder(absl::string_view) override { return Unused(); }
   absl::Status SyncFolder(absl::string_view) override {

@@ -26,7 +26,8 @@ void SnapshotReceiver::OnView(const replication::View& view) {
   std::swap(former, incoming_);
 }
 
-// Relies on the order of the pieces: the primary waits for each answer.
+// Does not check the order of the pieces, because the primary waits for each
+// answer.
 absl::StatusOr<Answer> SnapshotReceiver::TakePiece(
     const ReplicateMessage& message) {
   absl::MutexLock lock(&state_->mu);
@@ -35,8 +36,8 @@ absl::StatusOr<Answer> SnapshotReceiver::TakePiece(
   if (!wrong.ok()) return state_->PlainAnswer(std::move(wrong));
   const SnapshotPiece& piece = *message.piece;
   if (piece.offset == 0) {
-    // Refuses a second restore at the same time, which would take the memory of
-    // two models.
+    // Refuses a second restore while one is running, because both would need
+    // memory for a model.
     if (is_restoring_) {
       return state_->PlainAnswer(absl::UnavailableError(
           "an earlier snapshot is still being restored"));

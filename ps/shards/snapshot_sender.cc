@@ -18,10 +18,10 @@ using replication::Answer;
 using replication::ReplicaId;
 using replication::Snapshot;
 
-// The pause between a failed snapshot and the next one for the same joiner.
+// The pause between a failed snapshot and the next attempt for the same joiner.
 constexpr absl::Duration kSnapshotAgain = absl::Milliseconds(500);
-// Limits the time until the values are at a cut. In a model with both
-// synchronous and other tables, a step must first be completed.
+// Limits the time until the values are at a cut. If the model has both
+// synchronous and other tables, a step must first be complete.
 constexpr absl::Duration kCutTimeout = absl::Seconds(60);
 constexpr absl::Duration kPieceTimeout = absl::Seconds(10);
 // The time for which the sender and the receiver may have different views, and
@@ -76,8 +76,8 @@ class PieceSender {
   std::string gathered_;
 };
 
-// Returns `counted` without the pushes outside the cut. These pushes are sent
-// again, and must count then.
+// Returns `counted` without the pushes after the cut. These pushes are sent
+// again, and must be counted then.
 std::vector<RankClock> CountedAt(const CutState& cut,
                                  std::vector<RankClock> counted) {
   for (RankClock& each : counted) {
@@ -105,7 +105,8 @@ void SnapshotSender::Collect(absl::Time now, ReplicaState::Due* due) {
   }
   const std::vector<ReplicaId> wanting = leads->WantSnapshot();
   if (wanting.empty()) return;
-  // Takes turns, so that a joiner that always fails does not delay the others.
+  // Goes through the joiners in turn, so that a joiner that always fails does
+  // not delay the others.
   const auto next = std::upper_bound(wanting.begin(), wanting.end(), last_);
   last_ = next == wanting.end() ? wanting.front() : *next;
   is_sending_ = true;
@@ -214,7 +215,7 @@ absl::Status SnapshotSender::TrySend(const ReplicaId& to,
   return answer->status;
 }
 
-// Finds the place of a cut in the log, and the members there.
+// Finds the position of a cut in the log, and the members at that position.
 absl::StatusOr<SnapshotSender::Place> SnapshotSender::FindPlace(
     const ReplicaId& to, const Server& server, const CutState& cut) {
   absl::MutexLock lock(&state_->mu);
@@ -308,7 +309,8 @@ absl::StatusOr<Answer> SnapshotSender::CallOnce(const ReplicaId& to,
         result->is_there.Notify();
       });
   while (!result->is_there.WaitForNotificationWithTimeout(kViewAgain)) {
-    // A joiner that has lost its place does not delay other joiners.
+    // Stops if the joiner has lost its progress, so that it does not delay
+    // other joiners.
     const auto wanted = Renew(to, message);
     if (!wanted.ok()) return wanted.status();
   }

@@ -137,8 +137,8 @@ absl::StatusOr<Kind> EventIn(v1::LogEntry::Kind kind) {
   }
 }
 
-// Decodes an entry. Takes the tensors of a push from `bundle`, from index
-// `*taken` on, and advances `*taken`.
+// Decodes an entry. The tensors of a push come from `bundle`, from index
+// `*taken` on. Advances `*taken`.
 absl::StatusOr<EntryPtr> EntryIn(const v1::LogEntry& message, uint64_t seq,
                                  const tensor::Bundle& bundle, size_t* taken) {
   const WorkerId worker = ps::FromMessage(message.worker());
@@ -265,8 +265,7 @@ absl::StatusOr<ReplicateMessage> MessageIn(const grpc::ByteBuffer& bytes) {
   ReplicateMessage result;
   result.envelope = *std::move(envelope);
   const LeaseStamp stamp = FromMessage(message.header.stamp());
-  // ps/replication refuses longer leases. The limit here only prevents an
-  // overflow.
+  // Only prevents an overflow; ps/replication refuses leases that are too long.
   const absl::Duration lease = absl::Microseconds(static_cast<int64_t>(
       std::min<uint64_t>(message.header.lease_us(), uint64_t{1} << 40)));
   switch (message.header.body_case()) {

@@ -8,7 +8,8 @@
 namespace penstock::ps {
 namespace {
 
-// How often a log without room for the events of workers is logged.
+// The interval at which a full log, which has no room for the events of
+// workers, is logged.
 constexpr absl::Duration kSayEvery = absl::Minutes(1);
 
 }  // namespace
@@ -47,8 +48,8 @@ void WorkerCalls::Collect(absl::Time now, ReplicaState::Due* due) {
       due->push_back(std::move(each.go));
       continue;
     }
-    // Checks again immediately before the answer, because a lease may end
-    // meanwhile.
+    // Checks again immediately before the answer, because a lease may have
+    // ended since.
     due->push_back(
         [this, reign = state_->reign, ticket = each.ticket,
          go = std::move(each.go)] { AnswerWhenSure(reign, ticket, go); });
@@ -149,8 +150,8 @@ absl::Status WorkerCalls::Heartbeat(uint64_t run, const WorkerId& worker) {
     member = exchange.ok() ? (*exchange)->CheckMember(worker, "heartbeat")
                            : exchange.status();
   }
-  // The worker becomes a member again when an entry says so. The next heartbeat
-  // shows if this has happened.
+  // Requests an entry that makes the worker a member again. The next heartbeat
+  // shows if the entry was fed.
   if (!absl::IsFailedPrecondition(member)) return member;
   Submit(EventPayload::Kind::kHeartbeat, worker, run);
   return absl::OkStatus();
@@ -249,7 +250,8 @@ void WorkerCalls::StartPull(uint64_t ticket, const View& view,
     absl::MutexLock lock(&state_->mu);
     waits = state_->tickets.SetInner(ticket, server, inner);
   }
-  // Cancelling does no harm if the pull was answered.
+  // Cancels the pull at the server, which is harmless if the pull was already
+  // answered.
   if (!waits) server->Cancel(inner);
 }
 
@@ -257,7 +259,7 @@ void WorkerCalls::OnPulled(uint64_t ticket, uint64_t reign,
                            absl::StatusOr<Exchange::Pulled> pulled) {
   if (!pulled.ok()) {
     absl::MutexLock lock(&state_->mu);
-    // The call is answered when the reign ends.
+    // Leaves the call open: it is answered when the role changes.
     if (state_->LeavesToBackup()) return;
   }
   auto result =

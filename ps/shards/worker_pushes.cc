@@ -67,7 +67,7 @@ void WorkerCalls::CheckPush(const PushCallPtr& call, uint64_t reign) {
   } else {
     verdict = checked.status();
     absl::MutexLock lock(&state_->mu);
-    // The call is answered when the reign ends.
+    // Leaves the call open: it is answered when the role changes.
     if (state_->LeavesToBackup()) return;
   }
   AnswerPush(reign, call->ticket, verdict);
@@ -98,8 +98,8 @@ absl::optional<absl::Status> WorkerCalls::EnterLocked(const PushCallPtr& call,
   }
   const absl::optional<uint64_t> copy = state_->logged.EntryOf(*call);
   if (copy.has_value()) {
-    // Wait for the entry of a copy of this push. The server then knows the
-    // verdict.
+    // Waits for the entry of an earlier copy of this push, after which the
+    // server knows the verdict.
     call->checked.reset();
     state_->tickets.Park({*copy, false, call->ticket,
                           [this, call, reign] { CheckPush(call, reign); }});

@@ -36,8 +36,8 @@ void Admission::Split(size_t set, size_t other) {
   Candidate* const from = SetAt(set);
   Candidate* to = SetAt(other);
   for (Candidate* candidate = from; candidate < from + kWays; ++candidate) {
-    // Skips candidates that do not belong to `other`, which is `set` plus one
-    // more bit of the hash.
+    // Skips candidates that do not belong to `other`, whose number is that of
+    // `set` plus one more bit of the hash.
     if (candidate->count == 0 || (hash_(candidate->id) & other) != other) {
       continue;
     }
@@ -84,7 +84,8 @@ bool Admission::Admit(uint64_t id, uint32_t tag, size_t byte_limit) {
 
 Admission::Candidate* Admission::Rarest(uint32_t tag) const {
   Candidate* const set = SetOf(tag);
-  // Compares ages by their difference to the count, because the count may wrap.
+  // Compares the differences between count and age, because the count may wrap
+  // around.
   return std::min_element(
       set, set + kWays, [this](const Candidate& a, const Candidate& b) {
         return a.count != b.count ? a.count < b.count

@@ -23,8 +23,8 @@ class Finder {
   Finder(const HashKey& hash, uint32_t* table, size_t places)
       : hash_(hash), table_(table), mask_(places - 1) {}
 
-  // Returns the position of `id` among the first `count`. Returns `count` for a
-  // new id: the caller then appends it.
+  // Returns the position of `id` among the first `count` ids. Returns `count`
+  // for a new id, which the caller then appends.
   uint32_t Find(uint64_t id, const uint64_t* ids, size_t count) {
     size_t i = hash_(id) & mask_;
     while (table_[i] != kFree && ids[table_[i]] != id) i = (i + 1) & mask_;

@@ -74,8 +74,8 @@ void RowIndex::Erase(uint32_t tag, uint32_t row) {
 
 bool RowIndex::Grow() {
   const size_t bytes = bytes_to_grow();
-  // Requests huge pages, which waste nothing here: all memory is written at
-  // once, and look-ups hit random addresses.
+  // Requests huge pages, which waste nothing here: the whole memory is written
+  // immediately, and look-ups hit random addresses.
   void* const memory = memory_->Allocate(bytes, /*huge=*/true);
   if (memory == nullptr) return false;
   Bucket* const old = buckets_;
@@ -96,7 +96,7 @@ bool RowIndex::Grow() {
 size_t RowIndex::LongestRun() const {
   size_t longest = 0;
   size_t run = 0;
-  // Visits all buckets twice, because a run may continue across the end.
+  // Visits all buckets twice, because a run may wrap around the end.
   for (size_t i = 0; i < 2 * buckets(); ++i) {
     const Bucket& bucket = buckets_[i & mask_];
     longest = std::max(longest, run + bucket.size());

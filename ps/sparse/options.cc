@@ -15,7 +15,7 @@ constexpr size_t kMaxDim = 1 << 20;
 constexpr size_t kMaxSlots = 8;
 constexpr size_t kMaxShards = 1 << 12;
 constexpr size_t kMaxCandidates = size_t{1} << 32;
-// The number of bytes that a shard's first index and first page of rows take.
+// The bytes of a shard's first index and first page of rows.
 constexpr size_t kFirstBytesOfShard = 4608;
 
 absl::Status Invalid(const Options& options, const std::string& why) {

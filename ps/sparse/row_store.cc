@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kSlabBytes = size_t{2} << 20;
 constexpr size_t kPage = 4096;
-// The number of slabs in a shard that use small pages. With four, the unused
-// part of a shard's last huge page is at most a fourth of its memory.
+// The number of slabs in a shard with small pages. With four, the unused part
+// of the shard's last huge page is at most a fourth of its memory.
 constexpr size_t kSmallSlabs = 4;
 
 size_t RoundUp(size_t bytes, size_t unit) {
@@ -130,8 +130,8 @@ void RowStore::Release(uint32_t row) {
   }
 }
 
-// Returns the number of rows whose memory is kept. Includes a margin beyond the
-// reserved rows, to avoid repeated mapping and unmapping.
+// Returns the number of rows whose memory is kept: the reserved rows and a
+// margin, which avoids repeated mapping and unmapping.
 size_t RowStore::RowsToKeep() const {
   return std::max<size_t>(reserved_, rows_per_slab_ / 4);
 }

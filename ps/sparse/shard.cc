@@ -120,7 +120,8 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
 bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
   const uint32_t number = rows_.Find(id, tag);
   if (number != kNoRow) return Expired(*rows_.At(number), now);
-  // Does not search the tier, so this may be true for an id that gets no row.
+  // Does not search the tier, so this may also be true for an id that gets no
+  // row.
   return spilled_.size() > 0 || admission_.WouldAdmit(id, tag);
 }
 
@@ -132,8 +133,7 @@ bool Shard::Reserve(size_t rows) {
     // Move rows to the tier now, because the tier may be full later.
     if (spilled_.has_tier() && EvictOldest(Reason::kBudget)) continue;
     if (spilled_.has_tier() && rows_.size() > 0) return false;
-    // Checks for room for one row only, because reserved rows will evict each
-    // other.
+    // Requires room for one row only: reserved rows can evict each other.
     if (rows_.size() == 0 && !memory_.HasRoomFor(1, memory_.Limit()))
       return false;
     if (spilled_.has_tier() && !PromiseRoom(rows)) return false;
@@ -158,7 +158,7 @@ bool Shard::EvictOldest(Reason reason) {
 }
 
 // Returns true if there is room for one more row. Leaves the room that others
-// have reserved, unless each new row can evict one.
+// have reserved, unless each new row can evict a row.
 bool Shard::HasRoomForOne(bool is_reserved, bool must) {
   const size_t rows = is_reserved || may_evict()
                           ? 1

@@ -20,7 +20,7 @@ void ShardRows::Prefetch(const uint64_t* hashes, size_t count) const {
   }
   uint32_t numbers[kMaxPrefetch];
   for (size_t i = 0; i < count; ++i) {
-    // Compare only the tags: the tag nearly always identifies the row.
+    // Compare only tags: the tag nearly always identifies the row.
     numbers[i] = index_.Find(static_cast<uint32_t>(hashes[i]),
                              [](uint32_t row) { return true; });
     if (numbers[i] != kNoRow) store_.Prefetch(numbers[i]);
@@ -35,8 +35,8 @@ bool ShardRows::GrowFor(size_t rows, size_t byte_limit) {
   while (index_.limit() - index_.size() < rows) {
     // Check for room: the old and the new index exist at the same time.
     if (bytes() + index_.bytes_to_grow() > byte_limit) return false;
-    // Computes the number of rows that must fit next to the index. More rows
-    // may be reserved than memory holds at once, and an index never shrinks.
+    // Computes the number of rows that fit with the index. More rows may be
+    // reserved than fit in memory, and an index never shrinks.
     const size_t left = byte_limit - index_.bytes_to_grow();
     if (store_.RowsIn(left) <= index_.limit() || !index_.Grow()) return false;
   }

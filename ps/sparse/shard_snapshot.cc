@@ -3,8 +3,8 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// Limits how many rows a call checks, for each row that it may return. The
-// shard's lock is then held only briefly.
+// Limits how many rows a call checks for each row that it may return, so that
+// the shard's lock is held only briefly.
 constexpr size_t kLooksPerRow = 16;
 
 }  // namespace

@@ -34,7 +34,7 @@ bool Shard::PromiseRoom(size_t rows) {
   return spilled_.Promise(all - std::min(all, in_memory));
 }
 
-// Returns true if Swap() may run. During the swap, another shard may take the
+// Returns true if Swap() may run. During the swap, another shard may use the
 // row's room in the tier. This shard then exceeds its limit, so Swap() may run
 // only if the excess would be small.
 bool Shard::CanSwap() const {
@@ -68,8 +68,8 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
   Row* const row = rows_.At(number);
   row->last_use = from.last_use;
   row->updates = from.updates;
-  // Marks the row as changed later, because the snapshot reads it from its view
-  // of the tier.
+  // Marks the row as changed after the snapshot, because the snapshot reads the
+  // row from its own view of the tier.
   row->changed = snapshot_.is_in_progress() ? snapshot_.epoch() : from.changed;
   std::copy_n(from.elements(), options_.dim * (1 + options_.slots()),
               row->elements());
@@ -78,7 +78,8 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
 }
 
 // Moves the fetched row into memory, and another row to the tier. Does not use
-// reserved room, because no room in the tier was promised for this row.
+// reserved room, because the tier has promised no room for the row that moves
+// out.
 uint32_t Shard::Swap(uint32_t tag) {
   const Row& row = spilled_.found();
   spilled_.Erase(row.id);

@@ -5,7 +5,7 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// Limits how many rows of the tier a call checks, for each row that it may
+// Limits how many rows of the tier a call checks for each row that it may
 // return.
 constexpr size_t kLooksPerRow = 16;
 

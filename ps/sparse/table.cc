@@ -196,8 +196,8 @@ absl::StatusOr<Reservation> Table::ReserveUpdates(
     return ReserveFor(batch, count, would_make, needs_room, run);
   }
   // Enters the gate, because rows move to the tier and no snapshot may begin
-  // meanwhile. Each task enters by itself, because a thread may run tasks of
-  // other visitors between two tasks.
+  // meanwhile. Each task enters separately, because a thread may run tasks of
+  // other visitors in between.
   const auto visit_and_run = [&](size_t tasks,
                                  absl::FunctionRef<void(size_t)> task) {
     run(tasks, [&](size_t i) {

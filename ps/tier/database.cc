@@ -21,8 +21,8 @@ namespace {
 
 constexpr int kBloomBits = 10;
 constexpr int kMaxOpenFiles = 512;
-// The number of memory buffers for rows. One buffer takes rows while the others
-// are written.
+// The number of memory buffers for rows. One buffer receives rows while the
+// others are written.
 constexpr int kBuffers = 4;
 constexpr size_t kSmallestMemory = size_t{1} << 20;
 // Limits the number of tables in RocksDB's level 0. The value is RocksDB's
@@ -47,8 +47,8 @@ class NoLog : public rocksdb::Logger {
 };
 
 // Gives each database its own threads. RocksDB shares one thread pool in a
-// process. A database may block a flush and a compaction thread while its disk
-// is full.
+// process, and a full disk may block one flush and one compaction thread of a
+// database.
 class ThreadsForEach {
  public:
   static void Add(rocksdb::Env* env) {
@@ -65,7 +65,7 @@ class ThreadsForEach {
 std::atomic<int> ThreadsForEach::databases_{0};
 
 // Returns options for writes without the write-ahead log, because no row
-// outlives the process. Makes RocksDB return instead of waiting, because it
+// outlives the process. RocksDB returns an error instead of waiting, because it
 // might wait for the disk.
 rocksdb::WriteOptions Unlogged() {
   rocksdb::WriteOptions options;
@@ -106,8 +106,8 @@ rocksdb::Options Database::RocksOptions() const {
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBits));
   // Partitions index and filters into pieces of some KiB. Otherwise each file
-  // has one index and one filter, half a MiB together, and each look-up would
-  // read both if the cache has no room for all of them.
+  // has one index and one filter, half a MiB together, and each look-up reads
+  // both if the cache has no room for them.
   table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
   table.partition_filters = true;
 
@@ -153,8 +153,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const Options& options,
   return database;
 }
 
-// Closes the database. A compaction ends with its next row, a flush with its
-// next write. The folder is removed last.
+// Closes the database. A running compaction stops at its next row, a flush at
+// its next write. The folder is removed last.
 Database::~Database() {
   if (db_ != nullptr) {
     rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/false);

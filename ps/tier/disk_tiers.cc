@@ -150,8 +150,8 @@ class RocksTier : public sparse::Tier {
     return true;
   }
 
-  // Erases a row. Rows are put once between two removals, as SingleDelete()
-  // requires.
+  // Erases a row. A row is put only once between two removals, as
+  // SingleDelete() requires.
   absl::Status Erase(Key key) override {
     const RowKey name = RowKey::Of(table_, key);
     rocksdb::WriteBatch batch;

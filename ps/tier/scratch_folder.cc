@@ -41,7 +41,7 @@ absl::StatusOr<UniqueFd> Lock(const std::string& folder, int flags) {
 }
 
 // Removes a folder, and its lock file last. If the removal is interrupted, the
-// next process can remove the rest.
+// next process can complete it.
 void Remove(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entry(folder, error);
@@ -53,8 +53,8 @@ void Remove(const fs::path& folder) {
   if (!error) fs::remove_all(folder, error);
 }
 
-// Removes folders of ended processes. Keeps a folder without a lock, which may
-// be under construction.
+// Removes the folders of ended processes. Skips a folder without a lock, which
+// may be under construction.
 void RemoveLeftOver(const std::string& parent) {
   std::error_code error;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end;

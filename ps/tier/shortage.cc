@@ -11,8 +11,8 @@
 namespace penstock::ps {
 namespace {
 
-// The minimal growth of the free space that counts, in bytes. A smaller growth
-// is noise.
+// The smallest growth of the free space that counts, in bytes. Smaller changes
+// are noise.
 constexpr uint64_t kLeastGain = uint64_t{1} << 20;
 
 absl::Status StatusOf(int error) {

@@ -51,7 +51,7 @@ int TableFile::WriteSome(Slice* data) {
   return 0;
 }
 
-// Appends data to the file. Drops the data if the file was given up.
+// Appends data to the file. Drops the data if the file was abandoned.
 IOStatus TableFile::Append(const Slice& data, const IOOptions& /*options*/,
                            IODebugContext* /*debug*/) {
   size_ += data.size();
@@ -76,8 +76,8 @@ IOStatus TableFile::Flush(const IOOptions& /*options*/,
   return IOStatus::OK();
 }
 
-// Makes the file durable. Does not retry a failed sync: the kernel may have
-// dropped the data, so success would prove nothing.
+// Makes the file durable. Does not retry a failed sync, because the kernel may
+// have dropped the data, and a later success would prove nothing.
 IOStatus TableFile::Sync(const IOOptions& /*options*/,
                          IODebugContext* /*debug*/) {
   if (error_ == 0 && calls_->Sync(fd_.get()) != 0) GiveUp(errno);

@@ -20,9 +20,9 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// A file that nobody reads once the database is open. From then on, drops
-// failures. Before, delays the first failure until Sync() or Close(), because
-// RocksDB may abort if it writes after a failure.
+// A file that nobody reads. Ignores failures once the database is open. Before
+// that, reports the first failure only at Sync() or Close(), because RocksDB
+// may abort if it writes after a failure.
 class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   // Wraps `file`. `is_opened` must outlive the file.
@@ -66,8 +66,8 @@ class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus failure_;
 };
 
-// A file that reports failed reads as retryable. RocksDB stops all writes for
-// good after a permanent read error, but the next compaction may succeed.
+// A file that reports failed reads as retryable. After a permanent read error,
+// RocksDB would stop all writes for good; the next compaction may succeed.
 class RetriedFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   explicit RetriedFile(std::unique_ptr<FSRandomAccessFile> file)

@@ -29,7 +29,7 @@ absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
       now.copies, " copies of each shard: start another server first"));
 }
 
-// The move of all shards away from a server that leaves.
+// The move of all shards away from a leaving server.
 class Drain {
  public:
   Drain(const MovingOptions& options, MoveCommand* command,
@@ -56,7 +56,7 @@ class Drain {
     return is_empty.status();
   }
 
-  // Adds to an error that the server must go on.
+  // Adds to an error the advice to keep the server running.
   absl::Status Explain(const absl::Status& status) const {
     const auto last = ShardWithoutOther(command_.now(), server_.address());
     if (status.ok() || !last) return status;
@@ -76,9 +76,9 @@ class Drain {
     return membership::MarkLeaving(command_.registry(), server_, lasts,
                                    command_.claim());
   }
-  // Asks etcd, because now() may be older. Returns true if the server holds
-  // nothing, and gets nothing any more: etcd refuses each later view whose
-  // proposer does not know the mark.
+  // Reads the newest view from etcd, because now() may be older. Returns true
+  // if the server has no replica and gets none: etcd refuses each later view
+  // whose proposer does not know the mark.
   absl::StatusOr<bool> IsEmptyInNewestView() {
     const auto newest = membership::ReadView(command_.registry());
     if (!newest.ok()) return newest.status();
@@ -87,7 +87,7 @@ class Drain {
     if (!view.ok()) return view.status();
     return replication::PartsOf(*view, IdOf(server_)) == 0;
   }
-  // Returns true once the server holds nothing in now().
+  // Returns true once the server has no replica in now().
   absl::StatusOr<bool> Look() {
     const Situation& now = command_.now();
     const absl::Time time = base::SteadyNow();
@@ -101,8 +101,8 @@ class Drain {
           " has ended, or lost etcd, before it held nothing: backups take "
           "over. Look at penstock ps status"));
     }
-    // Writes the wish again if the command lost the right to move shards, and
-    // has got it again.
+    // Writes the request again if the command has lost the right to move shards
+    // and claimed it again.
     if (!replication::Has(now.wishes.leaving, IdOf(server_))) {
       Mark(MarkLasts::kWithCommand).IgnoreError();
     }

@@ -20,7 +20,7 @@ using replication::ShardReplicas;
 using replication::View;
 using replication::ViewKeeper;
 
-// Names the runs of the servers that have a part in the view.
+// Adds the incarnations of the servers that have a replica in the view.
 void AddIncarnations(const View& view, membership::v1::View* proposal) {
   std::map<std::string, uint64_t> incarnations;
   for (const ShardReplicas& shard : view.shards) {

@@ -20,10 +20,10 @@ using replication::ReplicaId;
 using replication::ShardReplicas;
 
 constexpr absl::Duration kRound = absl::Milliseconds(50);
-// The time that the servers may need for the next step. If nothing changes for
-// this time, the command is done.
+// The time for which nothing must change until the command counts as done. The
+// servers may need this long for the next step.
 constexpr absl::Duration kRest = absl::Milliseconds(500);
-// Limits the attempts to write what servers write, too.
+// Limits the attempts to write a key that servers also write.
 constexpr int kMaxTries = 8;
 
 std::string NamesOf(const std::vector<Server>& servers) {

@@ -25,7 +25,7 @@ using membership::v1::Move;
 using membership::v1::Server;
 using replication::ReplicaId;
 
-// Returns the position that a new server takes.
+// Returns the address that a new server takes over from a server that is gone.
 absl::StatusOr<std::string> PlaceFor(const Situation& now, const Server& server,
                                      const std::string& instead_of) {
   std::vector<std::string> gone;
@@ -64,7 +64,8 @@ bool HoldsNothing(const Situation& now, const std::string& address) {
                       });
 }
 
-// Returns an error if a place cannot be taken although its server is gone.
+// Returns an error if the address `place`, whose server is gone, cannot be
+// given to a new server.
 absl::Status CheckIsFree(const Situation& now, const std::string& place) {
   const auto last = ShardWithoutOther(now, place);
   if (last) {
@@ -79,8 +80,8 @@ absl::Status CheckIsFree(const Situation& now, const std::string& place) {
       ", although it is not registered: do the other servers reach etcd?"));
 }
 
-// Waits until the place has been free for `gone_after`. Until then, a server
-// that etcd has just forgotten keeps its place.
+// Waits until the server to replace has been missing for `gone_after`. Until
+// then, a server that etcd has just forgotten can register again.
 absl::StatusOr<std::string> AwaitPlace(MoveCommand* command,
                                        const Server& server,
                                        const std::string& instead_of,
@@ -101,7 +102,7 @@ absl::StatusOr<std::string> AwaitPlace(MoveCommand* command,
 }
 
 // Checks that a new server was started with the same flags as the others. While
-// two servers disagree, the keepers make no view.
+// servers disagree, the keepers make no view.
 absl::Status CheckAgrees(const Situation& now, const Server& server) {
   std::vector<Server> servers = {server};
   for (const Server& each : now.registered) {
@@ -110,7 +111,7 @@ absl::Status CheckAgrees(const Situation& now, const Server& server) {
   return membership::CheckAgreement(servers);
 }
 
-// Makes a view in which `server` takes the place of the server that is gone.
+// Makes a view in which `server` replaces the server that is gone.
 absl::Status TakePlace(MoveCommand* command, const std::string& place,
                        const Server& server) {
   return command->Insist([&]() -> absl::Status {
@@ -166,7 +167,7 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
     return membership::UnmarkLeaving(command.registry(), *added,
                                      command.claim());
   };
-  // Does nothing before the first view, in which all servers will have a part.
+  // Does nothing before the first view, because all servers will be in it.
   if (!command.now().view) return command.Insist(unmark);
   if (HasAddress(command.now().places, added->address())) {
     status = command.Insist(unmark);

@@ -57,8 +57,8 @@ void Proposer::ThreadLoop() {
     {
       absl::MutexLock lock(&mu_);
       proposal_ = absl::nullopt;
-      // Lets the keeper decide again: another process has written a view first,
-      // or etcd is unreachable.
+      // Reports no error if another process has written a view first, or if
+      // etcd is unreachable: the keeper decides again.
       if (!status.ok() && !absl::IsAborted(status) &&
           !absl::IsUnavailable(status)) {
         error_ = absl::Status(
