@@ -52,8 +52,8 @@ class CallState {
   progress::EventLoop::Id timer_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// A client of the data plane to one server. Thread-safe. Call all functions with
-// the GIL. Functions that wait or copy release the GIL.
+// A client of the data plane to one server. Thread-safe. Call all functions
+// with the GIL. Functions that wait or copy release the GIL.
 class RpcClient : public std::enable_shared_from_this<RpcClient> {
  public:
   // Starts to connect. Throws RuntimeError if the target is malformed.
