@@ -49,7 +49,7 @@ class Bystander {
  private:
   void Run();
   void CallOnEach();
-  // Waits for the next round. Returns false if there is none.
+  // Waits for the next round. Returns false after Stop().
   bool Pause();
   void Check(const char* what, const grpc::Status& status);
 

@@ -1,5 +1,4 @@
-// The calls that a client makes to a hostile server, as the victim of its
-// attack.
+// The calls of a victim that is the client of a hostile server.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_CALLS_H_
 #define PENSTOCK_TESTS_ADVERSARY_CALLS_H_
@@ -31,7 +30,7 @@ struct Outcome {
   std::string message;
 };
 
-// The deadline of each call, and so the maximal duration of an attack.
+// The deadline of each call. An attack therefore takes no longer.
 constexpr std::chrono::seconds kCallDeadline(20);
 
 Kind KindOf(const std::string& name);

@@ -9,8 +9,9 @@
 
 namespace penstock::adversary {
 
-// Descriptors of every kind. Some are memory with a valid head of a control
-// page, but are unsealed or too small. The destructor closes all descriptors.
+// Descriptors of every kind. Some are memory with a valid beginning of a
+// control page, but are unsealed or too small. The destructor closes all
+// descriptors.
 class OddDescriptors {
  public:
   OddDescriptors();

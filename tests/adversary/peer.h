@@ -19,8 +19,7 @@ namespace penstock::adversary {
 
 // The timeout for expected input.
 constexpr std::chrono::seconds kPatience(10);
-// The time after which a victim that reads nothing counts as having stopped its
-// input.
+// The timeout after which a victim that reads nothing counts as stalled.
 constexpr std::chrono::milliseconds kStall(500);
 
 // The traffic of all peers of an attack.
@@ -62,7 +61,7 @@ class Peer {
   bool Greet(const Hello& hello);
   const Hello& peer_hello() const { return peer_hello_; }
 
-  // The way in which Write() treats input while it waits for room.
+  // The treatment of input while Write() waits for room.
   enum class Reading {
     kKept,     // reads it; Next() returns it
     kDropped,  // reads it and drops it

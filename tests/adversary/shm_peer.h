@@ -31,7 +31,7 @@ constexpr uint16_t kVersion = 5;
 std::string SetupMessage(uint8_t kind, uint64_t size, uint32_t last,
                          absl::string_view token);
 
-// Writes the head of a control page with a ring of kRingBytes.
+// Writes the first fields of a control page with a ring of kRingBytes.
 void WritePageHead(uint8_t* page);
 
 // A piece of shared memory like the product's, allocated and sealed, but still
@@ -98,7 +98,8 @@ class SetupSocket {
   SetupSocket& operator=(const SetupSocket&) = delete;
 
   bool Send(absl::string_view message, const std::vector<int>& fds);
-  // Returns the descriptor of the other side's message, or -1 after a hang-up.
+  // Returns the descriptor in the other side's message. Returns -1 if the other
+  // side hangs up.
   int Receive(std::string* message);
 
  private:

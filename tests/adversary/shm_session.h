@@ -13,12 +13,11 @@
 
 namespace penstock::adversary {
 
-// The time, in seconds, for which the last close() of a TCP socket blocks.
+// The seconds for which the last close() of a TCP socket blocks.
 constexpr int kLingerSeconds = 6;
 
-// Sends the message with `count` sockets whose close() takes long. The victim
-// gets the last reference to each socket, so the victim's close() is the slow
-// one.
+// Sends the message with `count` lingering sockets. The victim gets the last
+// reference to each socket, so close() blocks in the victim.
 void PassSockets(Victim* victim, SetupSocket* socket,
                  const std::string& message, int count);
 
@@ -43,7 +42,7 @@ enum class Moment {
 
 std::string Welcome();
 
-// A hostile server that stops at the stage `moment`.
+// A hostile server that stops at stage `moment`.
 struct ShmServer {
   ShmServer(Victim* victim, Moment moment);
 
@@ -51,21 +50,21 @@ struct ShmServer {
   SharedMemory memory{page::kRing + page::kRingBytes};
   std::unique_ptr<VictimMemory> victim_memory;  // set once received
   std::unique_ptr<Peer> peer;
-  // Null before the connection. Also null if no connection is possible; the
-  // test then fails.
+  // Null before the connection. If no connection is possible, the test fails
+  // and the value stays null.
   std::unique_ptr<SetupSocket> socket;
 };
 
-// Rings until the victim reports the loss of the path. Returns false if the
-// session ends, or if there is no report.
+// Rings doorbells until the victim reports the loss of the path. Returns false
+// if the session ends, or if there is no report.
 bool AwaitPathLost(Peer* peer);
 
 // Expects that the session continues over TCP after the loss of its path: the
 // peer's call, or all calls of the victim, must be served.
 void ExpectCallOverLifeline(Victim* victim, Peer* peer);
 
-// Expects the same as ExpectCallOverLifeline(), once both sides have agreed to
-// use no path. With `may_lose`, the victim may have lost calls before.
+// Like ExpectCallOverLifeline(), for sides that have agreed to use no path. If
+// `may_lose`, the victim may have lost calls before.
 void ExpectCall(Victim* victim, Peer* peer, bool may_lose = false);
 
 // Answers the victim's call on the stream, and expects that it succeeds.

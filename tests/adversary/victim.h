@@ -55,7 +55,7 @@ struct VictimOptions {
   // none.
   int max_streams = -1;
   int max_receive = 4 << 20;
-  bool has_tcp = true;  // false: the bystander calls only over shm
+  bool has_tcp = true;  // false: the bystander calls over shm only
   // Options of a client.
   Kind kind = Kind::kDuplex;
   int calls = 1;
@@ -70,7 +70,7 @@ class Victim {
   void Restart();
   ~Victim();
 
-  // Makes a session. On failure, fails the test and returns a dead peer.
+  // Makes a session. On failure, fails the test and returns a closed peer.
   std::unique_ptr<Peer> NewConnection();
   // Makes a connection without the TLS handshake, even if the victim uses TLS.
   std::unique_ptr<Peer> NewConnectionInClear();
@@ -89,7 +89,8 @@ class Victim {
   const Traffic& traffic() const { return traffic_; }
   // Returns the victim's output on stderr since the start of the attack.
   std::string Log() const { return log_file_.Text(log_); }
-  // Returns a client's connections to the attacker, as of DescribePaths().
+  // Returns a client's connections to the attacker, as DescribePaths() shows
+  // them.
   const std::vector<std::string>& paths() const { return paths_; }
 
   // Returns the outcome of the client's next call. Returns nothing if no call
@@ -111,8 +112,8 @@ class Victim {
   using Step = std::function<bool(Peer*)>;
   // Returns a connection on which `step` succeeds, or null. Tries several
   // connections, because a client may close a new connection immediately. This
-  // happens if a call that waited for the previous session reconnects the
-  // channel and then fails, so that no call needs the connection.
+  // happens if a call of the previous session reconnects the channel and then
+  // fails: no call needs the new connection.
   std::unique_ptr<Peer> TryUntil(const Step& step);
   std::unique_ptr<Peer> OrFail(std::unique_ptr<Peer> peer);
   std::vector<std::string> Environment() const;
@@ -129,7 +130,7 @@ class Victim {
 
   const VictimOptions options_;
   Identity identity_;  // the victim's
-  Identity others_;    // the identity of all other processes
+  Identity others_;    // the identity of all processes except the victim
   Traffic traffic_;
   process::LogFile log_file_;
   std::unique_ptr<process::Child> process_;

@@ -82,8 +82,7 @@ struct Frame {
   uint16_t zero = 0;
   uint32_t stream = 0;
   uint32_t aux = 0;
-  // Fields for which the sending peer sets the right values, unless a test has
-  // set them.
+  // Fields that the sending peer fills in, unless the test has set them.
   absl::optional<uint64_t> sequence;
   absl::optional<uint64_t> ack;
   absl::optional<uint32_t> length;

@@ -30,7 +30,7 @@ class FakeHost {
 
   // Adds mlx5_0 with port 1, on interface "eth2", to /sys and /dev.
   void AddAdapter();
-  // Makes the survey find 10.0.0.1 on the adapter.
+  // Makes the survey find the address 10.0.0.1 on the adapter.
   void AddAddress();
 
   Host* operator->() { return &host_; }

@@ -5,14 +5,14 @@
 
 namespace penstock::e2e {
 
-// Shuts down the sockets by which the two sides of each path see each other's
-// death. Returns the number of sockets.
+// Shuts down the sockets that report a peer's death to the two sides of each
+// path. Returns the number of sockets.
 int TearDownSharedMemory();
 
-// Tells both sides of each path that the other side has closed the path. Both
-// sides continue to read their input. Does not shut down the path's socket:
-// otherwise each side would assume that the other no longer reads, and would
-// reuse memory that is still being read.
+// Makes both sides of each path believe that the other side has closed the
+// path. Both sides continue to read their input. Keeps the path's socket open.
+// After a shutdown, each side would assume that the other side no longer reads,
+// and would reuse memory that is still being read.
 void BreakSharedMemory();
 
 }  // namespace penstock::e2e

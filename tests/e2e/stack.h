@@ -50,9 +50,8 @@ class Stack {
   // Returns the stack's own channel, which is made on first use.
   std::shared_ptr<grpc::Channel> channel();
 
-  // Expects that `channel` has one connection, over this stack's path, and that
-  // it has carried these numbers of messages. Checks the numbers only if
-  // Penstock carries the messages.
+  // Expects that `channel` has one connection, over this stack's path. Expects
+  // these numbers of carried messages if Penstock carries the messages.
   void ExpectTraffic(grpc::Channel& channel, uint64_t sent,
                      uint64_t received) const;
   void ExpectTraffic(uint64_t sent, uint64_t received) {
@@ -66,8 +65,8 @@ class Stack {
   grpc::Server* server() { return server_.get(); }
 
  private:
-  // Like ExpectPath(), for adapters whose connections move to another path
-  // while they work.
+  // Like ExpectPath(), for builds whose connections move to another path during
+  // calls.
   void ExpectPathSoon(grpc::Channel& channel) const;
   // Returns true if all connections to this stack's server use its path.
   bool UsesPath(const std::vector<PathReport>& reports) const;

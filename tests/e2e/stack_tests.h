@@ -1,4 +1,4 @@
-// Headers that most tests in this folder include.
+// Includes the headers that most tests in this folder need.
 
 #include "penstock/penstock.h"
 #include "tests/e2e/call.h"

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace fuzz {
 
-// Sends packets according to the input's steps. Checks the form of received
+// Sends packets as the input's steps demand. Checks the form of received
 // packets.
 class HostilePeer : public fabric::EndpointEvents {
  public:

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace fuzz {
 
-// Aborts the process if a promise of the fuzz target is broken.
+// Aborts the process if `holds` is false: the tested code has broken a promise.
 inline void Require(bool holds, const char* promise) {
   if (holds) return;
   std::fprintf(stderr, "broken promise: %s\n", promise);
@@ -57,7 +57,8 @@ class Input {
     return bytes;
   }
 
-  // Takes a number of any magnitude: 9 bytes, of which the last chooses it.
+  // Takes a number of any magnitude: 9 bytes, of which the last sets the
+  // magnitude.
   uint64_t AnyNumber() {
     const auto number = Number<uint64_t>();
     return number >> (Number<uint8_t>() % 64);

@@ -1,5 +1,5 @@
-// The socket for the set-up of shared memory, on which a fuzz target sends
-// false messages.
+// The socket for the set-up of shared memory. A fuzz target sends false
+// messages on the socket.
 
 #ifndef PENSTOCK_TESTS_FUZZ_LIAR_SOCKET_H_
 #define PENSTOCK_TESTS_FUZZ_LIAR_SOCKET_H_
@@ -25,13 +25,13 @@ class LiarSocket {
   // The descriptors that a message may have.
   enum Descriptor : uint8_t {
     kNothing,
-    kControl,   // memory as the set-up wants it
+    kControl,   // memory as the set-up expects
     kSmall,     // too little memory
     kUnsealed,  // memory that may shrink
     kEvent,     // an eventfd
     kDescriptors
   };
-  // Takes a choice from the input. Returns -1 for kNothing.
+  // Takes a choice of descriptor from the input. Returns -1 for kNothing.
   static int AnyMemory(Input* input);
 
   // Return an invalid socket on failure. Accept() waits for 5 ms at most.

@@ -23,8 +23,8 @@ class Mutator {
   std::string Next();
 
  private:
-  // Returns a number below `bound`, which is not 0. std's distributions differ
-  // between libraries.
+  // Returns a number below `bound`, which is not 0. Avoids std's distributions,
+  // which differ between libraries.
   size_t Below(size_t bound) { return random_() % bound; }
   const std::string& AnySeed() { return seeds_[Below(seeds_.size())]; }
   std::string SomeOf(const std::string& text);

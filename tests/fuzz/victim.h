@@ -48,8 +48,8 @@ class VictimStream : public session::StreamEvents {
   // Ends the stream. No event may follow.
   void Detach();
   void NoteSendWaits() { ++sends_waiting_; }
-  // Consumes the oldest message, and ends a client's stream if the message was
-  // refused.
+  // Consumes the oldest message. On a client, also ends the stream if the
+  // message was refused.
   void Consume();
 
  private:

@@ -1,5 +1,5 @@
-// Functions for gRPC's programs, which call them after put_over_penstock.py has
-// patched the sources.
+// Functions that gRPC's programs call after put_over_penstock.py has patched
+// their sources.
 
 #ifndef PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_
 #define PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_

@@ -28,7 +28,8 @@ class ClientCall {
   virtual bool WritesDone() = 0;
   // Reads a message. Returns false if there are no more.
   virtual bool Read(grpc::ByteBuffer* message) = 0;
-  // Blocks until the server's initial metadata has come, if the API can.
+  // Blocks until the server's initial metadata has come. Does nothing if the
+  // API cannot wait for it.
   virtual void AwaitInitialMetadata() {}
   // Returns the status. Call it after Read() has returned false.
   virtual grpc::Status Finish() = 0;

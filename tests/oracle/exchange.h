@@ -20,9 +20,9 @@ template <typename Call>
 class Exchange {
  public:
   // Makes an exchange for one side. `settle` waits until everything in flight,
-  // in both directions, has arrived. `peer_runs` says that the peer's handler
-  // is certainly running. All arguments must outlive the exchange. Appends
-  // received messages to `received`.
+  // in both directions, has arrived. `peer_runs` returns true if the peer's
+  // handler is certainly running. All arguments must outlive the exchange.
+  // Appends received messages to `received`.
   Exchange(Call* call, Meeting* meeting, Side self, bool peer_runs,
            std::function<void()> settle, std::vector<Digest>* received)
       : call_(call),
@@ -77,9 +77,9 @@ class Exchange {
   }
 
  private:
-  // The timeout for a peer that may never come.
+  // The timeout for a peer that may not come.
   static constexpr std::chrono::milliseconds kShortPatience{30};
-  // The bytes that gRPC accepts without a reader: less than HTTP/2's first
+  // The bytes that gRPC accepts while nobody reads: less than HTTP/2's initial
   // window.
   static constexpr size_t kUnreadBytes = 16 * 1024;
 

@@ -10,9 +10,9 @@ namespace penstock::oracle {
 
 grpc::Status AnyStatus(Random* random);
 
-// Draws the metadata of both sides. If the metadata of a call, with its current
-// status, may exceed a limit, moves the call to the rough channel, on which
-// calls may be refused.
+// Draws the metadata of both sides. If the metadata and the current status of a
+// call may exceed a limit, moves the call to the rough channel, on which calls
+// may be refused.
 void DrawMetadata(Random* random, const Settings& settings, Plan* plan);
 
 }  // namespace penstock::oracle

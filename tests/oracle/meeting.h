@@ -35,7 +35,7 @@ class Meeting {
     reached_[Index(side)].insert(point);
     changed_.notify_all();
   }
-  // Records that `side` will reach no more points.
+  // Records that `side` will reach no further points.
   void Leave(Side side) {
     std::lock_guard<std::mutex> lock(mu_);
     left_[Index(side)] = true;
@@ -79,7 +79,7 @@ class Meeting {
 };
 
 // Points that both sides reach.
-constexpr size_t kPhasesDone = 1000;  // all phases are done
+constexpr size_t kPhasesDone = 1000;  // all phases have ended
 constexpr size_t kEnding = 1001;      // the side's last operation begins
 constexpr size_t kGone = 1002;        // the side's last operation is done
 // Returns the point at which the side has sent as much of phase `index` as

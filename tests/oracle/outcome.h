@@ -25,8 +25,9 @@ struct Outcome {
   std::vector<Digest> server_received;
 };
 
-// Returns the differences between two outcomes, one per line, with the names
-// first. Returns an empty string if applications see no difference.
+// Returns the differences between two outcomes, one per line. Each line begins
+// with the names of the outcomes. Returns an empty string if applications see
+// no difference.
 std::string DifferenceOf(const std::string& a_name, const Outcome& a,
                          const std::string& b_name, const Outcome& b);
 

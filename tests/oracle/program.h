@@ -30,8 +30,8 @@ enum class ClientApi {
 // server serves.
 enum class ServerApi { kSync, kAsync, kCallback, kGeneric };
 
-// The way in which a call ends after its phases. Unless noted otherwise, the
-// results on both sides are deterministic.
+// The way in which a call ends after its phases. Except where noted, both sides
+// see deterministic results.
 enum class Ending {
   kFinish,  // the server reads the end of the requests and returns its status
   kEarly,   // the server returns its status before reading all requests
@@ -58,7 +58,8 @@ struct Message {
 struct Phase {
   std::vector<Message> up;
   std::vector<Message> down;
-  // True if the receiver starts only once as much as possible has arrived.
+  // True if the receiver starts reading only after as much as possible has
+  // arrived.
   bool late = false;
 };
 
@@ -79,7 +80,7 @@ struct Plan {
   bool coalesced = false;  // each side's end is sent with its last message
   // True if the beginning of the call is sent with the first message.
   bool corked = false;
-  // True if the client waits for initial metadata before messages.
+  // True if the client waits for initial metadata before it reads messages.
   bool waits_for_initial = false;
 
   Ending ending = Ending::kFinish;

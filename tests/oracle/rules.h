@@ -1,5 +1,5 @@
-// The allowed differences from stock gRPC, where stock gRPC itself has races,
-// and the rules that always hold.
+// The rules for outcomes: the differences that are allowed because stock gRPC
+// has races, and the rules that hold in all cases.
 
 #ifndef PENSTOCK_TESTS_ORACLE_RULES_H_
 #define PENSTOCK_TESTS_ORACLE_RULES_H_
@@ -11,7 +11,7 @@
 
 namespace penstock::oracle {
 
-// The parts of a call's outcome that stock gRPC reproduces. Other parts are
+// The deterministic parts of a call's outcome over stock gRPC. Other parts are
 // races.
 struct Certainty {
   bool status = false;
@@ -29,17 +29,17 @@ Certainty CertaintyOf(const Program& program, const Plan& plan);
 std::string BrokenRule(const Program& program, const Plan& plan,
                        const Outcome& outcome);
 
-// Returns the error in a call's end, given that stock gRPC ended the call as in
-// `stock`.
+// Returns the error in a call's end. `stock` is the end of the same call over
+// stock gRPC.
 std::string Judge(const Program& program, const Plan& plan,
                   const Outcome& stock, const Outcome& outcome);
 
-// Returns true if the message of a failed call comes from a connection that
-// gRPC 1.51.1 misjudged. gRPC reads the errno of connect() only after other
-// calls (tcp_client_posix.cc), which may have changed it, and then treats a
-// pending connection as failed. Stock gRPC has the same bug, and Penstock is
-// not involved before there is a connection. The sign is EINVAL, which
-// connect() does not return for a server's address.
+// Returns true if the status message of a failed call shows a bug of gRPC
+// 1.51.1. gRPC reads the errno of connect() after other calls
+// (tcp_client_posix.cc), which may have changed errno. gRPC then treats a
+// pending connection as failed. Stock gRPC has the bug, too, and Penstock does
+// nothing before there is a connection. The sign is EINVAL, which connect()
+// does not return for a server's address.
 bool TellsOfMisreadConnect(const std::string& message);
 
 }  // namespace penstock::oracle

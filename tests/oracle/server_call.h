@@ -32,10 +32,10 @@ class ServerCall {
   // Writes a message. Returns false if the call has ended.
   virtual bool Write(const grpc::ByteBuffer& message,
                      grpc::WriteOptions options) = 0;
-  // Ends the call, as the last operation. The call may end only after Finish()
-  // returns.
+  // Ends the call. This is the last operation. The call may end only after
+  // Finish() returns.
   virtual void Finish(const grpc::Status& status) = 0;
-  // Writes and finishes in one operation, if the API can. In a call with one
+  // Writes and finishes in one operation, if the API can. If the method has one
   // response, sends the message only if the status is OK.
   virtual void WriteAndFinish(const grpc::ByteBuffer& message,
                               const grpc::Status& status) {

@@ -69,8 +69,7 @@ class World {
   void Settle(size_t channel);
   void RunBystander(size_t channel);
   void Befall();
-  // Returns true if BreakSharedMemory() has the same effect as a side that
-  // closes its paths.
+  // Returns true if BreakSharedMemory() acts like a side that closes its paths.
   bool HasMoved();
   void Complain(std::string what);
   size_t LargestForAll() const;

@@ -18,9 +18,10 @@ namespace penstock::process {
 // destructor kills and reaps the process. Not thread-safe.
 class Child {
  public:
-  // Starts a process. Adds `environment`, as "NAME=value", to this process's
-  // environment without PENSTOCK_* variables. stderr goes to the descriptor
-  // `log`, or to the output if `log` is -1. Returns null on failure.
+  // Starts a process. Its environment is this process's environment without
+  // PENSTOCK_* variables, plus `environment` ("NAME=value"). stderr goes to the
+  // descriptor `log`. If `log` is -1, stderr becomes part of the process's
+  // output. Returns null on failure.
   static std::unique_ptr<Child> Start(
       std::vector<std::string> command,
       const std::vector<std::string>& environment = {}, int log = -1);
@@ -28,14 +29,16 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Returns the rest of the next line that begins with `prefix`. Returns
-  // nothing if the output ends, or if no such line comes for ten seconds.
+  // Skips lines until one begins with `prefix`, and returns the rest of that
+  // line. Returns nothing if the output ends, or if no such line comes for ten
+  // seconds.
   absl::optional<std::string> Find(absl::string_view prefix);
 
   // Writes to the process's input.
   void Tell(absl::string_view text);
 
-  // Returns all output until its end, or an empty string after ten seconds.
+  // Returns all further output. Blocks until the output ends. Returns an empty
+  // string after ten seconds.
   std::string ReadAll();
 
   // Sends SIGKILL, and waits until the process has ended.
@@ -45,8 +48,8 @@ class Child {
   // Sends SIGCONT.
   void Resume();
 
-  // Closes the process's input, which makes it end. Returns the exit code, or
-  // -1 after a signal.
+  // Closes the process's input, and waits until the process ends. Returns the
+  // exit code, or -1 after a signal.
   int Finish();
 
   bool IsAlive();
@@ -58,7 +61,7 @@ class Child {
   Child(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
   // Reads some output. Returns false at the end, or after ten seconds.
   bool ReadSome();
-  // Waits with options of waitpid(), and stores the exit status.
+  // Calls waitpid() with `options`, and stores the exit status.
   void Wait(int options);
 
   const pid_t pid_;

@@ -19,7 +19,7 @@ class LogFile {
   // Returns the descriptor for Child::Start().
   int fd() const { return fd_; }
   uint64_t size() const;
-  // Returns the text that was written after the file had the size `from`.
+  // Returns the text from offset `from` to the end of the file.
   std::string Text(uint64_t from) const;
 
  private:

@@ -25,10 +25,10 @@ class SystemCalls {
   SystemCalls(const SystemCalls&) = delete;
   SystemCalls& operator=(const SystemCalls&) = delete;
 
-  // Returns how often the process has begun the call with this number, such as
-  // SYS_write.
+  // Returns how often the process has made the system call `number`, such as
+  // SYS_write. Includes a call in progress.
   int64_t Count(pid_t pid, int64_t number) const;
-  // Returns how many of the calls were writes of eight bytes of value 0.
+  // Returns the number of write() calls whose data are eight zero bytes.
   int64_t CountZeroWrites(pid_t pid) const;
 
  private:

@@ -44,12 +44,12 @@ Seeds& ChosenSeeds();
 // Returns the flags that repeat a seed: "repeat with --seeds=1 --first=7".
 std::string RepeatWith(uint64_t seed);
 
-// Calls `run` for each of ChosenSeeds(), and prints the seeds. Returns after a
-// failure, which names the flags that repeat its seed.
+// Calls `run` for each of ChosenSeeds(), and prints the seeds. Stops at the
+// first failure, and prints the flags that repeat its seed.
 void RunEachSeed(const std::function<void(uint64_t seed)>& run);
 
-// Runs all tests of a program with seeds, as its main(). Takes --first=S and
-// --seeds=N, of which `count` is the default.
+// Runs all tests of a program with seeds. Call it from main(). Takes the flags
+// --first=S and --seeds=N. `count` is the default of --seeds.
 int RunWithSeeds(int argc, char** argv, uint64_t count);
 
 }  // namespace penstock::ps

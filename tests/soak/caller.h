@@ -14,7 +14,7 @@
 
 namespace penstock::soak {
 
-// Makes calls. Use it on one thread.
+// Makes calls. Use this object on one thread.
 class Caller {
  public:
   explicit Caller(const std::shared_ptr<grpc::Channel>& channel)

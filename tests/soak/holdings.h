@@ -13,7 +13,7 @@ namespace penstock::soak {
 // Otherwise malloc may keep the memory of a few large messages.
 void KeepNoFreeMemory();
 
-// Measures by /proc/self.
+// Measures the resources, from /proc/self.
 Holdings MeasureSelf();
 
 // Returns true if `now` holds no more than `before`. Ignores threads of gRPC's

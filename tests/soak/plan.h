@@ -13,9 +13,9 @@ enum class Kind { kUnary, kUpload, kDownload, kChat };
 enum class Api { kSync, kAsync, kCallback };
 enum class Ending {
   kOk,
-  kError,     // a status that the request demands
+  kError,     // the status that the request demands
   kCancel,    // by the client, during the call
-  kDeadline,  // after a few milliseconds, which the client waits for
+  kDeadline,  // after a few milliseconds, for which the client waits
 };
 
 // A plan of one call. A unary call has one message in each direction, an upload

@@ -33,7 +33,7 @@
 
 namespace penstock::tensor {
 
-// Records its calls, and receives nothing into destinations.
+// Records the calls to it, and receives nothing into destinations.
 class Listener final : public DirectReceiver {
  public:
   struct Call {
@@ -136,7 +136,7 @@ class DeviceLoopback : public testing::TestWithParam<DeviceTensors> {
     }
     return places;
   }
-  // Returns the device on which the peer keeps a tensor that was sent as
+  // Returns the device on which the peer holds a tensor that was sent as
   // `sent`.
   static Device KeptAt(const Tensor& sent) {
     return GetParam() == DeviceTensors::kKeep &&

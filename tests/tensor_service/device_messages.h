@@ -41,7 +41,7 @@ inline Tensor OnHost(absl::string_view bytes) {
   return tensor;
 }
 
-// The slices of a message, for building another message.
+// The slices of a message, from which another message can be built.
 class Slices {
  public:
   explicit Slices(FakeDevices* devices) : devices_(devices) {}

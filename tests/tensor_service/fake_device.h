@@ -25,10 +25,9 @@ namespace penstock::tensor {
 
 // Simulated devices with addresses that the CPU cannot access: a read or a
 // write kills the process. Peek() shows the contents.
-//
-// Streams are lazy. Work in a stream runs in order, and only once somebody
+// | Streams are lazy. Work in a stream runs in order, and only when somebody
 // waits for a later event. Each HasCome() runs one piece of work. Code that
-// forgets to wait therefore sees the old contents. Code that waits for too much
+// does not wait therefore sees the old contents. Code that waits for too much
 // runs work that should not have run. Thread-safe.
 class FakeDevices : public DeviceMemory {
  public:
@@ -46,16 +45,16 @@ class FakeDevices : public DeviceMemory {
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
   absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
-  // Lends the buffer, but only after LetLend(). Runs the work before the
-  // buffer's event, like a transport that waits for it.
+  // Lends the buffer if LetLend() permits. First runs the work before the
+  // buffer's event, like a transport that waits for the event.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
   Device DeviceOfSlice(const void* address) const override;
 
-  // Makes every call of Lend() succeed, or every n-th call. 0, the initial
-  // value, makes all calls fail, as in a process without a suitable transport.
+  // Makes one call of Lend() in `every` succeed. 0, the initial value, makes
+  // all calls fail, as in a process without a suitable transport.
   void LetLend(int every = 1) { lend_every_ = every; }
-  // Returns a slice on a device with a copy of `bytes`, which must not be
-  // empty, like a transport for a peer's lent memory.
+  // Returns a slice on a device with a copy of `bytes`, like a transport for a
+  // peer's lent memory. `bytes` must not be empty.
   grpc::Slice SliceOn(const Device& device, absl::string_view bytes);
   // Returns the bytes of a message from all locations.
   std::string Flat(const grpc::ByteBuffer& message);
@@ -75,9 +74,10 @@ class FakeDevices : public DeviceMemory {
   // events block.
   void SetStalled(bool stalled);
 
-  // Makes one call of DeviceMemory's functions fail, after `calls` more.
+  // Makes one call of DeviceMemory's functions fail, after `calls` further
+  // calls.
   void FailAfter(int calls);
-  // Returns true if this call has failed.
+  // Returns true if the call of FailAfter() has failed.
   bool has_failed();
   // Return the number of all calls, and the number of calls that copy.
   int calls();

@@ -9,9 +9,9 @@
 
 namespace penstock::tensor {
 
-// Returns true if `got` shares the memory of `sent`: changes a byte of `sent`,
-// checks that `got` shows the change, and undoes it. Addresses differ, because
-// the memory is mapped twice.
+// Returns true if `got` shares the memory of `sent`. Changes a byte of `sent`,
+// checks that the byte has changed in `got`, and restores it. Cannot compare
+// addresses, because the memory is mapped twice.
 inline bool IsSameMemory(const Tensor& sent, const Tensor& got) {
   const size_t middle = sent.byte_size() / 2;
   const char before = got.bytes()[middle];

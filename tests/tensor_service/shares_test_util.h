@@ -1,5 +1,5 @@
-// A fixture with both tensor services on one server, with small budgets, and
-// impolite clients.
+// A fixture with both tensor services on one server, small budgets, and clients
+// that do not read their answers.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_SHARES_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_SHARES_TEST_UTIL_H_
@@ -41,7 +41,7 @@ inline Bundle Only(const std::string& name, const Tensor& tensor) {
   return bundle;
 }
 
-// Waits until the condition is true, because gRPC may still be delivering.
+// Waits until the condition is true. gRPC may still be delivering.
 inline bool Becomes(const std::function<bool()>& is_so) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!is_so()) {
@@ -110,7 +110,7 @@ class SharesTest : public testing::Test {
   int port_ = 0;
 };
 
-// A call whose answer the client does not read. The connection's window blocks
+// A call whose client does not read the answer. The connection's window blocks
 // the rest of the answer.
 class Stalled {
  public:

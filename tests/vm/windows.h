@@ -12,8 +12,8 @@ namespace penstock {
 // library enables windows before main().
 bool TrustsWindows();
 
-// Returns true if `description`, of a path over verbs, shows the wanted way of
-// reading payloads: through windows if TrustsWindows(), otherwise without
+// Returns true if `description`, of a path over verbs, shows that payloads are
+// read in the wanted way: through windows if TrustsWindows(), otherwise without
 // windows.
 bool UsesWindowsAsWanted(const std::string& description);
 

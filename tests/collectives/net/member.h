@@ -1,4 +1,4 @@
-// A rank that a test moves by hand.
+// A rank whose messages the test sends one by one.
 
 #ifndef PENSTOCK_TESTS_COLLECTIVES_NET_MEMBER_H_
 #define PENSTOCK_TESTS_COLLECTIVES_NET_MEMBER_H_
@@ -14,8 +14,8 @@
 
 namespace penstock::collectives {
 
-// A rank that takes part in the forming of a group, and afterwards sends only
-// what the test says. Acknowledges what arrives, and does nothing with it.
+// A rank that helps to form a group, and afterwards sends only what the test
+// asks for. Acknowledges received messages, and ignores them.
 class Member {
  public:
   // Blocks until all ranks have come.

@@ -31,8 +31,8 @@ Team OpenTeam(int ranks, const ListenerOptions& options);
 void RunRanks(Team team, const NetGroupOptions& options,
               const std::function<void(NetGroup* group)>& run);
 
-// A point that each rank passes once all ranks have reached it. Tests wait here
-// before ranks leave. Otherwise a rank might report that another rank has left.
+// A barrier. Tests wait here before ranks leave the group. Otherwise a rank
+// might report that another rank has left.
 class Meet {
  public:
   explicit Meet(int ranks) : left_(ranks) {}

@@ -12,9 +12,9 @@
 
 namespace penstock::collectives {
 
-// An element. `sum` proves that each addend is in the result exactly once.
-// `order` differs for each order and grouping of the addends: equal values
-// stand for sums that are bit-equal.
+// An element. `sum` counts each addend, and so proves that the result has each
+// addend exactly once. `order` depends on the order and grouping of the
+// addends: equal values stand for sums with equal bits.
 struct Element {
   uint64_t sum = 0;
   uint64_t order = 0;
@@ -27,12 +27,12 @@ struct Element {
 Element Combine(const Element& left, const Element& right);
 
 struct Ran {
-  // Names a rank, its step and the reason if a rank could not end. Otherwise
-  // empty.
+  // Empty if all ranks have finished. Otherwise names a rank, its step and the
+  // reason.
   std::string error;
-  // The same counts as in Cost: steps that follow one another, elements that
-  // cross a link one after another, elements that all ranks send to others, and
-  // elements that are reduced one after another.
+  // The counts of Cost: steps in sequence, elements that cross a link in
+  // sequence, elements that all ranks send to others, and elements that are
+  // reduced in sequence.
   int64_t steps = 0;
   int64_t serial = 0;
   int64_t total = 0;
@@ -40,14 +40,17 @@ struct Ran {
 };
 
 // Runs `plan` on the buffers of all ranks. `input` is the second buffer of
-// all_to_all. A message moves when both of its ranks have come to its step: no
-// send ends before its receive begins. Finds deadlocks, messages whose two
-// sides have different counts, ranges outside a buffer, ranges that two
-// receives of one step write, and messages that nobody receives.
+// all_to_all. A message moves only when both its ranks have reached the
+// message's step. Finds:
+// - deadlocks;
+// - messages whose two sides have different counts;
+// - ranges outside a buffer;
+// - ranges that two receives of one step write;
+// - messages that nobody receives.
 Ran Simulate(const Plan& plan, std::vector<std::vector<Element>>* data,
              const std::vector<std::vector<Element>>& input);
 
-// Runs schedules that belong to no plan, in the same way.
+// Runs schedules without a plan in the same way.
 Ran Simulate(int ranks, const std::function<Schedule(int rank)>& schedule_of,
              std::vector<std::vector<Element>>* data,
              const std::vector<std::vector<Element>>& input);

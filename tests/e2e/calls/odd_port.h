@@ -16,7 +16,7 @@ enum class Manner {
   kHttp1,            // answers "HTTP/1.1 400", and hangs up
   kHttp1Stays,       // answers "HTTP/1.1 400"
   kTls,              // answers with a TLS alert, and hangs up
-  kSsh,              // sends its version first
+  kSsh,              // sends a version line first, like SSH
   kNothing,          // sends nothing
   kHangsUp,          // hangs up immediately
   kHangsUpLater,     // reads the preface, and hangs up
@@ -44,9 +44,9 @@ class OddPort {
 
   std::string address() const;
   int connections() const { return connections_; }
-  // Blocks until a client has received its answer and hangs up. Call this
-  // function only for manners that leave connections open. Returns false after
-  // a timeout.
+  // Blocks until a client has received the port's answer and closes its
+  // connection. Call only with a Manner that leaves connections open. Returns
+  // false after a timeout.
   bool ClientHangsUp();
 
  private:
@@ -56,7 +56,7 @@ class OddPort {
   int listener_ = -1;
   int port_ = 0;
   std::atomic<int> connections_{0};
-  std::promise<int> first_open_;  // the first connection that stays open
+  std::promise<int> first_open_;  // the first connection that was left open
   std::thread thread_;
 };
 

@@ -15,7 +15,8 @@ enum class Api { kSync, kAsync, kCallback };
 const char* NameOf(Api api);
 
 // A server of TestService. UnaryCall answers with the requested number of
-// zeros, and FullDuplexCall does so for each message.
+// zeros. FullDuplexCall answers each message with the requested number of
+// zeros.
 class ApiServer {
  public:
   virtual ~ApiServer() = default;

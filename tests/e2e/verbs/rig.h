@@ -36,7 +36,7 @@ bool Await(std::chrono::seconds time, const std::function<bool()>& condition);
 
 // Returns the path of a channel's one connection, or an empty path if the
 // number of connections is not one. Fails the running test if a verbs path uses
-// windows although they are not wanted, or the other way round
+// windows in a test without windows, or none in a test with windows
 // (tests/vm/windows.h).
 PathReport PathOf(grpc::Channel* channel);
 

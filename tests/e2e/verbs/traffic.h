@@ -30,7 +30,7 @@ class Traffic {
   Traffic& operator=(const Traffic&) = delete;
 
   // Returns true once each thread has received `count` more messages, or false
-  // after `time`.
+  // after `time` has passed.
   bool AwaitMessages(int count, std::chrono::seconds time) const;
   // Waits for the messages in flight, and ends the calls.
   void Stop();

@@ -31,7 +31,7 @@ struct Outcome {
   std::future<absl::Status> end = ended.get_future();
   bool is_ring = false;
   std::vector<float> values;
-  // Expires when the team has finished with `values`.
+  // Expires when the team no longer uses `values`.
   std::weak_ptr<int> memory;
 };
 
@@ -95,8 +95,8 @@ class TeamTest : public testing::Test {
       while (!outcome.memory.expired()) absl::SleepFor(absl::Microseconds(50));
     }
   }
-  // Calls "key", which nobody else has called, and cancels it. Returns the
-  // memory that the team may still keep.
+  // Starts a reduction "key" that no other task joins, and cancels it. Returns
+  // the memory that the team may still keep.
   std::weak_ptr<int> CallAndCancel(int rank) {
     auto outcome = std::make_shared<Outcome>();
     outcome->values.assign(1000, 100);
@@ -122,8 +122,6 @@ class TeamTest : public testing::Test {
   bool are_elsewhere_ = false;
   std::vector<std::shared_ptr<Team>> teams_;
 };
-
-// Adds the reductions in a different order on each rank.
 
 }  // namespace tensorflow
 }  // namespace penstock

@@ -57,13 +57,12 @@ class MemoryBoard final : public Board {
   std::map<std::string, int64_t> counters_ ABSL_GUARDED_BY(mu_);
 };
 
-// Returns a place on `host`, which all other ranks reach by the loopback
-// device.
+// Returns a place on `host`. All other ranks reach it by the loopback device.
 inline Place PlaceOn(const std::string& host) {
   return {host, "name of " + host, "127.0.0.1", "127.0.0.1"};
 }
 
-// Forms a group of threads, one for each place, and calls `run` on each.
+// Forms a group of threads, one for each place. Calls `run` on each thread.
 // Returns when all calls have returned.
 inline void RunRanksAt(const std::vector<Place>& places,
                        const std::function<void(const FormedGroup&)>& run) {

@@ -34,8 +34,8 @@ class Authority {
 
   // Returns the certificate of this authority, in PEM.
   const std::string& certificate() const { return certificate_; }
-  // Returns a key and a certificate that is signed by this authority and valid
-  // for some seconds.
+  // Returns a key, and a certificate that this authority has signed and that is
+  // valid for some seconds.
   Bearer Issue(const CertificateNames& names, long seconds = 24L * 3600) const;
 
  private:

@@ -1,4 +1,4 @@
-// Serves and reaches a service that asks Access about each call.
+// A service that asks Access about each call, with its server and channels.
 
 #ifndef PENSTOCK_TESTS_PS_ACCESS_GUARDED_SERVICE_H_
 #define PENSTOCK_TESTS_PS_ACCESS_GUARDED_SERVICE_H_
@@ -20,8 +20,8 @@
 
 namespace penstock::ps {
 
-// A service whose methods ask Access first. Train gets raw messages, like
-// methods with tensors.
+// A service whose methods ask Access first. Train takes raw messages, as
+// methods with tensors do.
 class GuardedService final
     : public testing::Guarded::WithRawCallbackMethod_Train<
           testing::Guarded::WithCallbackMethod_Read<

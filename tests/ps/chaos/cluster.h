@@ -17,8 +17,9 @@ namespace penstock::ps {
 
 inline constexpr size_t kMostServers = 3;
 
-// Returns the log of all processes of a cluster and the last note of each
-// worker, for people. `folder` is the cluster's. Any thread may call it.
+// Returns a text for people: the logs of all processes of a cluster, and the
+// last note of each worker. `folder` is the cluster's. Any thread may call this
+// function.
 std::string LogsIn(const std::string& folder);
 
 // A cluster of ps_server and worker processes. Each server has a fixed port.
@@ -40,13 +41,13 @@ class ProcessCluster {
   bool FindPorts();
   void StartServer(size_t server, const How& how);
   void KillServer(size_t server) { servers_[server].child = nullptr; }
-  // Kills all servers. Afterwards the cluster has room for `servers` servers.
-  // Also kills all workers if that number has changed.
+  // Kills all servers. The cluster then has `servers` servers. If that number
+  // has changed, also kills all workers.
   void KillAllServers(size_t servers);
   void StartWorker(uint32_t rank);
   void KillWorker(uint32_t rank) { workers_[rank] = nullptr; }
-  // Lets a worker end after its current step. Returns its exit code, or -1
-  // without a worker.
+  // Makes a worker end after its current step. Returns its exit code, or -1 if
+  // there is no such worker.
   int FinishWorker(uint32_t rank);
   void ResumeAll();
 

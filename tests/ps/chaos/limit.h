@@ -14,9 +14,9 @@
 namespace penstock::ps {
 
 // Ends this program with exit code 1 if this object lives longer than `limit`,
-// in whole seconds. Does not count time in which the program was stopped, or
-// got no processor. Serves a test that hangs in a call without a limit of its
-// own. The program first prints the text of `report`, which another thread
+// rounded to seconds. Time in which the program was stopped or got no processor
+// does not count. Use this class for tests that may hang in a call without a
+// timeout. The program first prints the text of `report`, which another thread
 // calls.
 class Limit {
  public:

@@ -20,15 +20,15 @@ struct RecordedPush {
   uint32_t rank = 0;
   uint64_t step = 0;
   PushIds ids;
-  // For each policy, the server that has the policy's dense table.
+  // The server that holds the dense table of each policy.
   std::vector<size_t> owners;
   bool is_acknowledged = false;  // all servers have counted it
-  // True if the same process has a later acknowledged push in the same run.
-  // This push is then applied, not only taken.
+  // True if the same process has a later acknowledged push in the same run. In
+  // that case this push has been applied.
   bool is_settled = false;
 };
 
-// Appends lines to a file. A line that was written outlives the process.
+// Appends lines to a file. A written line survives the death of the process.
 class Recorder {
  public:
   explicit Recorder(const std::string& path);
@@ -40,8 +40,8 @@ class Recorder {
   // servers have counted it.
   void Begin(const RecordedPush& push);
   void Acknowledge(uint64_t push);
-  // Records a text for people: why the process ends, or from where it
-  // continues.
+  // Records a text for people: the reason why the process ends, or the step at
+  // which training continues.
   void Note(const std::string& text);
 
  private:
@@ -50,9 +50,9 @@ class Recorder {
   const int file_;
 };
 
-// Reads the record of one process while the process writes it. Each line is
-// read once: a worker without waits records thousands of lines a second. Not
-// thread-safe.
+// Reads the record of a process, while the process may still write it. Reads
+// each line once, because a worker that never waits records thousands of lines
+// a second. Not thread-safe.
 class RecordReader {
  public:
   explicit RecordReader(std::string path) : path_(std::move(path)) {}

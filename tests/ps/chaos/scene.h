@@ -1,4 +1,4 @@
-// A training on processes, with faults.
+// A training in several processes, with faults.
 
 #ifndef PENSTOCK_TESTS_PS_CHAOS_SCENE_H_
 #define PENSTOCK_TESTS_PS_CHAOS_SCENE_H_
@@ -44,7 +44,7 @@ class Scene {
 
  private:
   enum class Drill { kNone, kSleeper, kWrongServer, kRanksApart };
-  // The result of a checkpoint, which the saver's own thread takes.
+  // The result of a checkpoint that the saver's own thread takes.
   struct Saved {
     absl::Status status;
     uint64_t run = 0;
@@ -72,8 +72,8 @@ class Scene {
 
   static Saved Save(const TrainingConnection::Channels& channels,
                     const CheckpointOptions& options);
-  // Starts a checkpoint on the saver's thread. The checkpoint must contain the
-  // pushes that are settled now.
+  // Starts a checkpoint on the saver's thread. The checkpoint must contain all
+  // pushes that are settled at this time.
   void StartSaver();
   void AwaitSaver();
   std::map<uint64_t, std::set<uint64_t>> SettledByRun();
@@ -93,7 +93,7 @@ class Scene {
   void SleepThroughARestart();
   // Drill: one server starts without --restore. The chief must be refused.
   void StartOneServerWithoutRestore();
-  // Drill: ranks with different clocks continue from a checkpoint.
+  // Drill: ranks whose clocks differ continue from a checkpoint.
   void RestoreWithRanksApart();
 
   std::mt19937_64 dice_;
@@ -107,7 +107,7 @@ class Scene {
   std::set<uint64_t> required_;  // pushes that a checkpoint has
 
   std::thread saver_;
-  Saved saved_;  // the saver's, until it was joined
+  Saved saved_;  // the saver's until it is joined
   std::map<uint64_t, std::set<uint64_t>> settled_;  // before the saver began
   size_t improper_before_ = 0;
   bool was_proper_ = false;

@@ -23,7 +23,7 @@ struct ClusterValues {
 };
 
 // Blocks until the servers have applied all pushes that they have taken.
-// Returns an error if the servers have different runs, or have restored
+// Returns an error if the servers belong to different runs or have restored
 // different steps.
 absl::Status AwaitApplied(const TrainingConnection::Channels& servers);
 

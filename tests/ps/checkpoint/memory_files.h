@@ -17,9 +17,9 @@
 
 namespace penstock::ps::checkpoint {
 
-// Selects what a crash loses.
+// Selects the data that a crash loses.
 enum class Loss {
-  kNothing,       // the process was killed
+  kNothing,       // nothing: the process was killed
   kAllUnsynced,   // the power failed before anything was written back
   kUnsyncedData,  // names were written back, and data was not
   kSome,          // a random part of each change and each file
@@ -32,12 +32,12 @@ class MemoryFiles : public Files {
   // the files that it has opened.
   int operations() const { return operations_; }
 
-  // Makes only operation `number` fail with `status`. A failing write first
-  // takes half of its bytes.
+  // Makes only operation `number` fail, with `status`. A failing write first
+  // writes half of its bytes.
   void FailOnce(int number, absl::Status status);
   // Makes operation `number` and all later operations fail.
   void CrashAt(int number);
-  // Restarts after a crash, which has lost the given part of the data.
+  // Restarts after a crash that has lost the given part of the data.
   void Restart(Loss loss, unsigned seed = 0);
   // Limits the bytes of each write and each read.
   void SetMostAtOnce(size_t bytes) { most_at_once_ = bytes; }
@@ -49,8 +49,8 @@ class MemoryFiles : public Files {
   void Plant(const std::string& path, std::string bytes);
   // Removes all files, and makes the root again.
   void RemoveAll();
-  // Lets another process lock the files, too. This happens on a network, or
-  // after the lock file was removed.
+  // Lets another process take the lock that this process holds. In practice,
+  // this happens on a network file system, or after the lock file was removed.
   void LoseLock() { locked_ = std::make_shared<bool>(false); }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(

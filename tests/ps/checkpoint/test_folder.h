@@ -12,8 +12,8 @@
 
 namespace penstock::ps::checkpoint {
 
-// A folder in memory, if the system has such a file system. A checkpoint waits
-// for the disk a few times, and a busy disk takes seconds.
+// A folder in memory, if the system has such a file system. On a disk, a
+// checkpoint waits for the disk several times, and a busy disk takes seconds.
 class TestFolder {
  public:
   TestFolder() {

@@ -11,8 +11,8 @@ namespace penstock::ps::checkpoint {
 
 constexpr uint64_t kTrainedSteps = 4;
 
-// Returns the world after `step` steps. Each odd step is the base of the next
-// ones, so only the changes since the last odd step before `step` are marked.
+// Returns the world after `step` steps. Each odd step is a base for the next
+// steps. Only changes since the last odd step before `step` are marked.
 inline World Trained(uint64_t step) {
   World world(/*seed=*/5, /*large_rows=*/8'000);
   for (uint64_t i = 1; i < step; ++i) {

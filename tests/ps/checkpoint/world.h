@@ -1,5 +1,5 @@
 // The state of parameter servers as plain maps. Tests write a world to
-// checkpoints, and compare the restored world.
+// checkpoints, and compare the restored state with it.
 
 #ifndef PENSTOCK_TESTS_PS_CHECKPOINT_WORLD_H_
 #define PENSTOCK_TESTS_PS_CHECKPOINT_WORLD_H_
@@ -48,9 +48,9 @@ class World {
   // Marks the present state as the base of the next incremental checkpoint.
   void Clean();
 
-  // Returns the world that `servers` servers restore from `chain` together.
-  // Fails if an element is missing or comes twice, or if two servers get a row.
-  // The servers' model has the same tables in another order.
+  // Returns the world that `servers` servers together restore from `chain`. The
+  // servers' model has the same tables in another order. Fails if an element is
+  // missing or is restored twice, or if two servers get the same row.
   static absl::StatusOr<World> Read(Files* files, const Chain& chain,
                                     size_t servers);
 

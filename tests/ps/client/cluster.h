@@ -105,8 +105,8 @@ class Cluster {
   }
   std::shared_ptr<grpc::Channel> ChannelTo(int port) const {
     grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
-    // Gives each channel its own connection, as workers in separate processes
-    // have.
+    // Gives each channel a separate connection, like workers in separate
+    // processes.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);

@@ -150,8 +150,8 @@ class ReattachTest : public testing::TestWithParam<int64_t> {
     if (status.ok()) status = worker->Pull(step + 1).status();
     return status;
   }
-  // Trains from `step` to `end`, as the comment of Reattach() shows. Returns
-  // the steps at which the training was continued.
+  // Trains from `step` to `end`, with the loop that the comment of Reattach()
+  // shows. Returns the steps at which the training continued after an error.
   static absl::StatusOr<std::vector<uint64_t>> Train(WorkerPtr* worker,
                                                      uint64_t step,
                                                      uint64_t end) {
@@ -200,7 +200,8 @@ class ReattachTest : public testing::TestWithParam<int64_t> {
     }
     EXPECT_EQ(LastOf(pulled->Rows(0)), wanted);
   }
-  // Returns the error of a call to a server that has lost the worker's run.
+  // Returns the error of a call to a server that no longer has the worker's
+  // run.
   absl::Status FailedCall() {
     const absl::Status status = workers_[0]->Pull(0).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;

@@ -22,7 +22,7 @@
 
 namespace penstock::ps {
 
-// A server that accepts calls of any unary method. The script decides the
+// A server that accepts calls of any unary method. A script provides the
 // answers. Thread-safe.
 class ScriptedServer {
  public:

@@ -21,11 +21,12 @@
 
 namespace penstock::ps {
 
-// The minimal bytes of a connection before it breaks. Enough for a greeting, a
-// join and any one call, so that each connection makes some progress.
+// Limits from below the bytes that a connection carries before it breaks.
+// Enough for a greeting, a join and any one call, so that each connection makes
+// some progress.
 inline constexpr size_t kShortest = 4500;
 inline constexpr size_t kMore = 2000;
-// The lease of a worker, which limits the wait for a worker that leaves while
+// The lease of a worker. Also limits the wait for a worker that leaves while
 // its connection breaks.
 inline constexpr absl::Duration kLease = absl::Seconds(2);
 inline constexpr uint64_t kSteps = 25;
@@ -79,7 +80,7 @@ class NotingCoder final : public GradientCoder {
   Sent* const sent_;
 };
 
-// Repeats `call` until its connection lasts.
+// Repeats `call` until one connection lasts for the whole call.
 template <typename Call>
 auto UntilItLasts(const Call& call) {
   auto result = call();

@@ -1,5 +1,5 @@
-// A simple model of the coordinator, which forgets nothing, has no index, and
-// searches its whole history for each answer.
+// A simple model of the coordinator. The model forgets nothing, has no index,
+// and searches its whole history for each answer.
 
 #ifndef PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
 #define PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
@@ -30,15 +30,15 @@ class Model {
   void Lost(const WorkerId& worker);
   void Tick(absl::Time now);
 
-  // Returns the answer to a push that arrives now, or nullopt if the push is
-  // held. Remembers accepted and late pushes.
+  // Returns the answer to a push that arrives now, or nullopt if the push must
+  // wait. Remembers accepted pushes and late pushes.
   struct PushAnswer {
     Verdict verdict;
     std::vector<bool> counted;
   };
   absl::optional<PushAnswer> Push(const WorkerId& worker, uint64_t clock);
 
-  // Returns true if the clock is higher than any worker of the rank can be.
+  // Returns true if no worker of the rank can have reached the clock.
   bool IsFarAhead(uint32_t rank, uint64_t clock) const;
 
   // Returns true if a pull of a member or a reader must be answered.
@@ -47,7 +47,7 @@ class Model {
   // Renews the lease of a member: any call is a sign of life.
   void Hear(const WorkerId& worker, absl::Time now);
 
-  // Returns the batches to apply now, and marks them as handed out.
+  // Returns the batches that must be applied now. Returns each batch once.
   std::vector<Coordinator::Apply> TakeApplies();
   void Applied(size_t policy);
 

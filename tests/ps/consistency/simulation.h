@@ -35,11 +35,11 @@ class Simulation {
   struct Worker {
     WorkerId id;
     bool runs = false;     // false: has left, died, or not begun
-    bool is_mute = false;  // died without a word: its lease has to end
+    bool is_mute = false;  // died without leaving: its lease must expire
     uint64_t clock = 0;
     uint32_t speed = 1;
     enum { kJoins, kPulls, kComputes, kPushes } stage = kPulls;
-    uint64_t ticket = 0;  // of the awaited call; 0: none
+    uint64_t ticket = 0;  // of the call in progress; 0: none
     uint64_t pushed = 0;  // steps that were answered
   };
   struct Call {
@@ -82,8 +82,8 @@ class Simulation {
   void CheckEnd();
 
   std::mt19937_64 dice_;
-  uint32_t unrest_ = 0;       // percent of what workers do that is not work
-  uint64_t apply_share_ = 0;  // percent of what happens that ends an apply
+  uint32_t unrest_ = 0;       // share of faults among actions, in percent
+  uint64_t apply_share_ = 0;  // share of events that end an apply, in percent
   Coordinator::Options options_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Model> model_;

@@ -1,4 +1,4 @@
-// Makes parts for tests, of vectors that are written out.
+// Makes parts for tests, from vectors of numbers.
 
 #ifndef PENSTOCK_TESTS_PS_DENSE_PARTS_H_
 #define PENSTOCK_TESTS_PS_DENSE_PARTS_H_

@@ -1,5 +1,4 @@
-// An etcd in this process, which fails and gives false answers as the test
-// says.
+// An etcd in this process. The test can make it fail or answer falsely.
 
 #ifndef PENSTOCK_TESTS_PS_ETCD_FAKE_ETCD_H_
 #define PENSTOCK_TESTS_PS_ETCD_FAKE_ETCD_H_
@@ -17,9 +16,9 @@
 
 namespace penstock::ps::etcd {
 
-// One endpoint. Answers ranges of a key or a prefix, transactions that compare
-// for equality or the revisions of a prefix, and watches of the history. A
-// lease ends when the test says so. Thread-safe.
+// One endpoint. Answers ranges of a key or a prefix, and watches of the
+// history. Answers transactions that compare for equality, or that compare the
+// revisions of a prefix. Leases end when the test ends them. Thread-safe.
 class FakeEtcd {
  public:
   // Serves a state of its own, or the state of another endpoint of the same
@@ -28,7 +27,7 @@ class FakeEtcd {
   ~FakeEtcd();
 
   std::string address() const;
-  // Returns options for a client of this endpoint that gives up soon.
+  // Returns options for a client of this endpoint, with a short timeout.
   Client::Options ClientOptions() const;
 
   // Makes all calls fail with UNAVAILABLE, and ends all streams.
@@ -36,17 +35,18 @@ class FakeEtcd {
   // Makes all calls fail with this code, without effect. With OK, calls work
   // again.
   void FailWith(grpc::StatusCode code);
-  // Makes the next transaction take effect, and fail with UNAVAILABLE.
+  // Makes the next transaction take effect, but answer UNAVAILABLE.
   void LoseNextAnswer();
-  // Makes transactions that write take effect immediately, and answer later.
+  // Makes writing transactions take effect immediately, and delays their
+  // answers.
   void DelayAnswersOfWrites(absl::Duration delay);
-  // Makes transactions that write this key wait before they look at anything.
-  // "" lets them go on.
+  // Blocks transactions that write `key`, before they read anything. ""
+  // unblocks them.
   void HoldWritesOf(const std::string& key);
   // Blocks until a transaction waits.
   void AwaitHeldWrite() const;
-  // Puts this cluster id or revision into the header of each answer. 0 restores
-  // the true headers.
+  // Replaces the cluster id or the revision in the header of each answer. 0
+  // restores the true headers.
   void LieOfCluster(uint64_t cluster_id);
   void LieOfRevision(int64_t revision);
   // Requires a user. ForgetTokens() makes all tokens invalid.
@@ -62,7 +62,7 @@ class FakeEtcd {
   // Forgets the history, and ends all streams.
   void CompactAndEndStreams();
   void EndStreams();
-  // Blocks until a call came while etcd was away.
+  // Blocks until a client calls while etcd is unavailable.
   void AwaitRefusedCall() const;
   // Returns the number of reads so far, without reads in transactions.
   int reads() const;

@@ -156,7 +156,7 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
       generation = generation_;
       Fill(response.mutable_header());
       response.set_created(true);
-      if (!status.ok()) {  // etcd refuses the user in a message
+      if (!status.ok()) {  // etcd reports a refused user in a message
         response.set_canceled(true);
         response.set_cancel_reason(status.error_message());
       } else {
@@ -273,7 +273,7 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   int held_writes_ = 0;
   int generation_ = 0;  // of streams
   int reads_ = 0;
-  int refused_ = 0;  // calls while etcd was away
+  int refused_ = 0;  // calls while etcd was unavailable
   int watches_ = 0;
   int tokens_ = 0;
   uint64_t cluster_lie_ = 0;

@@ -21,9 +21,9 @@
 namespace penstock::ps {
 
 // A bank: the accounts are rows of an asynchronous table. Each push moves an
-// amount between two accounts, so that the sum of all accounts stays 0, and
-// adds 1 to the worker's counter. Each worker also pulls, and expects that its
-// counter has all its pushes.
+// amount between two accounts, and adds 1 to the worker's counter. The sum of
+// all accounts thus stays 0. Each worker also pulls, and expects that its
+// counter includes all its pushes.
 class Bank {
  public:
   // Defines the bank's model at servers that have no model yet, and starts the
@@ -38,7 +38,7 @@ class Bank {
   // Returns the first error of a worker, which has stopped, or "".
   std::string failure() const ABSL_LOCKS_EXCLUDED(mu_);
   // Blocks until `more` further transfers were acknowledged, for one minute at
-  // most. Returns at once if a worker has failed.
+  // most. Returns immediately if a worker has failed.
   void AwaitTransfers(uint64_t more) const;
   // Returns the longest time that a push or pull has taken since the last call
   // of this function.
@@ -48,7 +48,8 @@ class Bank {
   void SetServers(TrainingConnection::Channels servers) {
     servers_ = std::move(servers);
   }
-  // Returns the transfers that the servers have, by the workers' counters.
+  // Returns the number of transfers that the servers have applied, from the
+  // workers' counters.
   absl::StatusOr<uint64_t> Counted(uint32_t workers) const;
   // Stops the workers. Returns the errors in the accounts, or "" if there are
   // none.
@@ -58,7 +59,7 @@ class Bank {
   void Work(uint32_t rank);
   void Fail(const std::string& what) ABSL_LOCKS_EXCLUDED(mu_);
   void Note(absl::Duration pause) ABSL_LOCKS_EXCLUDED(mu_);
-  // Counts a push by its verdicts. Returns false if these are an error.
+  // Counts a push by its verdicts. Returns false if the verdicts are an error.
   bool Take(uint32_t rank, uint64_t step, const Pushed& pushed);
 
   TrainingConnection::Channels servers_;

@@ -29,11 +29,11 @@ struct Cable {
 };
 
 // Hosts that a switch connects. Each host is a network namespace with a TAP
-// device. The switch is a thread of this process: kernels without netem and
-// packet filters can thus be used. Thread-safe.
+// device. The switch is a thread of this process, so the kernel needs neither
+// netem nor packet filters. Thread-safe.
 class Network {
  public:
-  // Makes hosts. The calling process becomes host 0, so it must have one
+  // Makes hosts. The calling process becomes host 0, and so may have only one
   // thread. Returns null if namespaces or TAP devices are not permitted.
   static std::unique_ptr<Network> Make(size_t hosts);
   ~Network();
@@ -45,14 +45,14 @@ class Network {
 
   // Changes one direction of a cable.
   void Set(size_t from, size_t to, const Cable& cable) ABSL_LOCKS_EXCLUDED(mu_);
-  // Changes all cables of a host: those from it, and those to it.
+  // Changes all cables from and to a host.
   void SetFrom(size_t host, const Cable& cable) ABSL_LOCKS_EXCLUDED(mu_);
   void SetTo(size_t host, const Cable& cable) ABSL_LOCKS_EXCLUDED(mu_);
-  // Makes all cables good.
+  // Repairs all cables.
   void Heal() ABSL_LOCKS_EXCLUDED(mu_);
   // Returns how many packets cables have lost since the last call.
   size_t TakeLost() ABSL_LOCKS_EXCLUDED(mu_);
-  // Makes losses and jitter follow from a seed.
+  // Seeds the random losses and delays.
   void Seed(unsigned seed) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -32,8 +32,8 @@ class ReplicatedServers {
     std::string etcd;  // the addresses of an etcd
   };
 
-  // Starts etcd and the servers. `replicas` are the backups of each shard, and
-  // `flags` further flags of the servers.
+  // Starts etcd and the servers. Each shard has `replicas` backups. `flags` are
+  // further flags of the servers.
   ReplicatedServers(size_t servers, unsigned replicas, unsigned workers,
                     std::vector<std::string> flags = {});
   // Starts servers with one backup of each shard.
@@ -47,12 +47,12 @@ class ReplicatedServers {
   // killed.
   bool StartElsewhere(size_t server, const std::string& name);
   void Kill(size_t server) { servers_[server] = nullptr; }
-  // Lets a server write no file of more than 512 bytes from its next start on,
-  // like a user whose quota is used up. The log of the server is such a file.
+  // From its next start on, limits each file that a server writes to 512 bytes,
+  // like a quota that is used up. Also limits the log of the server.
   void TakeQuota(size_t server) { has_quota_[server] = false; }
   process::Child* process(size_t server) { return servers_[server].get(); }
   process::Child* etcd() { return etcd_->process(); }
-  // Starts an empty etcd at the address of the present one, which it kills.
+  // Kills etcd, and starts an empty one at the same address.
   void WipeEtcd();
 
   const std::vector<std::string>& addresses() const { return addresses_; }
@@ -65,7 +65,7 @@ class ReplicatedServers {
   std::pair<int, std::string> RunPs(
       const std::string& command,
       const std::vector<std::string>& arguments) const;
-  // Returns how many shards a server has a part in.
+  // Returns the number of shards in which a server has a part.
   int PartsOf(size_t server) const;
   // Uses these credentials for new channels. The default is none.
   void SetCredentials(std::shared_ptr<grpc::ChannelCredentials> credentials) {
@@ -74,7 +74,7 @@ class ReplicatedServers {
   // Returns a new channel to a server, and to each server.
   static std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address);
   TrainingConnection::Channels Channels() const;
-  // Returns the newest view that any server has.
+  // Returns the newest view that any server knows.
   v1::GetViewReply View() const;
   // Returns the server that leads a shard.
   size_t PrimaryOf(int shard) const;

@@ -15,8 +15,8 @@
 
 namespace penstock::ps {
 
-// Measures how much longer than asked a thread sleeps. If the whole machine
-// pauses for seconds, leases end that nothing else would end. Thread-safe.
+// Measures by how much a thread oversleeps. During a pause of the whole
+// machine, leases end that would otherwise be renewed. Thread-safe.
 class Stalls {
  public:
   Stalls() : thread_([this] { Loop(); }) {}

@@ -45,9 +45,9 @@ bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
          std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-// Calls `test` once for each vector target that this processor supports and for
-// which the code is compiled. During the call, that target is selected.
-// Afterwards, the best target is selected again.
+// Calls `test` once for each vector target that is compiled and that this
+// processor supports. Selects that target during the call. Selects the best
+// target afterwards.
 inline void OnEachTarget(const std::function<void(int64_t target)>& test) {
   for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
     hwy::SetSupportedTargetsForTest(left & -left);

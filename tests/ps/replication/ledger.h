@@ -1,5 +1,5 @@
-// A model of the promises and actions of a simulated shard. The model forgets
-// nothing.
+// A model of a simulated shard: what it has promised and done. The model
+// forgets nothing.
 
 #ifndef PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_
 #define PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_
@@ -61,7 +61,8 @@ class Ledger {
 
   // Returns the last entry that a pull which begins now must see.
   uint64_t Floor() const { return floor_; }
-  // Checks a pull that began when Floor() was `floor`.
+  // Checks the answer to a pull. `floor` is the value of Floor() at the
+  // beginning of the pull.
   void Pulled(uint64_t floor, uint64_t applied, uint64_t bits);
 
   // Record the calls of workers, for JudgeHistory(). BeginPull() and
@@ -70,8 +71,8 @@ class Ledger {
   size_t BeginPush(const WorkerPush& push, uint64_t amount);
   void EndCall(size_t call, uint64_t value);
 
-  // Returns the view in which an entry was accepted, or 0 if no replica has
-  // applied the entry.
+  // Returns the view in which an entry was accepted. Returns 0 if no replica
+  // has applied the entry.
   uint64_t ViewOf(uint64_t seq) const;
   // Checks that all acknowledged entries have been applied, and that the
   // answers to all calls are consistent.
@@ -92,8 +93,8 @@ class Ledger {
     uint64_t bits;
   };
   std::map<uint64_t, Done> order_;  // by sequence number
-  // The sequence numbers of each push, and of each join. A worker that was
-  // superseded twice may join again.
+  // The sequence numbers of each push and of each join. A worker that was
+  // superseded twice may join a second time.
   std::map<Key, std::set<uint64_t>> applied_;
   std::map<Key, std::set<uint64_t>> acknowledged_;
   // The highest clock that was applied for each rank.

@@ -30,7 +30,7 @@ struct Reply {
   enum Result { kDone, kAgain, kSuperseded, kNotJoined, kPassed };
   uint64_t number = 0;
   Result result = kAgain;
-  uint64_t clock = 0;  // for a join: the clock to begin at
+  uint64_t clock = 0;  // for a join: the first clock
   uint64_t value = 0;  // for a pull: the sum of all amounts
 };
 
@@ -44,14 +44,14 @@ class Node {
  public:
   enum class Start { kEmpty, kWithValues, kLeads };
 
-  // The world around a node. Each function may be called at any time.
+  // The environment of a node. Each function may be called at any time.
   struct Hooks {
     // Delivers a message to the live node with this name, if there is one.
     std::function<void(const std::string& to, std::function<void(Node*)>)> send;
     std::function<void(const std::string& to, const Reply&)> reply;
     std::function<void(uint64_t view, const ReplicaId&)> propose;
     std::function<void(uint64_t view, const ReplicaId&)> complain;
-    // Checks that this node may answer now, with the entries up to `seq`.
+    // Checks that this node may now answer from the entries up to `seq`.
     std::function<void(Node*, uint64_t seq)> check_answer;
   };
 
@@ -68,7 +68,7 @@ class Node {
   const ReplicaId& id() const { return options_.self; }
   HostClock& clock() { return clock_; }
   const Values& values() const { return values_; }
-  // Returns the primary's opinion, and changes nothing.
+  // Returns true if the primary may answer now. Changes nothing.
   bool MayAnswer();
   // Returns true if the entry, which was accepted in `view`, is in the log or
   // in the values.
@@ -117,8 +117,9 @@ class Node {
   std::multimap<uint64_t, Waiting> waiting_;  // by sequence number
   std::vector<WaitingPull> pulls_;
   std::map<uint32_t, Call> gathered_;        // of a synchronous step, by rank
-  std::map<ReplicaId, Snapshot> snapshots_;  // the last one to each joiner
-  // The messages with entries that each replica has not answered.
+  std::map<ReplicaId, Snapshot> snapshots_;  // the last answer to each joiner
+  // For each replica, the messages with entries that the replica has not
+  // answered.
   std::map<ReplicaId, int> in_flight_;
   uint64_t timers_ = 0;
 };

@@ -15,8 +15,8 @@
 
 namespace penstock::ps::replication {
 
-// Makes one view after another: because servers have died or returned, because
-// primaries propose or complain, or at random.
+// Makes one view after another. Reasons are dead or returned servers, proposals
+// and complaints of primaries, and chance.
 class Owner {
  public:
   struct Hooks {
@@ -28,8 +28,8 @@ class Owner {
   Owner(World* world, Hooks hooks, std::vector<ReplicaId> servers,
         size_t backups);
 
-  // Makes the view that is due. Also announces the current view from time to
-  // time.
+  // Makes the next view if its time has come. Also announces the current view
+  // from time to time.
   void Act();
   void OnProposal(uint64_t view, const ReplicaId& joiner);
   void OnComplaint(uint64_t view, const ReplicaId& replica);
@@ -38,8 +38,8 @@ class Owner {
   const ShardReplicas& shard() const { return view_->shards[0]; }
   // Returns true if a primary or backup remains without `replica`.
   bool CanSpare(const ReplicaId& replica) const;
-  // Returns true if each shard has its wanted number of backups, as far as
-  // there are servers.
+  // Returns true if each shard has the wanted number of backups, or as many as
+  // the servers permit.
   bool IsFull() const;
 
  private:

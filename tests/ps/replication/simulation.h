@@ -43,7 +43,7 @@ class Simulation {
   std::shared_ptr<Node> MakeNode(const ReplicaId& id, Node::Start start);
   Host* At(const std::string& name);
   std::vector<ReplicaId> Servers() const;
-  // Runs `event` at the host's current process, once that process is not
+  // Runs `event` at the host's current process, once that process is no longer
   // frozen.
   void Deliver(const std::string& name, std::function<void(Node*)> event);
   void Send(const std::string& from, const std::string& to,

@@ -1,4 +1,4 @@
-// Two replicas of a shard, which exchange messages as the test says.
+// Two replicas of a shard. The test moves the messages between them.
 
 #ifndef PENSTOCK_TESTS_PS_REPLICATION_TWO_REPLICAS_H_
 #define PENSTOCK_TESTS_PS_REPLICATION_TWO_REPLICAS_H_

@@ -20,10 +20,10 @@ class Worker {
   struct Hooks {
     // Sends a call to the server that the worker believes to lead.
     std::function<void(const Call&)> send;
-    // Returns false if the worker has to wait for slower ones.
+    // Returns false if the worker must wait for slower workers.
     std::function<bool(uint64_t clock)> may_push;
-    // Returns true if two other workers have begun with this rank. Servers
-    // remember one superseded worker of each rank.
+    // Returns true if two other workers have begun with this rank since.
+    // Servers remember only one superseded worker of each rank.
     std::function<bool()> has_two_rivals;
   };
 

@@ -16,7 +16,7 @@
 namespace penstock::ps::replication {
 
 // Runs events in the order of their times. Delivers messages between named
-// places: late, twice, in another order, or never.
+// places. A message may be late, delivered twice, reordered or lost.
 class World {
  public:
   explicit World(uint64_t seed);
@@ -33,7 +33,7 @@ class World {
             std::function<void()> deliver);
   // Stops all messages from `from` to `to` for a while.
   void Cut(const std::string& from, const std::string& to, absl::Duration time);
-  // Ends the faults: from now on messages arrive soon and once.
+  // Ends the faults. Messages then arrive soon, and exactly once.
   void EndFaults();
   bool is_fair() const { return is_fair_; }
   // True if clocks jump and differ by more than a lease allows.
@@ -69,7 +69,7 @@ class HostClock {
 
   absl::Time Now();
   void Jump(absl::Duration by) { offset_ += by; }
-  // Returns how long a wait of `time` by this clock really takes.
+  // Returns the true duration of a wait for `time` by this clock.
   absl::Duration Real(absl::Duration time) const { return time / speed_; }
 
  private:

@@ -19,7 +19,7 @@
 
 namespace penstock::ps {
 
-// The answer to a call, which comes later. Wait() blocks until then.
+// The pending answer to a call. Wait() blocks until the answer comes.
 template <typename T>
 class Answer {
  public:
@@ -83,7 +83,7 @@ inline std::vector<float> ElementsOf(const tensor::Tensor& tensor) {
   return {flat->begin(), flat->end()};
 }
 
-// The only server of a training, with run 7.
+// The only server of a training. The training is run 7.
 class SmallServer {
  public:
   static constexpr View kView = {7, 1};

@@ -44,7 +44,7 @@ class SmallTraining {
   static CheckpointWriter::Options WithoutLease() {
     CheckpointWriter::Options options;
     options.commits.lease = absl::ZeroDuration();
-    options.commits.verify_share = 1;  // each base
+    options.commits.verify_share = 1;  // each checkpoint is a base
     return options;
   }
   struct Options {
@@ -55,7 +55,7 @@ class SmallTraining {
     bool drop_tables = false;
     bool drop_rows = false;
     std::function<void(const std::string&)> restore_log;
-    // The options of checkpoints. Without a lease, each attempt ends the
+    // The options of checkpoints. There is no lease: each attempt ends the
     // previous attempt.
     CheckpointWriter::Options checkpoints = WithoutLease();
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
@@ -75,13 +75,14 @@ class SmallTraining {
   // Waits until the steps of all workers are applied, if tables are
   // synchronous.
   absl::Status Settle();
-  // Returns the combined state of the servers. Call while no step is under way.
+  // Returns the combined state of the servers. Call only while no step is in
+  // progress.
   TrainingState State();
 
-  // Takes a checkpoint at the present version of the synchronous tables.
+  // Takes a checkpoint at the current version of the synchronous tables.
   absl::StatusOr<uint64_t> Checkpoint(bool incremental = false,
                                       size_t keep = 0);
-  // Begins a checkpoint at server 0.
+  // Begins a checkpoint at server 0, and does not wait for its end.
   absl::StatusOr<CheckpointWriter::Attempt> BeginAttempt(
       bool incremental = false, size_t keep = 0);
   absl::StatusOr<std::vector<CheckpointWriter::Shard>> WriteShards(

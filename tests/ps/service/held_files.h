@@ -1,5 +1,5 @@
-// Makes files whose Sync() and Lock() wait for the test, or whose Sync() fails
-// once.
+// Files whose Sync() and Lock() block until the test releases them. Sync() can
+// also fail once.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
 #define PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
@@ -29,7 +29,7 @@ class HeldFiles final : public checkpoint::Files {
   explicit HeldFiles(checkpoint::Files* files, bool holds_locks = false)
       : files_(files), holds_locks_(holds_locks) {}
 
-  // Waits until so many calls wait. Returns false after ten seconds.
+  // Blocks until `count` calls are waiting. Returns false after ten seconds.
   bool AwaitWaiting(int calls) {
     absl::MutexLock lock(&mu_);
     const auto are_there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

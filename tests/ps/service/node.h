@@ -1,4 +1,4 @@
-// A parameter server of the test's own process, over stock gRPC.
+// A parameter server in the test's process, over stock gRPC.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_NODE_H_
 #define PENSTOCK_TESTS_PS_SERVICE_NODE_H_
@@ -32,8 +32,8 @@ class Node {
     checkpoint::Files* files = nullptr;
     bool restore = false;
     std::shared_ptr<RestoreSource> source;  // in place of `files`
-    // The lease of a checkpoint's turn. Zero lets each attempt end the previous
-    // one.
+    // The lease of a checkpoint's turn. With zero, each attempt ends the
+    // previous one.
     absl::Duration lease = absl::ZeroDuration();
     Access* access = nullptr;
     int port = 0;  // 0: a free port

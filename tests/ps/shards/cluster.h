@@ -1,5 +1,5 @@
-// Servers with replicas in this process, over stock gRPC, and a keeper of their
-// views.
+// Servers with replicas in this process, over stock gRPC, and a thread that
+// makes their views.
 
 #ifndef PENSTOCK_TESTS_PS_SHARDS_CLUSTER_H_
 #define PENSTOCK_TESTS_PS_SHARDS_CLUSTER_H_
@@ -33,8 +33,8 @@ namespace penstock::ps {
 inline constexpr uint64_t kRun = 7;
 inline constexpr View kView = {kRun, 1};
 
-// The addresses of the servers, by their names. A name without an address
-// cannot be reached.
+// The addresses of the servers, by name. A server without an address cannot be
+// reached.
 class Addresses {
  public:
   void Set(const std::string& name, std::shared_ptr<grpc::Channel> channel);
@@ -72,7 +72,7 @@ class Node {
   };
   Node(const std::string& name, uint64_t incarnation, const Options& options,
        Addresses* addresses);
-  // Ends like a killed process, which sends no further messages.
+  // Ends the node like a killed process: it sends no further messages.
   ~Node();
 
   Server& own() { return own_; }
@@ -116,7 +116,7 @@ class Cluster {
   void KillPrimary(uint32_t shard);
   // Blocks until each shard has its backups.
   void AwaitBackups();
-  // Stops or continues telling views to a node.
+  // Stops sending views to a node, or continues.
   void Isolate(const std::string& name, bool is_isolated);
   // Treats an isolated server as dead.
   void GiveUp(const std::string& name);
@@ -124,8 +124,7 @@ class Cluster {
   replication::View view() const;
   std::shared_ptr<Node> node(const std::string& name) const;
   std::shared_ptr<Node> PrimaryOf(uint32_t shard) const;
-  // Call the primary of the shard. Repeat the call while the primary is not
-  // ready.
+  // Call the primary of the shard. Repeat the call until the primary is ready.
   absl::StatusOr<uint64_t> Join(uint32_t shard, const WorkerId& worker);
   absl::StatusOr<Exchange::PushVerdict> Push(uint32_t shard,
                                              const WorkerId& worker,

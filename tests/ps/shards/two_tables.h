@@ -37,7 +37,7 @@ inline std::vector<std::string> PartsOf(const Cluster& cluster) {
   return parts;
 }
 
-// Adds 1 to the element of a rank, at a shard.
+// Adds 1 to the element of the rank, in the table of `shard`.
 inline void PushOne(Cluster* cluster, const std::vector<std::string>& parts,
                     uint32_t shard, uint32_t rank, uint64_t clock) {
   std::vector<float> gradient(kWorkers);
@@ -48,7 +48,7 @@ inline void PushOne(Cluster* cluster, const std::vector<std::string>& parts,
   ASSERT_TRUE(verdict.ok()) << verdict.status();
 }
 
-// Lets each rank push its number plus one times, to all shards.
+// Makes rank r push r + 1 times to each shard.
 inline void PushClocks(Cluster* cluster) {
   const std::vector<std::string> parts = PartsOf(*cluster);
   for (uint32_t shard = 0; shard < kShards; ++shard) {

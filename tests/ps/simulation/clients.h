@@ -34,7 +34,7 @@ class Client {
 
   uint64_t id() const { return id_; }
   bool is_busy() const { return lane_.is_busy(); }
-  // Ends the simulated process, whose calls are cancelled.
+  // Ends the simulated process. Cancels its calls.
   void Kill() {
     is_killed_ = true;
     mail_->Abandon(id_);
@@ -88,7 +88,7 @@ class Saver : public Client {
   std::set<uint64_t> settled_;
 };
 
-// A worker that joins, and then pulls and pushes alternately.
+// A worker that joins, and then alternates between pulls and pushes.
 class Trainer : public Client {
  public:
   enum class Call {
@@ -120,7 +120,7 @@ class Trainer : public Client {
   void StartPull();
   void StartPush(const Push& push);
   void StartLeave();
-  // Handles the error of a call like a training loop: attaches again.
+  // Handles the error of a call as a training loop does: attaches again.
   void StartReattach(const absl::Status& error);
   void EndStep() { ++step_; }
 

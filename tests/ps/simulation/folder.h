@@ -30,8 +30,8 @@ class ProcessFiles final : public checkpoint::Files {
     state_->folder = std::move(folder);
   }
 
-  // Makes the process die after `operations` more operations: at the next one
-  // for 0.
+  // Makes the process die after `operations` more operations. With 0, the
+  // process dies at the next operation.
   void DieAfter(int operations) { state_->left = operations; }
   void Die() { state_->is_dead = true; }
   bool is_dead() const { return state_->is_dead; }

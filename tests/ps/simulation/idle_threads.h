@@ -7,9 +7,10 @@
 
 namespace penstock::ps {
 
-// The states of this process's threads, from /proc. The order of events in a
-// simulation then depends on its seed alone, although servers and clients have
-// threads. A thread that sleeps for a time counts as idle. Not thread-safe.
+// Reads the states of this process's threads from /proc. Servers and clients
+// have threads. If the simulation acts only while these are idle, its order of
+// events depends on the seed alone. A thread that sleeps for a time counts as
+// idle. Not thread-safe.
 class IdleThreads {
  public:
   IdleThreads() = default;

@@ -25,7 +25,7 @@ struct Taken {
   size_t server = 0;
   uint64_t node = 0;  // the process
   uint64_t clock = 0;
-  bool is_inferred = false;  // from the verdict on a repetition
+  bool is_inferred = false;  // inferred from the answer to a repeated push
 };
 
 struct Push {
@@ -34,7 +34,7 @@ struct Push {
   uint64_t incarnation = 0;
   uint64_t run = 0;  // the worker's
   PushIds rows;
-  std::vector<Taken> taken;  // where it counted
+  std::vector<Taken> taken;  // the server that counted the push
   bool is_acknowledged = false;
   // True if the worker has a later acknowledged push. This push is then
   // applied.
@@ -52,7 +52,7 @@ struct Life {
 };
 
 struct CutRecord {
-  uint64_t order = 0;  // of the beginnings of checkpoints
+  uint64_t order = 0;  // the position among all checkpoints, by beginning
   uint64_t run = 0;
   std::vector<uint64_t> nodes;
   std::set<uint64_t> required;  // pushes
@@ -66,8 +66,8 @@ struct Values {
 };
 
 // The record of pushes, trainings and cuts. Computes the values that the
-// cluster must have. Independent of the servers' code, except for the clocks in
-// manifests.
+// cluster must have. Does not use the servers' code. Takes only the clocks of
+// manifests from the servers.
 class Ledger {
  public:
   // Makes a ledger for one dense and one sparse table of each staleness.
@@ -78,10 +78,10 @@ class Ledger {
   Push& push(uint64_t number) { return pushes_.at(number); }
   const std::map<uint64_t, Push>& pushes() const { return pushes_; }
   void OnCounted(uint64_t push, Taken taken, bool is_inferred);
-  // Returns true if a push has counted at a server, in whatever training.
+  // Returns true if a push has counted at a server in any training.
   bool HasCounted(uint64_t push, size_t server) const;
-  // Returns true if the same count was inferred before. The count is then
-  // already known, and another one would be a violation.
+  // Returns true if the count was already inferred. In that case, another count
+  // of the same push would be a violation.
   bool ConfirmCounted(uint64_t push, const Taken& taken);
   void OnAcknowledged(uint64_t push);
 
@@ -93,7 +93,7 @@ class Ledger {
 
   void OnBegun(const CutId& cut, uint64_t run);
   CutRecord* FindCut(const CutId& cut);
-  // Returns the clock of a rank in a cut; 0 if the cut is unknown.
+  // Returns the clock of a rank in a cut, or 0 if the cut is unknown.
   uint64_t ClockIn(const CutId& cut, uint32_t rank) const;
 
   // Each Check function returns descriptions of violations, or an empty list if
@@ -107,8 +107,8 @@ class Ledger {
                                     const std::set<uint64_t>& pushes) const;
   // Checks that no acknowledged push of the run was lost when a process died.
   std::vector<std::string> CheckKept(uint64_t run) const;
-  // Checks the values of a cluster in this run. Only pushes of this run may be
-  // missing, and only if they are not settled.
+  // Checks the values of a cluster in this run. Only unsettled pushes of this
+  // run may be missing.
   std::vector<std::string> CheckValues(uint64_t run,
                                        const Values& values) const;
 

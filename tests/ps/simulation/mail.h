@@ -1,4 +1,4 @@
-// Calls of gRPC clients as letters, which the simulation delivers.
+// Calls of gRPC clients as letters. The simulation delivers the letters.
 
 #ifndef PENSTOCK_TESTS_PS_SIMULATION_MAIL_H_
 #define PENSTOCK_TESTS_PS_SIMULATION_MAIL_H_
@@ -21,15 +21,14 @@
 namespace penstock::ps {
 
 // One unary call in the simulation.
-//
-//   stage      event            next
+// |   stage      event            next
 //   ---------  ---------------  ---------
 //   sent       deliver          at server
 //   at server  answer           answered
 //   any        return the call  unchanged
-//
-// A client may get an error in every stage. A letter whose client already has
-// its answer is a ghost: servers still receive the letter and answer it.
+// | A client may get an error in every stage. If a client gets its answer
+// before the server has finished, the letter becomes a ghost: a server still
+// receives and answers it.
 struct Letter {
   enum class Stage { kSent, kAtServer, kAnswered };
 
@@ -69,7 +68,7 @@ class Mail {
   // that leaves becomes a Farewell.
   TrainingConnection::Channels ChannelsOf(uint64_t client, size_t servers);
 
-  // Returns all open letters, by client and number. Ghosts come last.
+  // Returns all open letters, ordered by client and number. Ghosts come last.
   std::vector<LetterPtr> Open() const;
   bool HasOpen(uint64_t client) const;
   std::vector<Farewell> TakeFarewells();
@@ -83,8 +82,8 @@ class Mail {
   // it, or if `leaves_ghost` is true. Otherwise removes the letter.
   void Fail(const LetterPtr& letter, const grpc::Status& status,
             bool leaves_ghost = false);
-  // Fails all letters that their clients have cancelled. Returns true if there
-  // was such a letter.
+  // Fails all letters whose clients have cancelled the call. Returns true if
+  // there was such a letter.
   bool ReturnCancelled();
   // Cancels all letters of a client, now and later.
   void Abandon(uint64_t client);

@@ -21,7 +21,7 @@
 namespace penstock::ps {
 
 // A server with service and checkpoints like ps_server, but in this process and
-// without sockets. For one thread.
+// without sockets. Use a node on one thread.
 class Node {
  public:
   struct Options {

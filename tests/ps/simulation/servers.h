@@ -42,11 +42,11 @@ class Servers {
 
   void Start(size_t server, const How& how);
   void Kill(size_t server);
-  // Removes the processes that have died at an operation on their files.
+  // Removes the processes that have died during an operation on their files.
   void BuryDead();
-  // Cancels every death that was planned for a later operation on files.
+  // Cancels all deaths that are still planned.
   void Spare();
-  // Kills all processes. Afterwards there are `servers` places.
+  // Kills all processes. The cluster then has `servers` slots.
   void KillAll(size_t servers);
 
   // Removes everything from the main folder that was not synced. All servers

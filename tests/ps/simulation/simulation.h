@@ -75,8 +75,8 @@ class Simulation {
   void Settle();
   void AwaitThreads();
   bool NoteAnswers();
-  // Returns the settled pushes of the saver that sent the letter, or null if
-  // there is no such saver.
+  // Returns the pushes that were settled when the saver that sent the letter
+  // began. Returns null if there is no such saver.
   const std::set<uint64_t>* SettledBefore(const Letter& letter) const;
 
   // Makes one random event happen that advances the training. Returns false if
@@ -109,7 +109,7 @@ class Simulation {
   void SuspendTrainer();
   bool IsSuspended(uint64_t client) const;
 
-  // Steps of the second part, without faults.
+  // Steps of the second part, which has no faults.
   void GoOn(uint64_t pushes);
   void Save();
   bool AdvanceFairly();

@@ -9,13 +9,13 @@
 
 namespace penstock::ps {
 
-// Programs that link this library have their own steady clock, their own waits
-// by that clock, and their own std::random_device. The clock is the real clock
-// plus the skipped time.
+// Programs that link this library have their own steady clock, their own timed
+// waits by that clock, and their own std::random_device. The clock shows the
+// real time plus the skipped time.
 
 // Skips the time until the first deadline of a thread that sleeps, or that
-// waits by a base::SteadyCondVar. Returns false, and skips nothing, if no
-// thread's deadline is within `most`. Call this while all other threads wait.
+// waits by a base::SteadyCondVar. If no deadline is within `most`, skips
+// nothing and returns false. Call this while all other threads wait.
 bool SkipToNextDeadline(absl::Duration most);
 
 // Skips `time`, and wakes the threads whose deadline has come.

@@ -20,8 +20,9 @@
 
 namespace penstock::ps {
 
-// An observer of answered letters and of the servers, while all other threads
-// wait. Records events in the ledger, and compares the servers with the ledger.
+// An observer of answered letters and of the servers. Works while all other
+// threads wait. Records events in the ledger, and compares the servers with the
+// ledger.
 class Witness {
  public:
   using Say = std::function<void(const std::string&)>;
@@ -55,7 +56,7 @@ class Witness {
 
  private:
   void CheckNewest(const Life& life);
-  // Records that cancelled pushes have counted whose rows have moved.
+  // Records cancelled pushes that have counted, as moved rows show.
   void InferCounted(const Values& values);
 
   Ledger* const ledger_;
@@ -65,7 +66,7 @@ class Witness {
   absl::optional<CutId> newest_;         // acknowledged, in the main folder
   std::map<uint64_t, CutId> committed_;  // the newest, by run
   // The pushes whose calls were answered CANCELLED. A server may have counted
-  // them before.
+  // them earlier.
   std::vector<std::pair<uint64_t, Taken>> cancelled_;
   size_t checkpoints_ = 0;
   size_t restores_ = 0;

@@ -1,4 +1,4 @@
-// Counts allocations, and fails on request.
+// Memory that counts allocations, and fails on request.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_FAILING_MEMORY_H_
 #define PENSTOCK_TESTS_PS_SPARSE_FAILING_MEMORY_H_

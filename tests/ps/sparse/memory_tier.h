@@ -63,8 +63,8 @@ class MemoryTier : public Tier {
     if (max_rows_ == SIZE_MAX || row_bytes_ == 0) return UINT64_MAX;
     return (max_rows_ - std::min(rows_.size(), max_rows_)) * row_bytes_;
   }
-  // Returns false if the tier acts like a full disk: if it has more rows than
-  // its limit.
+  // Returns false if the tier has more rows than its limit, and so acts like a
+  // full disk.
   bool ErasedIsRoom() const override {
     absl::MutexLock lock(&mu_);
     return rows_.size() <= max_rows_;

@@ -1,4 +1,4 @@
-// Models a sparse table, simply and slowly.
+// A simple and slow model of a sparse table.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_TABLE_MODEL_H_
 #define PENSTOCK_TESTS_PS_SPARSE_TABLE_MODEL_H_
@@ -25,8 +25,7 @@ struct ModelRow {
 };
 using ModelRows = std::map<uint64_t, ModelRow>;
 
-// A model of a Table with one shard, or with any number of shards if rows are
-// not limited.
+// A model of a Table. The Table must have one shard, or no limit of rows.
 class TableModel {
  public:
   explicit TableModel(const Options& options)
@@ -59,7 +58,7 @@ class TableModel {
     return before + 1 >= options_.min_count;
   }
 
-  // Returns the row to apply the gradient to, or null if the id is not
+  // Returns the row that the gradient changes. Returns null if the id is not
   // admitted.
   ModelRow* Push(uint64_t id, int64_t now) {
     Expire(id, now);

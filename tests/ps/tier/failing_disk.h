@@ -1,4 +1,4 @@
-// Fakes a disk that fails when a test says so.
+// A disk that fails on request.
 
 #ifndef PENSTOCK_TESTS_PS_TIER_FAILING_DISK_H_
 #define PENSTOCK_TESTS_PS_TIER_FAILING_DISK_H_
@@ -15,8 +15,7 @@
 
 namespace penstock::ps {
 
-// A disk that calls the kernel's functions, until a test makes it fail.
-// Thread-safe.
+// Calls the kernel's functions until a test makes the disk fail. Thread-safe.
 class FailingDisk : public DiskCalls {
  public:
   // The errno with which a call fails; 0 means that the call works.

@@ -15,13 +15,13 @@
 
 namespace penstock::ps {
 
-// The gradient of each row, which any number of workers divides evenly. A row
-// gets a gradient from only one push. A row is therefore 0, or -kGradient
-// divided by the number of pushes of its synchronous step.
+// The gradient of each row. Any number of workers divides it without a
+// remainder. Only one push has a gradient for a row. The row's value is
+// therefore 0, or -kGradient divided by the number of pushes in its synchronous
+// step.
 inline constexpr float kGradient = 6;
 inline constexpr int64_t kDenseElements = 3;
-// The number of ids that a push may use. Push p uses ids from p * kIdsPerPush
-// on.
+// The number of ids for each push. Push p uses ids from p * kIdsPerPush on.
 inline constexpr uint64_t kIdsPerPush = 1000;
 
 struct Staleness {

@@ -1,4 +1,4 @@
-// Servers with keepers of the views and one etcd, in this process.
+// Servers that keep their views in one etcd, in this process.
 
 #ifndef PENSTOCK_TESTS_PS_VIEWS_NODES_H_
 #define PENSTOCK_TESTS_PS_VIEWS_NODES_H_
@@ -141,7 +141,7 @@ class Node {
 
 const std::vector<std::string> kAllAtHome = {"ps0:1", "ps1:1", "ps2:1"};
 
-// Three servers, whose shards have one backup each.
+// Three servers. Each shard has one backup.
 class NodesTest : public testing::Test {
  protected:
   NodesTest() {
@@ -155,7 +155,7 @@ class NodesTest : public testing::Test {
         std::make_unique<Node>(etcd_.address(), number, incarnation, backups);
   }
 
-  // Waits until all live nodes have one view, which is as wanted.
+  // Waits until all live nodes have the same view, and `is_wanted` accepts it.
   bool Await(const std::function<bool(const replication::View&)>& is_wanted) {
     const absl::Time limit = base::SteadyNow() + kTimeout;
     while (base::SteadyNow() < limit) {

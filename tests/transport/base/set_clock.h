@@ -7,14 +7,14 @@
 
 namespace penstock {
 
-// Shifts the time of day that this process reads by `offset`. The kernel keeps
-// the true time. Therefore a wait until a time of day behaves as if the clock
+// Shifts the time of day that this process reads by `offset`. The kernel's
+// clock is unchanged. A wait until a time of day thus behaves as if the clock
 // had been set back by `offset` during the wait. Programs that link this file
 // have their own clock_gettime().
 void SetClockBy(absl::Duration offset);
 
-// Shifts the steady clock forward, which normally cannot be set, by a further
-// `offset`. Does not shift the time by which waits end.
+// Shifts the steady clock forward by a further `offset`. Waits still end by the
+// kernel's unshifted clock.
 void MoveSteadyClockBy(absl::Duration offset);
 
 }  // namespace penstock

@@ -40,10 +40,10 @@ class FakeDriver : public Api {
   explicit FakeDriver(int devices = 2, uint64_t bytes_of_each = 256 << 20);
   ~FakeDriver() override;
 
-  // Makes one call fail, after `after` other calls. Does not count calls that
-  // destroy objects, because their result is ignored.
+  // Makes one call fail, after `after` other calls. Excludes calls that destroy
+  // objects, whose results the product ignores.
   void FailAfter(int after, abi::Result result);
-  // Cancels FailAfter(), if that call has not been made yet.
+  // Cancels FailAfter() if no call has failed yet.
   void FailNoMore();
   // Makes every later call fail, as after an error in a kernel.
   void Lose(abi::Result result);
@@ -63,7 +63,7 @@ class FakeDriver : public Api {
   size_t OpenCount() const;
   // Sets whether host memory can no longer be pinned.
   void RefusePinning(bool refuse);
-  // Returns the number of counted calls.
+  // Returns the number of calls so far, without calls that destroy objects.
   int calls() const;
   // Returns the number of calls of a function.
   int CallsOf(const std::string& name) const;
@@ -76,7 +76,8 @@ class FakeDriver : public Api {
   // stream. The work fills memory with a byte.
   abi::Stream ProgramStream(int device);
   void QueueFill(abi::Stream stream, abi::Address at, char value, size_t bytes);
-  // Begin and end a capture of the program's stream, in global mode.
+  // Begin and end a capture of the program's stream, in global mode
+  // (cudaStreamCaptureModeGlobal).
   void BeginCapture(abi::Stream stream);
   void EndCapture(abi::Stream stream);
   // Read and write device memory immediately.
@@ -107,7 +108,7 @@ class FakeDriver : public Api {
   abi::Result EventCreate(abi::Event* event, unsigned flags) override;
   abi::Result EventDestroy(abi::Event event) override;
   abi::Result EventRecord(abi::Event event, abi::Stream stream) override;
-  // Returns whether the event's work has run. The second query runs the work.
+  // Returns true if the event's work is done. The second query does the work.
   abi::Result EventQuery(abi::Event event) override;
   abi::Result EventSynchronize(abi::Event event) override;
   abi::Result MemAlloc(abi::Address* address, size_t bytes) override;
@@ -128,7 +129,7 @@ class FakeDriver : public Api {
                                const abi::IpcMemHandle& handle,
                                unsigned flags) override;
   abi::Result IpcCloseMemHandle(abi::Address address) override;
-  // Writes a descriptor of a copy of the pages, which the test reads.
+  // Writes a descriptor of a copy of the pages. The test reads the copy.
   abi::Result MemGetHandleForAddressRange(void* handle, abi::Address address,
                                           size_t bytes, int type,
                                           uint64_t flags) override;

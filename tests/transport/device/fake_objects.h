@@ -59,8 +59,8 @@ struct FunctionObject {
 
 }  // namespace abi
 
-// The CPU's view of device memory, which lives as long as any simulated process
-// has the memory.
+// The CPU's view of device memory. Lives as long as any simulated process holds
+// the memory.
 using Behind = std::shared_ptr<char>;
 
 struct FakeDriver::Block {
@@ -68,10 +68,10 @@ struct FakeDriver::Block {
   size_t bytes = 0;
   Behind backing;
   uint64_t id = 0;
-  // The handle for other processes, or the handle of another process's memory.
-  // "" if there is none.
+  // For own memory, the handle that other processes open. For opened memory,
+  // the handle of the owner's allocation. Empty without a handle.
   std::string handle;
-  int opened = 0;  // number of opens, for another process's memory
+  int opened = 0;  // for another process's memory: number of opens
 };
 
 // Memory that one driver has shared with other drivers of this process.

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace device {
 
-// Returns the FNV-1a hash of the bytes, which depends on each byte and its
+// Returns the FNV-1a hash of the bytes. The hash depends on each byte and its
 // position.
 inline uint64_t SumOf(const std::string& bytes) {
   uint64_t sum = 14695981039346656037u;

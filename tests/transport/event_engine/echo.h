@@ -16,7 +16,7 @@
 namespace penstock {
 namespace event_engine {
 
-// The options of an end with Penstock, and of a stock one.
+// Options for a side with Penstock, and for a stock side.
 inline Options With(Policy policy) {
   Options options;
   options.policy = policy;
@@ -29,8 +29,8 @@ const Options kStock = With(Policy::kOff);
 // thread until Release().
 class EchoServer : private grpc::CallbackGenericService {
  public:
-  // Starts the server at an IPv4 address; with Policy::kOff, a stock server.
-  // `port` 0 picks a free port.
+  // Starts the server at an IPv4 address. Starts a stock server with
+  // Policy::kOff. Picks a free port if `port` is 0.
   explicit EchoServer(const Options& options,
                       std::shared_ptr<grpc::ServerCredentials> credentials =
                           grpc::InsecureServerCredentials(),
@@ -65,7 +65,7 @@ class EchoCall {
  public:
   explicit EchoCall(const std::shared_ptr<grpc::Channel>& channel,
                     const std::string& method = "/test/Echo");
-  // Ends the call, unless Finish() has.
+  // Ends the call, unless Finish() was called.
   ~EchoCall();
 
   // Send and receive in any order, at most one of each at a time. Return false
@@ -91,12 +91,12 @@ grpc::Status Echo(const std::shared_ptr<grpc::Channel>& channel,
                   const std::string& message,
                   const std::string& method = "/test/Echo");
 
-// Returns the path of the only connection of the channel's process to `target`:
-// "shm" or "http2".
+// Returns the path of the process's only Penstock connection to `target`: "shm"
+// or "http2".
 std::string PathTo(const std::shared_ptr<grpc::Channel>& channel,
                    const std::string& target);
-// Makes calls until the path to `target` is "shm". Returns false if it never
-// is.
+// Makes calls until the path to `target` is "shm". Returns false if the path
+// stays "http2".
 bool ReachesShm(const std::shared_ptr<grpc::Channel>& channel,
                 const std::string& target);
 

@@ -44,7 +44,8 @@ class Pipe {
     std::lock_guard<std::mutex> lock(mu_);
     Take(bytes);
   }
-  // Returns false if the pipe is full. Then calls `on_written` later.
+  // Returns false if the pipe is full, and then calls `on_written` once there
+  // is room.
   bool WriteIfRoom(const std::string& bytes, Callback on_written) {
     std::lock_guard<std::mutex> lock(mu_);
     if (!is_full_) {
@@ -55,7 +56,7 @@ class Pipe {
     on_written_ = std::move(on_written);
     return false;
   }
-  // Lets writes wait until Empty() or Close(), which loses them.
+  // Delays writes until Empty(). Close() discards the delayed bytes.
   void Fill() {
     std::lock_guard<std::mutex> lock(mu_);
     is_full_ = true;

@@ -1,4 +1,4 @@
-// A path whose end the test chooses.
+// A path that ends when the test says so.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_SCRIPTED_PATH_H_
 #define PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_SCRIPTED_PATH_H_
@@ -19,7 +19,7 @@
 namespace penstock {
 namespace event_engine {
 
-// The state of the path, which test and path share.
+// The state of the path. The test and the path share the state.
 struct Script {
   Script() : test(std::this_thread::get_id()) {}
 
@@ -36,7 +36,7 @@ struct Script {
   std::atomic<int> destroyed_paths{0};
 };
 
-// A path whose peer greets and acknowledges nothing.
+// A path whose peer sends its greeting, and acknowledges nothing.
 class ScriptedPath final : public fabric::Endpoint {
  public:
   explicit ScriptedPath(std::shared_ptr<Script> script)

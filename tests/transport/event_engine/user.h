@@ -22,7 +22,7 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 
 inline Crew* GetCrew() { return *Crew::Get(progress::PollingMode::kEvent); }
 
-// Returns the begin of a TLS connection, with a random number of its own.
+// Returns the first bytes of a TLS connection, with a new random number.
 inline std::string Hello() {
   static std::atomic<char> next{0};
   const std::string head = {22, 3, 1, 0, 100, 1, 0, 0, 96, 3, 3};

@@ -26,8 +26,8 @@ namespace core {
 
 constexpr std::chrono::seconds kPatience(10);
 
-// A call of the client. A separate thread polls for the call, because a
-// StateGate may block gRPC's threads.
+// A call by the client under test. A separate thread polls for the call,
+// because a StateGate may block gRPC's threads.
 class PendingCall {
  public:
   explicit PendingCall(const std::shared_ptr<grpc::Channel>& channel,

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace core {
 
-// Returns the bytes of docs/protocol.md, "Metadata".
+// Returns the example bytes of docs/protocol.md, section "Metadata".
 std::string Metadata(
     const std::vector<std::pair<std::string, std::string>>& pairs);
 
@@ -63,7 +63,7 @@ class WirePeer {
   const int socket_;
   uint64_t sent_ = 0;
   uint64_t received_ = 0;
-  std::string waiting_;  // frames of a message that was read
+  std::string waiting_;  // frames of a message that was already read
   std::string ping_;
 };
 

@@ -31,13 +31,14 @@ class FakeDeviceAccess : public DeviceAccess {
   // Returns the contents of the range.
   std::string Get(absl::Span<const uint8_t> range) const;
 
-  // Makes all such calls fail from now on. OK makes them succeed again.
+  // Make all later calls of one kind fail with `error`. With OK, the calls
+  // succeed again.
   void FailCopies(absl::Status error);
   void FailShares(absl::Status error);
   void FailOpens(absl::Status error);
   void FailExports(absl::Status error);
   void FailFlushes(absl::Status error);
-  // Makes later allocations such that writes of network devices are invisible
+  // Hides the writes of network devices in memory that is allocated later,
   // until FlushWrites().
   void NeedFlushes();
   int flushes() const;

@@ -45,7 +45,8 @@ class Lingering {
   }
 
   int fd() const { return near_.get(); }
-  // Makes the recipient of the descriptor its last owner.
+  // Closes this process's descriptor, so that the recipient's descriptor is the
+  // last one.
   void LetGo() { near_.Reset(); }
 
  private:

@@ -1,4 +1,4 @@
-// A value that a different thread provides.
+// A value that another thread provides.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_AWAITED_H_
 #define PENSTOCK_TESTS_TRANSPORT_RPC_AWAITED_H_

@@ -66,7 +66,7 @@ class CuttingProxy {
     std::lock_guard<std::mutex> lock(mu_);
     silence_ = silence;
   }
-  // Stops reading from all connections, like a host that is stopped.
+  // Stops reading from all connections, like a stopped host.
   void Hold() { held_ = true; }
   // Returns the number of connections that have ended or were cut.
   size_t ended() {
@@ -140,8 +140,8 @@ class CuttingProxy {
       pollfd ready[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
       const int count = poll(ready, 2, 20);
       if (count < 0) return;
-      // Ends the connection only if no input waits. Waiting input shows that
-      // this thread was late, and the connection was not silent.
+      // Ends the connection only if no input is waiting. Waiting input shows
+      // that this thread was late and that the connection was not silent.
       if (count == 0 && Clock::now() - std::min(heard[0], heard[1]) > silence) {
         return;
       }

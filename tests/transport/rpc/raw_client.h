@@ -26,8 +26,8 @@ namespace rpc {
 
 constexpr char kToken[] = "a token";
 
-// A connection that sends whole frames or any other bytes, and reads nothing
-// but the end of the stream.
+// A connection that can send whole frames or any bytes. Reads only to detect
+// the end of the stream.
 class RawClient {
  public:
   explicit RawClient(int port)

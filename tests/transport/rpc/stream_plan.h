@@ -25,10 +25,10 @@ inline size_t LogUniform(Random* random, unsigned bits) {
 struct Plan {
   struct Write {
     size_t size;
-    bool waits;  // for the report before the next step
+    bool waits;  // for the report, before the next step
   };
   struct ServerStep {
-    bool reads;  // or writes
+    bool reads;  // false: writes
     Write write;
   };
   enum class Ending { kFinish, kLetGo };

@@ -58,11 +58,11 @@ std::string IdPayload(uint64_t id);
 class RawPeerTest : public ::testing::Test {
  protected:
   explicit RawPeerTest(const LinkOptions& fast = LinkOptions()) : fast_(fast) {}
-  // Starts the session, with both hellos in flight.
+  // Starts the session. Both hellos are then in flight.
   void Begin(const Config& config = ServerConfig());
   // Starts the session, and delivers the hellos and all later packets.
   void Open(const Config& config = ServerConfig());
-  // Adds the first fast path between the two.
+  // Adds the session's first fast path.
   void AddPath();
   void SendPathFrame(wire::FrameType type, uint32_t epoch,
                      absl::string_view payload = "why");

@@ -99,9 +99,9 @@ class Peer : public SessionEvents, public PathEvents {
   Session* operator->() { return session_.get(); }
   // Destroys the session, and with it its end of the lifeline.
   void Destroy() { session_.reset(); }
-  // Flushes, like owners before they unlock.
+  // Flushes, as an owner does before it unlocks.
   void Flush();
-  // Polls until the fast path is empty, like after a doorbell.
+  // Polls the fast path until it has no input, as after a doorbell.
   void PollAll();
 
   void Attach(uint32_t stream);

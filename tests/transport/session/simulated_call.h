@@ -27,7 +27,7 @@ struct CallPlan {
   uint32_t stream = 0;
   std::vector<size_t> requests;   // sizes
   std::vector<size_t> responses;  // sizes
-  // True if the server may end the call before the client has half-closed.
+  // True if the server may end the call before the client's half-close.
   bool ends_early = false;
   // The probability that a step gives up the call, in percent.
   int client_cancels = 0;
@@ -35,7 +35,7 @@ struct CallPlan {
 
   bool cancelled = false;     // by the client
   bool aborted = false;       // by the server: its trailers drop the rest
-  bool session_lost = false;  // the call may now end in any way
+  bool session_lost = false;  // the call may now end with any status
 };
 
 // State that all calls of a simulation share.

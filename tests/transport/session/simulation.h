@@ -38,9 +38,9 @@ class Simulation {
   std::vector<std::string> Run();
 
  private:
-  // One side with its owner. The owner polls its fast path at random times.
-  // While the path is armed, the owner polls only after a doorbell, or while
-  // its own reads wait there.
+  // One side with its owner. The owner polls its fast path at random times. An
+  // owner that has armed the path polls only after a doorbell, or for its own
+  // reads in progress.
   struct Owner : public SessionEvents, public PathEvents {
     void OnStreamOpened(uint32_t stream) override { opened.push_back(stream); }
     void OnGoaway(uint32_t, const absl::Status&) override {}
@@ -66,8 +66,8 @@ class Simulation {
     std::unique_ptr<fabric::Endpoint> path;  // connected, but not added yet
     uint32_t path_epoch = 0;
     bool armed = false;
-    bool awake = true;   // has a reason to poll, even if armed
-    uint64_t reads = 0;  // on the fast path, at the last sleep
+    bool awake = true;   // must be polled even if armed
+    uint64_t reads = 0;  // on the fast path, when the owner last went to sleep
     int reports = 0;
     int closed = 0;
   };

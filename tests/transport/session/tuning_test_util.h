@@ -45,8 +45,8 @@ class ManualClock {
   uint64_t pending_ns_ = 0;
 };
 
-// The number of changes of the sender's eager limit and of the receiver's chunk
-// size.
+// The number of times that the sender's eager limit and the receiver's chunk
+// size have changed.
 struct Changes {
   int eager = 0;
   int chunk = 0;
@@ -66,8 +66,8 @@ class TuningSimulation : public SessionTest {
 
   void Begin(const Speed& to_server, const Speed& to_client);
   void SetSpeed(Side from, const Speed& speed);
-  // Sends `count` messages of random sizes. Each waits until the previous one
-  // has arrived and been read.
+  // Sends `count` messages of random sizes. Sends each message after the
+  // previous one was received and read.
   Changes Send(Side from, int count, size_t least, size_t most);
 
   // Sends messages with four in flight at any time. Returns the number of

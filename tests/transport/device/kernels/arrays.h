@@ -32,8 +32,8 @@ class Array {
   float At(uint64_t index) const;
 
   // Fills the array with random bits: numbers of all magnitudes, subnormal
-  // numbers, infinities and NaNs. A quarter comes from a few close values, so
-  // that sums cancel, tie and overflow.
+  // numbers, infinities and NaNs. Draws a quarter of the elements from a few
+  // close values, so that sums cancel, tie and overflow.
   void FillWithAnything(Random* random);
   // Fills the array with numbers between -1 and 1.
   void FillWithFractions(Random* random);

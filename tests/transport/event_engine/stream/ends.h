@@ -35,7 +35,8 @@ inline std::string TextOf(const memory::Payload& payload) {
   return text;
 }
 
-// Returns records of TLS, of all sizes. Some contain what looks like a mark.
+// Returns TLS records of all sizes. Some records contain bytes that look like a
+// mark.
 inline const std::string& TlsStream() {
   static const auto* const stream = [] {
     constexpr size_t kBytes = 8 << 20;
@@ -56,24 +57,24 @@ inline const std::string& TlsStream() {
 }
 
 // One side of a connection: a stream, and a string in place of the TCP socket.
-// Makes the calls that a stream expects of its user.
+// Makes the calls that a stream's user must make.
 struct End {
   MovableStream stream;
-  std::string tcp;        // written by this side, not read by the other yet
+  std::string tcp;        // written by this side, not yet read by the peer
   std::string* peer_tcp;  // the other side's `tcp`
   uint64_t sent = 0;
   uint64_t got = 0;
-  absl::Status status;  // the first wrong byte that was received
+  absl::Status status;  // names the first wrong byte
   bool has_records = false;
 
-  // Lets the streams of both sides follow TLS's records.
+  // Makes the stream respect the boundaries of TLS records.
   void FollowRecords() {
     has_records = true;
     stream.FollowRecords();
   }
 
-  // Returns the byte at an offset. Without records, offsets that differ by less
-  // than 251 have different bytes.
+  // Returns the byte at an offset of the stream. Without TLS records, offsets
+  // less than 251 apart have different bytes.
   char ByteAt(uint64_t offset) const {
     if (has_records) return TlsStream()[offset % TlsStream().size()];
     return static_cast<char>(offset % 251);
@@ -207,20 +208,20 @@ struct Pair {
     if (ends[0].has_records) return LoseBetweenHosts(below);
     if (!BothMoved() || below(4) != 0) return;
     if (below(3) == 0) return link->FailNthExpose(Side::kA, 1);
-    // Polls before dropping the link, so that the sides learn where the other
-    // side has moved. A fake link loses packets, but a path between two
-    // processes of one host does not.
+    // Polls before dropping the link, so that both sides learn how far the peer
+    // has moved. A fake link loses packets, but a path between two processes of
+    // one host does not.
     PollAll();
     link->Drop();
-    // Sends at any side, even one that has not noticed the loss.
+    // Sends from either side, even before that side has noticed the loss.
     if (below(2) == 0) ends[below(2)].Send(size());
     ends[0].Poll();
     ends[1].Poll();
     link.reset();
   }
 
-  // Loses the path at any time, with all packets in flight, and perhaps for one
-  // side only.
+  // Loses the path at any time, with all packets in flight. Sometimes only one
+  // side loses the path.
   virtual void LoseBetweenHosts(
       const std::function<uint32_t(uint32_t)>& below) {
     if (link == nullptr || below(3) != 0) return;
@@ -232,7 +233,8 @@ struct Pair {
     link.reset();
   }
 
-  // Delivers everything. Returns true if both ends got what the other has sent.
+  // Delivers everything. Returns true if each end received all bytes of the
+  // other end.
   bool Ends() {
     Move(0);
     Move(1);

@@ -52,8 +52,8 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   int SendUntilRefused(Side from);
   void Read(Side reader, const RemotePart& part, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie);
-  // Exposes the payload. Fails the test if there is no room, or if the parts
-  // are wrong.
+  // Exposes the payload. Fails the test if there is no room, or if the parts of
+  // the exposure are wrong.
   Exposure Expose(Side owner, const memory::Payload& payload,
                   size_t max_parts = 1);
   // Exposes the bytes at side A, in one part.
@@ -62,7 +62,7 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   // in parallel as the fabric prefers.
   absl::StatusOr<std::string> ReadWhole(Side reader,
                                         const RemoteRegion& region);
-  // Ends an exposure that was read and not loaded, as both sessions do.
+  // Withdraws an exposure that was read and not loaded, as both sessions do.
   void Release(Side owner, const RemoteRegion& region);
   // Expects that packets and regions can pass in both directions.
   void ExpectAlive();

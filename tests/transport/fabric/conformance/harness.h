@@ -32,7 +32,7 @@ class Harness {
  public:
   virtual ~Harness() = default;
 
-  // Returns the end, or null once it is dead.
+  // Returns the endpoint of `side`, or null after Kill().
   Endpoint* end(Side side) const { return ends_[Index(side)].get(); }
 
   // Makes one step of the owner of each living end, usually Poll(). Returns
@@ -61,11 +61,11 @@ class Harness {
   // cannot do this.
   virtual bool Cut() { return false; }
 
-  // Returns false if a frame does not fit into a packet, as for a fake with
-  // small limits.
+  // Returns false if a frame does not fit into a packet. This is possible only
+  // for a fake with small limits.
   virtual bool takes_frames() const { return true; }
-  // Returns false if a withdrawn region may still be read, and may give bytes
-  // that were later exposed to the same peer.
+  // Returns false if reads of a withdrawn region may succeed. Such a read may
+  // return bytes that were exposed later to the same peer.
   virtual bool withdraw_ends_reads() const { return true; }
   // Returns false if a refused read breaks the connection.
   virtual bool survives_bad_reads() const { return true; }

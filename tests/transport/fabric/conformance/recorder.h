@@ -74,13 +74,13 @@ class Recorder : public EndpointEvents {
   int writable = 0;
   int doorbells = 0;
 
-  // Called after the event has been recorded.
+  // The tests' hook, called after each event was recorded.
   std::function<void(absl::Span<const uint8_t>)> on_packet;
   std::function<void()> on_writable;
   std::function<void(uint64_t cookie)> on_read_done;
 
-  // The reads that have not ended, and true during a call of Read(). The test
-  // sets both around its calls of the endpoint.
+  // The cookies of the reads in progress, and true during a call of Read(). The
+  // test sets both when it calls the endpoint.
   std::set<uint64_t> under_way;
   bool within_read = false;
   // The reason for forbidding events now; null if they are allowed.

@@ -31,8 +31,8 @@ class ForkedChild {
   pid_t pid_ = -1;
 };
 
-// Makes this process, a child, run as the user permanently. Fails the test on
-// failure.
+// Permanently changes the user of this process, which must be a child. Fails
+// the test on failure.
 void BecomeUser(uid_t uid);
 
 bool IsRoot();

@@ -1,4 +1,4 @@
-// A rig of two processes with an endpoint each, of which one dies.
+// A rig of two processes with one endpoint each. One of the processes dies.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_DEATH_RIG_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_DEATH_RIG_H_
@@ -48,7 +48,7 @@ class DyingPeer {
 // The side that survives, in the process that forks the peer.
 class DeathRig : public testing::Test {
  protected:
-  // Kills the peer, and drops what belongs to the connection.
+  // Kills the peer, and drops the objects of the connection.
   void TearDown() override;
 
   // Connects with a child that runs `run_peer`, which must not return.
@@ -65,7 +65,8 @@ class DeathRig : public testing::Test {
   // Returns the status of waitpid().
   int WaitForPeer();
   // Drops the rig in a forked copy of this process. Checks that `is_intact`
-  // holds in the copy, and that the connection still works in this process.
+  // returns true in the copy, and that the connection still works in this
+  // process.
   void DropInForkedCopy(const std::function<bool()>& is_intact);
 
   std::unique_ptr<ShmFabric> fabric_;

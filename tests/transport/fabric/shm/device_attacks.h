@@ -72,7 +72,7 @@ class ShmDeviceAttacks : public ::testing::Test {
     return pair_->end.endpoint->Load({{RegionKey(id, 1), offset, length}})
         .status();
   }
-  // Expects that memory which is lent after the invalid claim is refused with
+  // Lends memory after the invalid claim, and expects a refusal with the reason
   // `why`. Expects that the end of the connection closes everything. Connects
   // again.
   void ExpectRefused(const std::string& why) {

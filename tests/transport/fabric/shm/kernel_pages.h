@@ -53,7 +53,7 @@ struct ReservedPages {
 };
 ReservedPages CountReservedPages();
 
-// The bytes of this process's mapping at `data` that are mapped as huge pages.
+// Returns the bytes of this process's mapping at `data` that are in huge pages.
 struct HugelyMapped {
   uint64_t transparent = 0;
   uint64_t reserved = 0;

@@ -102,8 +102,8 @@ size_t CountFds();
 // Makes a raw connection to the socket in `offer`.
 base::UniqueFd RawConnect(const std::string& offer,
                           const std::string& directory = "");
-// A started end whose peer is the test. The peer uses `socket` for all that
-// does not go through the ring. The peer's control page has `features`.
+// A started end whose peer is the test. The peer uses `socket` for everything
+// outside the ring. The peer's control page announces `features`.
 struct RawPair {
   absl::optional<Segment> control;
   base::UniqueFd socket;
@@ -114,7 +114,7 @@ std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening,
 // Waits for the doorbell of one end, as the end's owner does.
 class SleepingEnd {
  public:
-  // Watches `end`, which has a doorbell, and outlives this object.
+  // Watches the doorbell of `end`. `end` must outlive this object.
   explicit SleepingEnd(Endpoint* end);
   // Returns true if the doorbell has rung since the last call.
   bool TakeRing();

@@ -103,7 +103,8 @@ class Ends {
   std::string ReadAll(End* end, const RemoteRegion& region);
   std::string ReadPart(End* end, const RemotePart& part);
 
-  // Never destroyed, because remaining parts of a connection use it.
+  // Never destroyed, because parts of closed connections may still use the
+  // network.
   FakeVerbs* const api;
   std::unique_ptr<VerbsFabric> listening;
   std::unique_ptr<VerbsFabric> connecting;

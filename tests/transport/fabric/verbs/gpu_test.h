@@ -60,8 +60,8 @@ class GpuTest : public testing::Test {
     return device;
   }
 
-  // Returns the bytes that the client reads of the server's message. Sets
-  // `in_place` to the number of kept pieces in GPU memory.
+  // Returns the server's message as the client has read it. Sets `in_place` to
+  // the number of pieces that the message keeps in GPU memory.
   std::string Pass(const memory::Payload& payload, size_t* in_place = nullptr) {
     absl::StatusOr<Exposure> exposure = server()->Expose(payload, 100);
     EXPECT_TRUE(exposure.ok()) << exposure.status();
@@ -94,7 +94,8 @@ class GpuTest : public testing::Test {
     return client()->PrepareToRead(
         {const_cast<uint8_t*>(into.data), into.size, &gpu_});
   }
-  // Expects that as many bytes are read into `into`, which must be prepared.
+  // Reads a region of the size of `into` to `into`, which must be prepared, and
+  // expects the right bytes there.
   void ExpectLands(const memory::Bytes& into, int seed) {
     const std::string text = Text(into.size, seed);
     const Exposure exposure =

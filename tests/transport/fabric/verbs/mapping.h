@@ -18,13 +18,13 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A mapping that can be replaced at the same addresses.
+// A mapping whose pages can be replaced while its addresses stay the same.
 class Mapping {
  public:
   using OnReplace = std::function<void(void* data, size_t size)>;
 
-  // Calls `on_replace` before the pages are unmapped, to notify simulated
-  // devices.
+  // Calls `on_replace` before the old pages are unmapped. `on_replace` notifies
+  // simulated devices.
   explicit Mapping(size_t size, OnReplace on_replace = {})
       : size_(size), on_replace_(std::move(on_replace)) {
     Map(nullptr, 0);

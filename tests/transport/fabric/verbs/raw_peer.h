@@ -1,4 +1,4 @@
-// A hostile caller, with raw calls on a simulated device.
+// A hostile peer that makes raw calls on a simulated device.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_RAW_PEER_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_RAW_PEER_H_
@@ -31,8 +31,8 @@ class RawPeer {
   int Call(const std::string& private_data);
   // Makes a complete, valid request that proves `token`.
   int CallProperly(const std::string& token);
-  // Returns the next event's type, once the other side has done its part, or -1
-  // if there is none.
+  // Returns the next event's type, after the other side has done its part.
+  // Returns -1 if there is no event.
   int NextEvent();
   // Return values of the last event that had any.
   const std::string& private_data() const { return private_data_; }

@@ -20,8 +20,9 @@ namespace fabric {
 namespace verbs {
 
 // A simulated librdmacm. Functions that return an int return 0 or the error
-// number. As in librdmacm, taking the corresponding event gives an id its
-// device and makes a queue pair ready. Not thread-safe.
+// number. As in librdmacm, an event takes effect when its user takes it: for
+// example, an id gets its device, or a queue pair becomes ready. Not
+// thread-safe.
 class FakeCm {
  public:
   explicit FakeCm(FakeNetwork* network) : network_(network) {}

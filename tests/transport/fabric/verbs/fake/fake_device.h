@@ -49,8 +49,8 @@ class FakeDevices {
               decltype(ibv_async_event::element) element = {});
   // Takes an event. Returns false if there is none.
   bool TakeAsync(ibv_context* context, ibv_async_event* event);
-  // Drops queued events that concern `object`, which may be any of the
-  // element's pointers.
+  // Drops queued events of `object`, a pointer of any of the types in
+  // ibv_async_event's element.
   void ForgetAsync(ibv_context* context, const void* object);
 
  private:

@@ -54,8 +54,8 @@ struct FakeMapping {
 struct FakeMr : ibv_mr {
   int access = 0;
   int windows = 0;
-  // The old bytes of the pinned pages, once other pages are mapped at their
-  // addresses.
+  // A copy of the old bytes of the pinned pages, made when other pages are
+  // mapped at their addresses.
   std::vector<uint8_t> old_pages;
   // The CPU's address of the memory, if it belongs to a GPU.
   uint8_t* gpu = nullptr;
@@ -81,8 +81,8 @@ struct FakeCompChannel : ibv_comp_channel {
 
 struct FakeCompletion {
   ibv_wc wc;
-  // True for a send. Polling the completion of a send frees the queue's slots
-  // up to `slot`.
+  // True for a send. When the completion of a send is polled, the queue's slots
+  // up to `slot` become free.
   bool is_send = false;
   uint64_t slot = 0;
 };
@@ -174,11 +174,11 @@ struct FakeId : rdma_cm_id {
 };
 
 struct FakeCmEvent : rdma_cm_event {
-  // The owner of the event. The destruction waits for the event's
-  // acknowledgement.
+  // The owner of the event. The owner's destruction blocks until the event is
+  // acknowledged.
   FakeId* owner = nullptr;
   std::string private_data;
-  // Runs the actions of librdmacm when the event is taken.
+  // Runs when the event is taken. Does what librdmacm does at that time.
   std::function<void()> on_get;
 };
 

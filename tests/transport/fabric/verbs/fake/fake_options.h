@@ -74,12 +74,12 @@ struct NetworkOptions {
   bool silent_hosts = false;
   // If true, RDMA_CM_EVENT_TIMEWAIT_EXIT follows DISCONNECTED.
   bool timewait_events = false;
-  // The number of attempts for a message without a receive buffer, before it
-  // fails with IBV_WC_RNR_RETRY_EXC_ERR. An attempt is made after each call
-  // that does work, and in each Step(). 0 means unlimited, except for
-  // connections with rnr_retry_count 0.
+  // Limits the attempts for a message without a receive buffer. After the last
+  // attempt, the message fails with IBV_WC_RNR_RETRY_EXC_ERR. An attempt is
+  // made after each call that does work, and in each Step(). 0 means unlimited,
+  // except for connections with rnr_retry_count 0.
   int rnr_attempts = 0;
-  // If true, the library is new enough to have ibv_reg_dmabuf_mr.
+  // If true, simulates a library that has ibv_reg_dmabuf_mr.
   bool has_reg_dmabuf_mr = true;
 };
 

@@ -48,21 +48,21 @@ class FakeVerbs : public Api {
   void FailNext(Call call, int error_number, int after = 0);
   // Returns the number of requested failures that have not happened yet.
   size_t failures_to_come();
-  // Ends the next work request with `opcode`, in its turn, with `status` and
-  // without effect, and breaks its queue pair. IBV_WC_SUCCESS executes the
+  // Ends the next work request with `opcode` with `status`, in its turn and
+  // without effect. Breaks its queue pair. With IBV_WC_SUCCESS, executes the
   // request normally, and does not affect later requests.
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
   // Blocks all work and events between the two devices, until the link is
   // restored.
   void CutLink(absl::string_view a, absl::string_view b);
   void RestoreLink(absl::string_view a, absl::string_view b);
-  // Removes the device: sends the events, breaks queue pairs, and refuses new
-  // objects.
+  // Removes the device. Sends the events of a removal, breaks the queue pairs,
+  // and refuses new objects.
   void RemoveDevice(absl::string_view device);
   // Announces that the caller will map other pages at these addresses. Like on
   // real devices, regions keep the current bytes.
   void ReplacePages(const void* address, size_t length);
-  // Returns the device's view of `address` in a region.
+  // Returns the bytes that the device sees at `address` of a region.
   const void* Find(const ibv_mr& region, const void* address);
   // Takes the device's port down or up: like CutLink() to all devices, with the
   // event.
@@ -142,7 +142,7 @@ class FakeVerbs : public Api {
  private:
   // Returns the error number with which `call` must fail, or 0.
   int Fault(Call call);  // under mu_, like Ran()
-  // Returns `result` once all work that the call has started is done.
+  // Completes all work that the call has started, and returns `result`.
   int Ran(int result);
 
   // Guards all members. Not absl::Mutex, whose locks ThreadSanitizer does not
