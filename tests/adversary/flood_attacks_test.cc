@@ -11,8 +11,8 @@
 namespace penstock::adversary {
 namespace {
 
-// The number of frames in a flood. Answers of 40 bytes to this many frames
-// exceed any limit.
+// The number of frames in a flood. If each frame were answered with 40 bytes
+// that stay in memory, any limit would be exceeded.
 constexpr int kMany = 1200000;
 constexpr int kSome = 100000;
 
@@ -41,7 +41,7 @@ std::unique_ptr<Peer> Listening(Victim* victim) {
 Frame PingFrame(int i) { return FrameOf(type::kPing, 0, U64(i)); }
 
 // Returns an announcement on a stream that has ended. The victim answers with a
-// release.
+// release of the announced memory.
 Frame DeadAnnouncement(int i) {
   return FrameOf(type::kAnnounce, 77, Announcement(i + 1, 1, i + 1));
 }
@@ -141,8 +141,8 @@ void ReadOneReplyForEver(Victim* victim) {
   }
 }
 
-// Sends announcements that wait for room, and then ends their stream. An
-// earlier release needed quadratic time for this.
+// Sends announcements that wait for room, and then ends their stream. Tests
+// that the release does not take quadratic time.
 void DeferAndReset(Victim* victim) {
   constexpr int kStreams = 4;
   constexpr int kEach = 60000;
@@ -206,10 +206,11 @@ const Attack kOnServers[] = {
           AnnounceToNobodyWithoutReading),
     WithStreams(1, Quiet("RefusedStreamsWithoutReadingAreBounded",
                          OpenTooManyWithoutReading)),
-    // gRPC keeps a call for each stream until gRPC notices the stream's end.
-    // The victim cannot limit these calls, because the attack has only a few
-    // open streams at a time. On a busy machine gRPC is slow to notice. The
-    // calls usually take 50 to 80 MiB, and in one of ten runs up to 200 MiB.
+    // Allows twice the memory. gRPC keeps a call for each stream until gRPC
+    // notices the stream's end. The victim cannot limit these calls, because
+    // the attack has only a few open streams at a time. On a busy machine, gRPC
+    // is slow to notice. The calls usually take 50 to 80 MiB, and in one of ten
+    // runs up to 200 MiB.
     {"StreamsOpenedAndResetCostWhatCallsCost",
      OpenAndReset,
      {2 * kMemoryPerSession}},

@@ -22,7 +22,7 @@ constexpr int kIdle = kPlaces + 32;
 // The time after which the server has ended all unfinished connections: 5 s for
 // the hello, 15 s for the path, and a margin for a busy machine.
 constexpr std::chrono::seconds kEndOfIdleness(30);
-// The time after which an unfinished path is given up.
+// The timeout of a path that is being set up.
 constexpr std::chrono::seconds kEndOfSetUp(3);
 
 bool MayOpen(rlim_t files) {
@@ -66,8 +66,8 @@ void OfferShmAndStayAway(Victim* victim) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < kIdle; ++i) {
     peers.push_back(victim->TrySession(ShmHello()));
-    // Stops when a peer is refused. The remaining peers must wait until the
-    // first peers have gone.
+    // Stops when a peer is refused. Further peers can connect only after the
+    // first peers have left.
     if (peers.back() == nullptr) break;
   }
   ASSERT_GE(peers.size(), size_t{kPlaces});

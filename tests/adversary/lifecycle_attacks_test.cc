@@ -13,8 +13,8 @@ namespace {
 constexpr int kConnections = 150;
 constexpr int kStreams = 64;
 
-// Opens many streams in one write. The victim is then still accepting streams
-// when the connection ends.
+// Opens many streams in one write, and closes the connection while the victim
+// is still accepting the streams.
 std::unique_ptr<Peer> WithStreams(Victim* victim) {
   const std::string metadata = RequestMetadata("/victim/Echo");
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -62,7 +62,8 @@ void EndByPings(Victim* victim) {
   }
 }
 
-// Ends the connection after each of the first bytes that a peer sends.
+// Sends a prefix of a peer's bytes and closes the connection, for each length
+// of the prefix.
 void EndAfterEachByte(Victim* victim) {
   const std::string hello =
       Unit(unit::kPacket, 0, Encode(FrameOf(type::kHello, 0, Encode(Hello()))));

@@ -46,15 +46,14 @@ void LeaveRepliesUnreleased(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   for (int i = 0; i < kReplies; ++i) {
     OpenReplying(peer.get(), 1, kMessage);
-    // Returns if the victim accepts no further call, because it is at its
-    // limit.
+    // Returns if the victim accepts no further call because a limit is reached.
     if (!peer->Await(type::kTrailers, 4 * kStall).has_value()) return;
   }
 }
 
 // Attacks like LeaveRepliesUnreleased(), but reads nothing from the socket.
-// Then makes calls on another session. When these calls have ended, the victim
-// has also handled the stream before them.
+// Then makes calls on another session, whose end shows that the victim has
+// handled this attack.
 void LeaveRepliesUnread(Victim* victim) {
   constexpr int kReplies = 400;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -69,8 +68,8 @@ void LeaveRepliesUnread(Victim* victim) {
   }
 }
 
-// Gives unlimited credit for one endless answer, and reads nothing. Calls on
-// another session show the progress.
+// Gives unlimited credit for one endless answer, and reads nothing. The
+// progress of calls on another session shows the progress of the attack.
 void GiveCreditWithoutReading(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   peer->reading = Peer::Reading::kNone;
@@ -83,8 +82,8 @@ void GiveCreditWithoutReading(Victim* victim) {
   }
 }
 
-// Attacks a client as GiveCreditWithoutReading() attacks a server, by the
-// client's requests. The client's other calls show the progress.
+// Gives unlimited credit for a client's endless requests, and reads nothing.
+// The progress of the client's other calls shows the progress of the attack.
 void GiveCreditToAClient(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   const uint32_t stream = OpenStreams(peer.get(), "", 1)[0];
@@ -95,7 +94,7 @@ void GiveCreditToAClient(Victim* victim) {
   }
 }
 
-// Answers all reads but the last, so that the victim really allocates the
+// Answers all reads except the last, so that the victim really allocates the
 // memory. Returns false if the victim stops reading.
 bool AnswerAllReadsButOne(Peer* peer, uint64_t size) {
   const std::string zeros(1 << 20, '\0');
@@ -112,7 +111,8 @@ bool AnswerAllReadsButOne(Peer* peer, uint64_t size) {
   return true;
 }
 
-// Announces a message, has most of it read, and resets the stream, repeatedly.
+// Repeatedly announces a message, lets the victim read most of it, and resets
+// the stream.
 void AbandonReads(Victim* victim) {
   constexpr int kStreams = 60;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -161,7 +161,7 @@ void FillWindows(Victim* victim) {
   }
 }
 
-// Sends empty messages, which cost 64 bytes of the window each, and memory.
+// Sends empty messages. Each uses 64 bytes of the window, and memory.
 void FillWindowsWithNothing(Victim* victim) {
   constexpr int kStreams = 16;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -173,8 +173,8 @@ void FillWindowsWithNothing(Victim* victim) {
   }
 }
 
-// Sends messages that the application does not read. The victim reads them
-// ahead.
+// Sends messages that the application does not read, and that the victim
+// prefetches.
 void AnnounceUnread(Victim* victim) {
   constexpr int kStreams = 60;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -185,7 +185,7 @@ void AnnounceUnread(Victim* victim) {
     peer->Send(
         FrameOf(type::kAnnounce, stream, Announcement(id, kLargest, id)));
   }
-  // Answers the victim's reads, which stop at some point.
+  // Answers the victim's reads until the victim stops reading.
   while (absl::optional<Peer::Received> received = peer->NextIfAny(kStall)) {
     if (received->unit != unit::kRead) continue;
     peer->SendUnit(unit::kReadData, received->cookie,

@@ -1,5 +1,5 @@
-// Tests metadata that no gRPC sends. The worst allowed effect is the end of the
-// call.
+// Tests metadata that no gRPC sends. The attack may end its own call, but
+// nothing else.
 
 #include <functional>
 #include <string>

@@ -103,7 +103,7 @@ bool Peer::Negotiate() {
   if (bytes_.substr(0, answer.size()) != answer) return false;
   bytes_.erase(0, answer.size());
   negotiated_ = true;
-  Parse();  // the hello may already be here
+  Parse();  // the hello may have arrived already
   return is_client() || Write(ServerSettings(version));
 }
 

@@ -64,7 +64,7 @@ void GreetWithoutAToken(Victim* victim) {
   ExpectShmForOthers(victim);
 }
 
-// Passes a socket as a segment, which the victim fetches on first use.
+// Passes a socket as a segment. The victim fetches segments on first use.
 void PassASocketAsASegment(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello());
   std::unique_ptr<ShmPath> path = ShmPath::Connect(peer.get());
@@ -123,8 +123,8 @@ void SendOddMessages(Victim* victim) {
     bare.Send(message, {});
     SetupSocket mute(peer->peer_hello());
   }
-  // Tries for a while. A disconnected peer occupies a place for connections
-  // until the victim notices the end (docs/security.md).
+  // Retries for some time. A peer that has left occupies a place for
+  // connections until the victim notices (docs/security.md).
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until &&
          !Echo(NewChannel(victim->port(), RequireShm()).get(), 8).ok()) {

@@ -15,7 +15,7 @@ constexpr Moment kMoments[] = {Moment::kGreeted, Moment::kConnected,
                                Moment::kAsked,   Moment::kWelcomed,
                                Moment::kReady,   Moment::kCalled};
 
-// Attacks by `leave`, which loses the path. The call continues over the
+// Attacks by `leave`, which ends only the path. The call must continue over the
 // lifeline.
 void LosePath(Victim* victim, void (*leave)(ShmServer*)) {
   for (Moment moment : kMoments) {
@@ -46,8 +46,8 @@ void HangUpAndSayLost(Victim* victim) {
   });
 }
 
-// Attacks by `leave`, which ends the session. The victim's call must fail as in
-// stock gRPC, or be made again if it was not sent. The next client must be
+// Attacks by `leave`, which ends the session. The victim's call must fail as
+// over stock gRPC, or be repeated if it was not sent. The next client must be
 // served.
 void LoseSession(Victim* victim, void (*leave)(ShmServer*)) {
   for (Moment moment : kMoments) {

@@ -61,8 +61,8 @@ bool HasAnswered(const Called& called) {
   return false;
 }
 
-// Sends an announcement, and waits for the victim's answer: over the victim's
-// ring, or over TCP if the path or the session ends.
+// Sends an announcement, and waits for the victim's answer. The answer comes
+// over the victim's ring, or over TCP if the path or the session ends.
 void Announce(Called* called, const std::string& announcement) {
   called->peer->Send(FrameOf(type::kAnnounce, called->stream, announcement));
   const auto until = std::chrono::steady_clock::now() + kPatience;

@@ -160,8 +160,7 @@ void LendOddSegments(Victim* victim) {
   }
 }
 
-// Returns options for so many calls that their first frames do not all fit into
-// the ring.
+// Returns options for more calls than the ring has room for first frames.
 VictimOptions CallingMuch() {
   VictimOptions options;
   options.calls = 200;

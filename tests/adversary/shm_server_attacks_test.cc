@@ -24,8 +24,8 @@
 namespace penstock::adversary {
 namespace {
 
-// The time after which a client ends a session whose server does not agree on a
-// path: 15 s, and a margin for a busy machine.
+// The time after which a client has ended a session whose server does not agree
+// on a path: 15 s, and a margin for a busy machine.
 constexpr std::chrono::seconds kEndOfAgreement(25);
 constexpr size_t kSocketNameBytes = 9 + 32;
 
@@ -39,7 +39,7 @@ void Answer(Victim* victim, const std::function<void(SetupSocket*)>& answer) {
 }
 
 void OfferNoSocket(Victim* victim) {
-  const std::string name = SetupListener().name();  // gone
+  const std::string name = SetupListener().name();  // the listener is closed
   ExpectCallOverLifeline(victim, victim->NewSession(ShmHello(name)).get());
 }
 
@@ -101,7 +101,7 @@ void AnswerTooLate(Victim* victim) {
   WritePageHead(memory.data());
   Answer(victim, [&](SetupSocket* socket) {
     std::string rest;
-    EXPECT_EQ(socket->Receive(&rest), -1);  // the client hangs up
+    EXPECT_EQ(socket->Receive(&rest), -1);  // the client has hung up
     socket->Send(Welcome(), {memory.fd()});
   });
 }
@@ -201,7 +201,8 @@ void SayReadyWithoutAPath(Victim* victim) {
   }
 }
 
-// Sends messages of a future attempt or of a client, which end a session.
+// Sends messages that belong to a later attempt or to a client. These end the
+// session.
 void SpeakOutOfTurn(Victim* victim) {
   const std::string token(16, 't');
   const Frame lies[] = {FrameOf(type::kPathReady, 0, "shm", 2),
@@ -219,8 +220,8 @@ void SpeakOutOfTurn(Victim* victim) {
   }
 }
 
-// Offers the path again, with any token, while the client still tries the first
-// offer.
+// Offers the path again, with any token, while the client is still trying the
+// first offer.
 void OfferThePathAgain(Victim* victim) {
   SetupListener listener;
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello(listener.name()));

@@ -85,7 +85,7 @@ void SendEachVariant(Victim* victim, State state, size_t step) {
       if (count++ % step != 0) continue;
       Session session = Reach(victim, state);
       Frame sent = frame;
-      // Makes sequence numbers relative to the next number of this session.
+      // Adjusts sequence numbers to the next number of this session.
       if (sent.sequence == uint64_t{1}) {
         sent.sequence = session.peer->sequence_of_next();
       }
@@ -157,7 +157,7 @@ void SendNumbersOfAnySize(Victim* victim) {
   }
 }
 
-// Returns n, where every nth variant is tried. A client needs a channel for
+// Returns n if one variant in n must be tried. A client needs a channel for
 // each variant, so fewer variants are tried. ADVERSARY_STEP=1 tries all.
 size_t StepFor(const Victim& victim) {
   return Setting("ADVERSARY_STEP", victim.is_server() ? 2 : 5);

@@ -55,7 +55,7 @@ int ChooseHttp2(SSL*, const unsigned char** chosen, unsigned char* size,
 
 std::unique_ptr<Tls> Tls::Create(bool is_client, int socket,
                                  const Identity& identity) {
-  // Ignores SIGPIPE: OpenSSL writes without MSG_NOSIGNAL, even to victims that
+  // Ignores SIGPIPE. OpenSSL writes without MSG_NOSIGNAL, and the victim may
   // have hung up.
   signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<Tls> tls(new Tls());

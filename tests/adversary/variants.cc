@@ -53,7 +53,7 @@ std::vector<std::string> OddAnnouncements() {
       payloads.push_back(payload);
     }
   }
-  // Numbers of a path, and numbers beyond the last path.
+  // The numbers of all paths, and numbers that no path has.
   for (uint32_t path : {1u, 2u, UINT32_MAX}) {
     payloads.push_back(
         AnnouncementOf(1, 100, {Region(path, {Part(1, UINT64_MAX, 100)})}));
@@ -228,7 +228,7 @@ std::vector<std::string> UnitVariants(uint8_t type) {
     for (uint32_t length : {0, 1, 19, 20, 21, 65536, 65537}) {
       const std::string body(length, '\0');
       units.push_back(Unit(type, cookie, body));
-      // Adds only the header. The body follows elsewhere, or never.
+      // Adds only the header. The body follows with a later unit, or never.
       units.push_back(UnitHeader(length, type, cookie));
     }
     for (uint32_t length : {262144u, 262145u, 1048576u, 1048577u, UINT32_MAX}) {

@@ -67,9 +67,9 @@ std::vector<std::string> Recorded(const std::string& side) {
   return turns;
 }
 
-// Returns the bytes with acknowledgements of at most `received` frames. The
-// number of the other side's frames depends on timing, because a frame about
-// the deadline is omitted if the deadline has not changed.
+// Returns the bytes with acknowledgements lowered to `received` frames. The
+// number of the other side's frames depends on timing: a frame about the
+// deadline is omitted if the deadline has not changed.
 std::string Acknowledging(std::string said, uint64_t received) {
   constexpr size_t kUnitHeader = 16;
   constexpr size_t kAckOffset = 24;
@@ -262,8 +262,8 @@ TEST_F(Version1Client, SendsAndReceivesMessagesOfAllSizes) {
   EXPECT_TRUE(peer_->Finish());
 }
 
-// Tests that one part per path is announced, regardless of the number of
-// slices.
+// Tests that the server announces one part per path, regardless of the number
+// of slices.
 TEST_F(Version1Client, IsAnnouncedOnePartOverSharedMemory) {
   ASSERT_TRUE(peer_->Negotiate());
   ASSERT_TRUE(peer_->Greet(ShmHello()));

@@ -80,7 +80,7 @@ void Victim::Start() {
     StartClient();
   }
   // Makes the first connection of each kind, so that all one-time allocations
-  // happen now.
+  // happen before the measurement.
   if (process_ == nullptr) return;
   CheckBystander();
   process::ForgetPeak(process_->pid());
@@ -158,7 +158,7 @@ std::unique_ptr<Peer> Victim::NewConnectionInClear() {
   return OrFail(ConnectInClear());
 }
 
-// Replaces null by a dead peer, and fails the test.
+// Replaces null by a closed peer, and fails the test.
 std::unique_ptr<Peer> Victim::OrFail(std::unique_ptr<Peer> peer) {
   if (peer != nullptr) return peer;
   ADD_FAILURE() << "no connection: the victim is " << process_->Fate();
@@ -216,8 +216,8 @@ void Victim::CheckBystander() {
                          << process_->Fate();
 }
 
-// Adds a call's outcome from the victim's output. gRPC ends each call at its
-// deadline, regardless of the server.
+// Takes the outcome of a call from the victim's output. gRPC ends each call at
+// its deadline, whatever the server does.
 void Victim::AddOutcome(const std::string& line) {
   Outcome outcome;
   std::istringstream fields(line);
@@ -258,8 +258,8 @@ void Victim::CheckMemory(const Limits& limits) {
   const uint64_t peak = std::max(memory_, process::PeakBytes(process_->pid()));
   const double grown = Mebibytes(peak - memory_);
   ::testing::Test::RecordProperty("grown_mib", static_cast<int>(grown));
-  // Skips the check with a sanitizer, whose own memory is many times that of
-  // the program.
+  // Skips the check with a sanitizer, which uses many times the memory of the
+  // program.
   if (kIsInstrumented) return;
   EXPECT_LE(grown, Mebibytes(limits.memory))
       << "MiB of memory, for " << Mebibytes(traffic_.bytes) << " MiB sent";

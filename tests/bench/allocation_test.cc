@@ -13,7 +13,7 @@ std::atomic<int> allocations{0};
 
 }  // namespace
 
-// Replaces the operator for the whole program.
+// Replaces operator new in the whole program.
 void* operator new(size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size)) return memory;
@@ -25,7 +25,8 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace penstock::bench {
 namespace {
 
-// The number of first calls, which allocate memory that later calls reuse.
+// The number of calls before the measurement. They allocate memory that later
+// calls reuse.
 constexpr int kWarmUp = 1000;
 
 TEST(Allocation, CountsThoseOfTheSetUp) {
@@ -35,8 +36,8 @@ TEST(Allocation, CountsThoseOfTheSetUp) {
   EXPECT_GT(allocations, before);
 }
 
-// Tests messages without an answer. Sent data is kept until its
-// acknowledgement, here after 64 KiB.
+// Tests messages without an answer. The sender keeps data until it is
+// acknowledged, here after 64 KiB.
 TEST(Allocation, FewForManyUnansweredMessages) {
   SessionPair pair;
   ASSERT_TRUE(pair.status().ok()) << pair.status();

@@ -20,8 +20,8 @@ namespace {
 
 constexpr tensor::Device kDevice = {tensor::Device::Kind::kCuda, 0};
 
-// Never destroyed, because the spare memory of messages is never destroyed
-// either.
+// Never destroyed, because the messages' spare memory is never destroyed, and
+// uses this object.
 tensor::FakeDevices* Devices() {
   static auto* const devices = [] {
     auto* const made = new tensor::FakeDevices(1);

@@ -39,7 +39,7 @@ std::string CallAt(size_t id, size_t client, size_t at) {
                       "\"status\":0}\n");
 }
 
-// Tests the calls of a server whose clients come and go for days.
+// Tests the calls of a server that runs for days with short-lived clients.
 TEST(RecordingLimitsTest, ManyClientsShareConnections) {
   const std::string path = PathOf("clients");
   std::string text = kHeader;

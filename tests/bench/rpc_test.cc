@@ -159,7 +159,7 @@ TEST(RpcTest, ThePageStandsAlone) {
   ASSERT_EQ(RunRpc("--transports=tcp,verbs --api=sync --rounds=1 --rpcs=2 "
                    "--sizes=8 --html=" +
                    path + " > /dev/null 2>&1"),
-            1);  // verbs was asked for by name
+            1);  // the flags name verbs explicitly
   std::ifstream in(path);
   const std::string page((std::istreambuf_iterator<char>(in)), {});
   EXPECT_NE(page.find("Chart.js"), std::string::npos);
@@ -220,8 +220,8 @@ TEST(RpcTest, HandoverTellsTheReadingApart) {
   }
 }
 
-// Makes glibc allocate each megabyte from the system, which clears its 256
-// pages one by one.
+// Makes glibc return each megabyte to the system, so that each new allocation
+// clears 256 pages one by one.
 TEST(RpcTest, FreshMemoryShowsAsPageFaults) {
   const std::string path = testing::TempDir() + "/faults.json";
   setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=65536", 1);

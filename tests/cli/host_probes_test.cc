@@ -31,7 +31,8 @@ TEST(SharedMemoryProbeTest, CallsThatFailAreProblemsWithARemedy) {
   EXPECT_NE(found.remedy.find("vm.memfd_noexec"), std::string::npos);
 }
 
-// Tests that only the trial decides, whatever the system calls of shm return.
+// Tests that only the trial decides. The results of shm's system calls do not
+// matter.
 TEST(SharedMemoryProbeTest, TheVerdictIsThatOfTheTrial) {
   FakeHost host;
   EXPECT_TRUE(PathOf(JudgePaths(*host), "shm")->usable);

@@ -26,7 +26,7 @@ int InChild(Body body) {
   return status;
 }
 
-// Tests a signal that comes twice at once. The program `timeout` signals the
+// Tests two signals in quick succession. The program `timeout` signals the
 // process, and then the process's group.
 TEST(InterruptTest, TheSameSignalTwiceAtOnceIsRememberedOnly) {
   for (const int number : {SIGTERM, SIGINT}) {

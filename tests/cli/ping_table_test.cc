@@ -41,7 +41,7 @@ TEST(HistogramTest, PercentilesAreRightToTwoPercent) {
 TEST(HistogramTest, ExtremesAreKept) {
   Histogram histogram;
   EXPECT_EQ(histogram.Quantile(0.5), absl::ZeroDuration());
-  histogram.Add(absl::Nanoseconds(-5));  // a clock that went back
+  histogram.Add(absl::Nanoseconds(-5));  // a clock that was set back
   EXPECT_EQ(histogram.min(), absl::ZeroDuration());
   histogram.Add(absl::Hours(24 * 365 * 200));
   histogram.Add(absl::InfiniteDuration());

@@ -1,4 +1,4 @@
-// Tests waits that the program ends itself, in each kind of group.
+// Tests waits that the program interrupts, in each kind of group.
 
 #include "collectives/interruption.h"
 
@@ -38,8 +38,8 @@ std::function<void(Group*)> Interrupting(const Operation& operation,
       interrupted->set_value();
     } else {
       interrupted->get_future().wait();
-      // Tries again, because rank 0 may have sent its part of the first
-      // barrier.
+      // Calls the barrier again, because rank 0 may have sent its part of the
+      // first barrier.
       status = group->Barrier();
       if (status.ok()) status = group->Barrier();
     }

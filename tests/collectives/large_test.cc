@@ -23,7 +23,7 @@ namespace {
 using tensor::DType;
 
 constexpr int64_t kNeededKiB = int64_t{6} << 20;
-// The distance of the bytes that are written and compared.
+// The distance between bytes that are written and compared.
 constexpr int64_t kStride = int64_t{1} << 26;
 
 // Returns the free memory of the machine, or 0 if it is unknown.
@@ -53,7 +53,7 @@ class Region {
   Region& operator=(const Region&) = delete;
 
   uint8_t* data() { return data_; }
-  // Keeps the pages that nobody writes from taking memory, as huge pages would.
+  // Disables huge pages, so that unwritten pages take no memory.
   void KeepSmall() { (void)madvise(data_, bytes_, MADV_NOHUGEPAGE); }
   // Returns the places that a test writes: every kStride bytes, and the last.
   std::vector<int64_t> Places() const {

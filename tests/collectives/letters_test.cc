@@ -54,8 +54,8 @@ class Letters : public testing::TestWithParam<Kind> {};
 
 TEST_P(Letters, MessagesOfATagComeInOrderAndTagsInAnyOrder) {
   GetParam().run([](Group* group) {
-    // Sends a message that is larger than any buffer, and is not the first one
-    // that is received.
+    // Sends a message that is larger than any buffer. The receiver asks for a
+    // later message first.
     std::vector<int32_t> large(1'000'000);
     std::iota(large.begin(), large.end(), 0);
     if (group->rank() == 0) {

@@ -9,7 +9,8 @@ namespace penstock::e2e {
 
 // True for gRPC 1.60 and later (docs/current_grpc.md). There, tests see these
 // differences:
-// | - Penstock has no frames of its own on a TCP connection.
+//
+// - Penstock has no frames of its own on a TCP connection.
 // - A connection moves to shared memory while calls are in progress, and counts
 //   no messages.
 // - DescribePaths() returns all connections of the process's Penstock channels,

@@ -28,8 +28,8 @@ namespace {
 // The time in which a connection moves to its path.
 constexpr std::chrono::seconds kTimeToMove(10);
 
-// Binds the server's port in addition, so that no other process gets the port
-// between two servers. Callers are refused meanwhile.
+// Binds the server's port with an additional socket, so that no other process
+// gets the port between two servers. Meanwhile, callers are refused.
 int Reserve(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;

@@ -40,8 +40,8 @@ TEST(ClusterTest, TellsWhatRankZeroSays) {
 
 TEST(ClusterTest, AWorkerThatFailsEndsTheRunWithItsName) {
   Lines lines;
-  // Rank 0 waits for input; the other worker fails, and must end the run.
-  // Without that end, rank 0 would wait for ever.
+  // Rank 0 waits for input. The other worker fails, and must end the run.
+  // Otherwise rank 0 would wait forever.
   const absl::Status status =
       RunScript("[ $1 = --rank=0 ] && read line; exit 3", &lines);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);

@@ -1,5 +1,4 @@
-// Tests that workers that wait less for each other learn the digits equally
-// well.
+// Tests that workers that wait less for each other reach the same accuracy.
 
 #include <gtest/gtest.h>
 
@@ -32,8 +31,8 @@ RunOptions OptionsOf(const std::string& staleness, unsigned seed) {
   options.steps = 600;
   options.seed = seed;
   options.staleness = staleness;
-  // Divides the learning rate by the number of workers, because each push is
-  // now a separate step. A synchronous step is the mean of all workers.
+  // Divides the learning rate by the number of workers, because each push is a
+  // separate step. A synchronous step is the mean of all workers.
   if (staleness != "0") options.learning_rate /= options.workers;
   return options;
 }

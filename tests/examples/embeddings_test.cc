@@ -45,7 +45,7 @@ SamplerOptions SmallBatches(unsigned seed) {
   options.centers = 10;
   options.window = 3;
   options.negatives = 2;
-  options.subsample = 1e6;  // nothing is passed over
+  options.subsample = 1e6;  // no word is skipped
   options.seed = seed;
   return options;
 }
@@ -54,7 +54,7 @@ TEST(SamplerTest, PairsAreOfNeighboursAndOfWordsDrawn) {
   constexpr uint32_t kWords = 100;
   const Corpus corpus = Distinct(kWords);
   Sampler sampler(&corpus, 0, kWords, SmallBatches(1));
-  uint32_t expected = 3;  // the first with neighbours on both sides
+  uint32_t expected = 3;  // the first word with neighbours on both sides
   for (int step = 0; step < 50; ++step) {
     const Batch batch = sampler.Next();
     ASSERT_EQ(batch.centers.size(), 10);

@@ -95,7 +95,7 @@ TEST_F(EvaluatorTest, EvaluatesNowAndThenAndEndsWithTheLastStep) {
   options.steps = 5;
   options.every = 2;
   // Trains two steps first, and more steps during the evaluation. The versions
-  // are known then.
+  // are thus known.
   Step(worker.get(), 0);
   Step(worker.get(), 1);
   std::vector<uint64_t> versions;

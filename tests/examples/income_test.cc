@@ -152,9 +152,8 @@ TEST(IncomeTest, AucIsThatOfAllPairs) {
   }
 }
 
-// Expects the weights of the reference, except for rounding in floats. Rounding
-// decides if a weight is 0 where |z| is close to lambda1; such a weight is
-// close to 0.
+// Expects the weights of the reference, except for rounding. Where |z| is close
+// to lambda1, rounding decides if a weight is 0, and the weight is close to 0.
 void ExpectReference(const TrainingOptions& options) {
   const Dataset& income = Income();
   const auto weights = Train(options, income, [](unsigned, double) {});
@@ -217,8 +216,8 @@ TEST(IncomeTest, AsynchronousWorkersLearnAsWell) {
   EXPECT_GT(Auc(Income().test, predicted), 0.87);
 }
 
-// Tests a short training whose workers do not start together. In one of five
-// runs, a worker left before the other had come, and the servers waited for
+// Tests a short training whose workers start at different times. A worker may
+// leave before the other worker has come, and the servers must not wait for
 // both.
 TEST(IncomeTest, AShortTrainingEndsWhoeverComesLate) {
   TrainingOptions options;

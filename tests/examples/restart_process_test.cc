@@ -69,7 +69,7 @@ class RestartProcessTest : public testing::TestWithParam<Case> {
     std::filesystem::remove_all(folder_);
   }
 
-  // Starts a server, with the same command at each start.
+  // Starts a server. Each start uses the same command.
   std::unique_ptr<Child> StartServer(const std::string& address) const {
     return Child::Start({"ps/ps_server", absl::StrCat("--listen=", address),
                          absl::StrCat("--workers=", kWorkers),
@@ -107,7 +107,7 @@ class RestartProcessTest : public testing::TestWithParam<Case> {
     ASSERT_TRUE(taken.ok()) << taken.status();
     ASSERT_EQ(taken->step, kCheckpoint);
   }
-  // Expects that each push was applied exactly once or lies after the
+  // Expects that each push was applied exactly once, or was made after the
   // checkpoint. A step of synchronous tables has the pushes of all workers.
   void ExpectAllSteps() {
     const uint64_t pushes = kSteps * kWorkers;
@@ -115,14 +115,14 @@ class RestartProcessTest : public testing::TestWithParam<Case> {
     const bool synchronous = std::string(GetParam().staleness) == "0";
     for (const auto& channel : Channels()) {
       auto report = ps::Describe(channel, absl::Seconds(10));
-      // Waits until all acknowledged pushes are applied, which is soon.
+      // Waits until all acknowledged pushes are applied, which happens soon.
       while (report.ok() && report->held_bytes() > 0) {
         report = ps::Describe(channel, absl::Seconds(10));
       }
       ASSERT_TRUE(report.ok()) << report.status();
       EXPECT_EQ(report->restored_step(), kCheckpoint);
       for (const auto& table : report->tables()) {
-        if (table.bytes() == 0) continue;  // another server has it
+        if (table.bytes() == 0) continue;  // another server has the table
         ++tables;
         EXPECT_EQ(table.steps(), synchronous ? kSteps : pushes) << table.name();
       }

@@ -44,8 +44,8 @@ class Listener {
 };
 
 std::string TfConfig(const std::string& server, const std::string& task) {
-  // Names unused ports for workers and evaluators, which do not listen: their
-  // addresses are only counted.
+  // Names unused ports for workers and evaluators. These do not listen: the
+  // servers only count their addresses.
   return absl::StrCat(R"(TF_CONFIG={"cluster": {"ps": [")", server,
                       R"("], "chief": ["127.0.0.1:1"], )",
                       R"("worker": ["127.0.0.1:2"], )",
@@ -82,8 +82,8 @@ absl::optional<std::string> FindLine(examples::Process* process,
 
 TEST(TfConfigTest, ServerTakesItsOwnAddress) {
   Listener other;
-  // Starts a server whose address is in use, which it discovers only by using
-  // it.
+  // Starts a server whose address is in use. The server notices this when it
+  // binds the address.
   auto server = StartServer(TfConfig(other.address(), "ps"));
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_EQ(FindLine(&*server, "port"), absl::nullopt);
@@ -95,8 +95,8 @@ TEST(TfConfigTest, ChiefWorkerServerAndEvaluatorTrainToTheEnd) {
   absl::optional<examples::Process> server;
   std::string address;
   for (int i = 0; i < kAttempts && !server.has_value(); ++i) {
-    // Chooses a free port, because TF_CONFIG needs it in advance. Tries again
-    // if another process takes it meanwhile.
+    // Chooses a free port, because TF_CONFIG must name the port in advance.
+    // Tries again if another process takes the port meanwhile.
     address = Listener().address();
     auto started = StartServer(TfConfig(address, "ps"));
     ASSERT_TRUE(started.ok()) << started.status();

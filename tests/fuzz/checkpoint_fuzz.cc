@@ -88,7 +88,7 @@ class TwoFiles : public ck::Files {
   }
 };
 
-// Checks the reader's promises to the consumer of rows.
+// Checks the promises that the reader makes to the consumer of rows.
 class CheckingSink : public ck::Sink {
  public:
   explicit CheckingSink(const ck::Model& model) : model_(model) {}
@@ -225,7 +225,8 @@ void ReadAll(TwoFiles* files) {
 }  // namespace
 
 std::vector<std::string> Seeds() {
-  // Makes each seed twice. The first byte enables the repair of checksums.
+  // Makes each seed twice: with and without the repair of checksums, which the
+  // first byte enables.
   std::vector<std::string> seeds;
   for (bool removes : {false, true}) {
     seeds.push_back('\0' + WholeCheckpoint(removes));

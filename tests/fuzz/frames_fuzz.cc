@@ -1,4 +1,4 @@
-// Tests wire::TakeFrame, until the message is used up.
+// Tests wire::TakeFrame, repeatedly until the end of the message.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -1,5 +1,5 @@
-// Tests that a compressed gradient of a peer is refused, or equals the result
-// of a simple loop.
+// Tests compressed gradients from a peer. Each is refused, or decoded like by a
+// simple loop.
 
 #include <cmath>
 #include <cstring>
@@ -58,7 +58,7 @@ bool IsSame(float a, float b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
-// Requires that each element of `made` equals the list's value.
+// Requires that each element of `made` equals the element of the list.
 void CheckSparse(const std::vector<Tensor>& list, const Tensor& made) {
   size_t next = 0;
   for (size_t i = 0; i < made.num_elements(); ++i) {

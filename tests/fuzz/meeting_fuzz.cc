@@ -3,8 +3,8 @@
 //
 // The first byte chooses the side that is attacked. The rest is a list of the
 // steps of a liar, a process of the same user. The liar connects to the
-// server's socket, or listens in the server's place. A false message must cost
-// at most the path of the connection that it names.
+// server's socket, or listens in place of the server. A false message must cost
+// at most the path of the connection that the message names.
 
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ using fabric::shm::SetupMessage;
 enum Victim : uint8_t { kServer, kClient, kVictims };
 
 enum Step : uint8_t {
-  kOpen,     // connects to the server, or accepts a connection of the client
+  kOpen,     // connects to the server, or accepts the client's connection
   kMessage,  // u8 socket, u8 kind, size, u8 token, u8 copies, u8 descriptor
   kRaw,      // u8 socket, u8 length, bytes, u8 descriptor
   kHangUp,   // u8 socket
@@ -49,10 +49,10 @@ enum Token : uint8_t { kRight, kOfNobody, kEmpty, kLongest, kTokens };
 // set-up.
 constexpr size_t kMostSockets = 6;
 
-// The timeout of a wait for an answer that must come.
+// The timeout of an answer that must come.
 constexpr absl::Duration kMostWait = absl::Minutes(2);
 
-// Returns an address that no other process and no earlier run has.
+// Returns an address that neither other processes nor earlier runs have used.
 TcpAddress NextAddress() {
   static uint32_t next = 0;
   TcpAddress address;
@@ -70,7 +70,7 @@ TcpAddress NextAddress() {
 fabric::shm::Options OptionsOf() {
   fabric::shm::Options options;
   options.other_users = false;
-  // A stopped machine is no reason for a failure.
+  // Long enough for a pause of the whole machine.
   options.setup_timeout = absl::Minutes(5);
   return options;
 }
@@ -95,8 +95,8 @@ fabric::ConnectCallback Into(const std::shared_ptr<Result>& result) {
   };
 }
 
-// Sends messages as its steps say, and remembers which effects the messages may
-// have.
+// Sends the messages that its steps say. Remembers which effects the messages
+// may have.
 class Liar {
  public:
   // `victim` is a listening socket at which a client calls, or invalid.
@@ -144,7 +144,7 @@ class Liar {
     Send(at, EncodeSetup(message), LiarSocket::AnyMemory(input));
   }
 
-  // Returns a size that the code compares with, or any size.
+  // Returns a size at a limit of the code, or any size.
   static uint64_t TakeSize(Input* input) {
     const uint64_t sizes[] = {
         LiarSocket::kRingBytes, 0, 4096, 1, fabric::shm::kMaxPeerBytes,
@@ -189,7 +189,7 @@ struct Server {
       MeetingPlace::Open(address, OptionsOf()).value();
 };
 
-// Requires that an honest client of the connection gets a path.
+// Requires that an honest client of the same connection gets a path.
 void Meet(Server* server, const TcpAddress& client) {
   auto result = std::make_shared<Result>();
   auto call =

@@ -28,8 +28,8 @@ class Batch {
   grpc_metadata_batch batch_{arena_.get()};
 };
 
-// Returns true unless the metadata has gRPC's value for "invalid", which cannot
-// be encoded. Received metadata is not forwarded unchanged.
+// Returns true unless the metadata has gRPC's value for "invalid". That value
+// cannot be encoded, and received metadata is not forwarded unchanged.
 bool CanBeEncoded(const grpc_metadata_batch& batch) {
   using namespace grpc_core;
   return batch.get(TeMetadata()) != TeMetadata::kInvalid &&
@@ -115,7 +115,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Batch first;
   const std::string bytes(fuzz::AsText({data, size}));
   if (!fuzz::Decode(bytes, first.get())) return 0;
-  // Removes the deadline, which is sent as the remaining time and therefore
+  // Removes the deadline. The deadline is sent as the remaining time, and so
   // differs each time.
   first.get()->Remove(grpc_core::GrpcTimeoutMetadata());
   if (!fuzz::CanBeEncoded(*first.get())) return 0;

@@ -27,11 +27,11 @@ enum Peer : uint8_t { kHonest, kLiar, kHonestHost, kLiarHost, kPeers };
 // The liar's steps, and the victim's.
 enum Step : uint8_t {
   kPacket,   // u8 kind, i8 from the right offset, i8 acknowledged, u16 length
-  kRegion,   // the same; exposes the bytes, or names a region that is unknown
+  kRegion,   // the same; exposes the bytes, or names an unknown region
   kRaw,      // u8 length, bytes of a packet
   kTcp,      // u8 length, bytes
   kTcpMany,  // u16 length
-  kMark,     // i8 from the right offset
+  kMark,     // i8 added to the right offset
   kNewPath,
   kClosePath,
   kSend,  // u16 length
@@ -61,13 +61,12 @@ void RunHonest(Input* input, bool on_other_host) {
   Require(pair.status().ok(), "honest peers agree at the end");
 }
 
-// The maximum number of bytes of the path that a victim keeps: bytes that TCP
-// has not reached yet, bytes that the program has not taken, and packets that
-// wait in the link.
+// Limits the bytes of the path that a victim keeps: bytes that TCP has not
+// reached yet, bytes that the program has not taken, and packets in the link.
 constexpr uint64_t kMostKept = 2 * event_engine::kWindowBytes + 1024 * 1024;
 
-// A liar, and the victim's program. The program takes bytes when a step says
-// so.
+// A liar, and the victim's program. The program takes bytes when a step tells
+// it to.
 class Liar {
  public:
   Liar(Input* input, bool on_other_host)
@@ -86,7 +85,7 @@ class Liar {
           "the victim keeps little");
     }
     const bool had = victim().has_due();
-    // Ends as a connection with an error does.
+    // Ends the stream, as a connection with an error does.
     (void)victim().Poll();
     Require(victim().error().ok() || had == victim().has_due(),
             "after an error nothing more is received");
@@ -131,7 +130,8 @@ class Liar {
     }
   }
 
-  // Returns a number that is mostly `right` or near, but may be any.
+  // Returns a number that is usually `right` or close to it, and otherwise
+  // random.
   uint64_t Near(uint64_t right) {
     constexpr int8_t kAny = -128;
     const auto distance = input_->Number<int8_t>();
@@ -159,7 +159,7 @@ class Liar {
     if (sent) accepted_ += bytes.size();
   }
 
-  // Exposes `bytes`. Without any, returns a region that does not exist.
+  // Exposes `bytes`. If `bytes` is empty, returns a region that does not exist.
   fabric::RemoteRegion RegionOf(const std::string& bytes) {
     auto exposure = path_->Expose(memory::Payload(event_engine::BytesOf(bytes)),
                                   event_engine::kMaxParts);
@@ -167,8 +167,8 @@ class Liar {
     return exposure->region;
   }
 
-  // Returns true if a path has taken the packet, and the victim has not given
-  // the path up.
+  // Returns true if a path has taken the packet and the victim has kept the
+  // path.
   bool SendRaw(absl::string_view bytes) {
     sent_ += bytes.size();
     const bool sent = path_ != nullptr && path_->Send(AsBytes(bytes));
@@ -176,8 +176,8 @@ class Liar {
     return sent && victim().path() != nullptr && !victim().has_lost_path();
   }
 
-  // Sends as a connection does: polls first, and reads TCP only if the program
-  // has taken all bytes.
+  // Sends as a connection does. Polls first. Reads TCP only if the program has
+  // taken all bytes.
   void SendTcp(const std::string& bytes) {
     while (victim().Poll()) continue;
     if (victim().has_lost_path()) (void)victim().LeavePath();
@@ -216,10 +216,10 @@ class Liar {
 
   Input* const input_;
   Pair pair_;
-  std::unique_ptr<fabric::Endpoint> path_;  // the liar's end
-  uint64_t at_ = 0;        // the offset at which an honest peer goes on
-  uint64_t sent_ = 0;      // on paths, at least the stream's bytes
-  uint64_t accepted_ = 0;  // of these, the stream's bytes that may be kept
+  std::unique_ptr<fabric::Endpoint> path_;  // the liar's end of the link
+  uint64_t at_ = 0;        // the offset from which an honest peer continues
+  uint64_t sent_ = 0;      // on paths: bytes that belong to the stream
+  uint64_t accepted_ = 0;  // the part of these that may be kept
   uint64_t on_tcp_ = 0;
   uint64_t taken_ = 0;
 };

@@ -25,7 +25,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// Limits the memory that any parser may hold: error messages.
+// Limits the memory of every parser. Error messages need some.
 constexpr uint64_t kBudget = 16 * 1024;
 
 // Passes `input` to `parse`, and holds the result while measuring the cost.
@@ -206,7 +206,8 @@ class Events : public fabric::EndpointEvents {
   bool broken = false;
 };
 
-// An endpoint that exposes 300 bytes, and reads its peer's announcements.
+// An endpoint that exposes 300 bytes, and reads the regions that its peer
+// announces.
 class TcpVictim {
  public:
   TcpVictim() : exposed_(300, 'e'), endpoint_(&stream_) {
@@ -285,8 +286,8 @@ void SpeakTcp(Random* random) {
       victim.Receive(unit);
       return 0;
     });
-    // Limits the answer: a read request of 36 bytes is answered by at most 316.
-    // Our own request has 36.
+    // Limits the answer: a read request of 36 bytes gets an answer of at most
+    // 316 bytes. The victim's own request adds 36 bytes.
     ASSERT_LE(victim.written() - written, 9 * unit.size() + 36);
   }
 }

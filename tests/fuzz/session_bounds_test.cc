@@ -27,12 +27,11 @@ using wire::FrameType;
 // time.
 constexpr uint32_t kStreams = 5;
 // Limits the victim's memory. Messages of 256 KiB on four streams count twice,
-// because abandoned reads keep their memory for a while. The rest is for memory
-// that the test exposes.
+// because abandoned reads keep their memory for some time. The remainder is for
+// memory that the test itself exposes.
 constexpr uint64_t kHeldBudget = 4 * 1024 * 1024;
 // Limits the session's output per step: a constant, plus a multiple of the
-// peer's bytes. The application's messages count in addition, and may be sent
-// later.
+// peer's bytes. The application's messages are added, and may be sent later.
 constexpr uint64_t kSaidPerStep = 2 * 1024;
 constexpr uint64_t kSaidPerByte = 8;
 
@@ -251,7 +250,7 @@ class Attack {
   HostilePeer peer_;
   Payloads payloads_;
   uint32_t last_stream_ = 1;
-  uint64_t to_say_ = 0;  // bytes that the application has sent
+  uint64_t to_say_ = 0;  // bytes sent by the application
 };
 
 TEST(SessionBounds, EachFrameCostsInProportionToItsBytes) {

@@ -98,8 +98,8 @@ class Run {
     }
   }
 
-  // Delivers all packets. Stops at a limit that is far above what any input
-  // needs, and that only an endless exchange reaches.
+  // Delivers all packets. Stops at a limit far above the needs of any input.
+  // Only an endless exchange reaches the limit.
   void DeliverAll() {
     constexpr int kForEver = 1000 * 1000;
     int steps = 0;
@@ -125,7 +125,7 @@ std::vector<std::string> Seeds() { return SessionSeeds(); }
 }  // namespace penstock
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // Ignores longer inputs, which find nothing that short inputs do not find.
+  // Ignores longer inputs, because short inputs find the same faults.
   if (size > 4096) return 0;
   penstock::fuzz::Input input(data, size);
   penstock::fuzz::Run run(input.Number<uint8_t>());

@@ -41,16 +41,16 @@ constexpr uint64_t kSegmentBytes = 8192;
 // u64 offset, u32 length. A region is u8 number of parts, then the parts, which
 // usually belong to one loan.
 enum Step : uint8_t {
-  kMoveHead,      // u32, added
+  kMoveHead,      // u32 to add
   kSetReleases,   // u64
-  kMoveReleases,  // u8, added
+  kMoveReleases,  // u8 to add
   kSetRelease,    // u16 entry, u32 loan
   kSetTail,       // u64
   kClose,
-  kPassSegment,  // u32 id, u32 size that is claimed
+  kPassSegment,  // u32 id, u32 claimed size
   kPassBytes,    // u8 length, bytes
   kLoad,         // a region
-  kRead,         // a part, u16 offset in it, u16 bytes
+  kRead,         // a part, u16 offset in the part, u16 bytes
   kGiveBack,     // a region
   kExpose,       // u8 pieces, u16 bytes
   kSend,         // u16 bytes
@@ -59,8 +59,8 @@ enum Step : uint8_t {
   kSteps
 };
 
-// Returns a segment that is made only once, because a peer may pass the same
-// memory repeatedly.
+// Returns a segment that is made once. A peer may pass the same memory
+// repeatedly.
 const Segment& SharedSegment() {
   static const Segment& segment =
       *new Segment(Segment::Create("penstock-fuzz", kSegmentBytes).value());

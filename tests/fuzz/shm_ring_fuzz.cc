@@ -27,7 +27,7 @@ constexpr uint32_t kRingBytes = 128 * 1024;
 
 enum Step : uint8_t {
   kSetHead,    // u64
-  kMoveHead,   // u32, added
+  kMoveHead,   // u32 to add
   kSetTail,    // u64
   kWriteRing,  // u32 place, u8 length, bytes
   kWriteHere,  // u32, the length in a header at this side's tail

@@ -22,7 +22,7 @@ using ::tensorflow::DataType;
 using ::tensorflow::Tensor;
 using ::tensorflow::TensorShape;
 
-// The memory that a byte of an answer may need: for a variant or a resource.
+// The memory per byte of an answer, for a variant or a resource.
 constexpr uint64_t kMostPerByte = 512;
 constexpr uint64_t kBudget = 64 * 1024;
 
@@ -59,7 +59,7 @@ std::string SeedOf(const Tensor& tensor, bool may_change = false) {
   return InputOf(response.metadata, Flat(response.payload));
 }
 
-// Returns a shape of many elements, without contents.
+// Returns a shape with many elements, and no contents.
 std::string EmptyOf(DataType dtype, int64_t elements) {
   ::tensorflow::RecvTensorResponse meta;
   meta.mutable_tensor()->set_dtype(dtype);

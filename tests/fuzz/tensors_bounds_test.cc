@@ -20,7 +20,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// The store's budget. A message may be held in addition.
+// The store's budget. One message may be held in addition.
 constexpr size_t kStoreBytes = 64 * 1024;
 constexpr uint64_t kBudget = 2 * kStoreBytes + 16 * 1024;
 

@@ -1,5 +1,5 @@
-// Tests verbs::ParseRequest, ParseAnswer and the proofs. All of them get the
-// same input, at a side that does not know the token.
+// Tests verbs::ParseRequest, ParseAnswer and the proofs. All three get the same
+// input. The tested side does not know the token.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
@@ -46,8 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                   "terms are of use");
     fuzz::Require(request->token_name.size() == verbs::kTokenNameBytes,
                   "a name has its length");
-    // Encodes the parsed values again. The bytes before the name must be the
-    // same.
+    // Encodes the parsed values again. The bytes before the name must not
+    // change.
     const std::string again =
         verbs::MakeRequest(request->terms, fuzz::kSeedToken, fuzz::kClientQp);
     fuzz::Require(again.substr(0, 12) == bytes.substr(0, 12),

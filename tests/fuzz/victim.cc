@@ -67,8 +67,8 @@ void VictimStream::Consume() {
   messages_.pop_front();
   if (ended_) return;
   session_->input().Consumed(id_);
-  // Refuses only as a client. On a server, gRPC ends the stream later, which is
-  // a separate step.
+  // Refuses the message, if this side is a client. On a server, gRPC ends the
+  // stream later, in a separate step.
   if (is_refused && is_client_) Refuse();
 }
 

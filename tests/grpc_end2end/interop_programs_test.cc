@@ -1,6 +1,6 @@
-// gRPC's own interoperability programs with one another, over each path: each
-// case of interop_client, and stress_test's mix of calls, cancels and deadlines
-// on several channels. Over "Stock" the programs are unmodified.
+// Runs gRPC's own interoperability programs against one another, over each
+// path: each case of interop_client, and stress_test's mix of calls, cancels
+// and deadlines on several channels. Over "Stock" the programs are unmodified.
 
 #include <cstdlib>
 #include <map>
@@ -53,7 +53,7 @@ const char* const kCases[] = {
 // {number in the stress test's log: name}
 using StressCases = std::map<int, std::string>;
 
-// All except slow_consumer.
+// All cases except slow_consumer.
 const StressCases kAllCases = {
     {0, "empty_unary"},
     {1, "large_unary"},
@@ -73,7 +73,7 @@ const StressCases kAllCases = {
     {16, "custom_metadata"},
 };
 
-// The stress cases with messages of hundreds of kilobytes, among cancelled
+// The stress cases with messages of hundreds of kilobytes, mixed with cancelled
 // calls.
 const StressCases kCancels = {
     {1, "large_unary"},
@@ -82,7 +82,7 @@ const StressCases kCancels = {
     {13, "timeout_on_sleeping_server"},
 };
 
-// The attempts to reach a server that was just started.
+// The number of attempts to reach a server that was just started.
 constexpr int kAttempts = 100;
 
 std::string stress_seconds = "5";
@@ -92,7 +92,7 @@ std::vector<std::string> Paths() {
   return {"Stock", "Shm", "Tcp"};
 }
 
-// Returns settings that make the client require its path, so that no call uses
+// Returns settings that make the client require its path. No call can then use
 // another path.
 std::vector<std::string> SettingsOf(const std::string& path,
                                     const std::string& device) {

@@ -11,8 +11,8 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// A blocking call with one request and one response, like a generated stub's,
-// without a message type.
+// A blocking call with one request and one response. Like the call of a
+// generated stub, but without a message type.
 class SyncUnary final : public ClientCall {
  public:
   explicit SyncUnary(const ClientParts& parts) : parts_(parts) {}

@@ -1,4 +1,4 @@
-// Draws programs. The weights make a program take some milliseconds.
+// Draws programs. The weights are such that a program takes some milliseconds.
 
 #include <algorithm>
 #include <string>
@@ -159,8 +159,8 @@ void FitToEnding(Dice* random, Plan* plan) {
         return;
       }
       if (plan->ending == Ending::kDeadlineBehind) {
-        // Removes the phases: without them, the early deadline can only affect
-        // the last messages.
+        // Removes the phases. The early deadline can then affect only the last
+        // messages.
         plan->phases.resize(plan->kind == Kind::kDownload ? 1 : 0);
         plan->half_close_after = plan->phases.size();
       }
@@ -277,11 +277,13 @@ bool MayNotRun(const Program& program, const Plan& plan) {
          AnyIsAbove(plan.phases[0].up, program.settings.server_receives);
 }
 
-// Leaves out cases in which stock gRPC 1.83 has errors. Metadata above a limit
-// may end the process by a failed check in filter_stack_call.h (--seed=24). The
-// server refuses streams that the client holds back because of the server's own
-// limit, and a client that receives too much may see CANCELLED (both
-// --seed=11).
+// Leaves out cases in which stock gRPC 1.83 has bugs.
+//
+// - Metadata above a limit may end the process by a failed check in
+// filter_stack_call.h (--seed=24).
+// - The server refuses streams that the client has delayed because of the
+//   server's own limit (--seed=11).
+// - A client that receives too much may see CANCELLED (--seed=11).
 void LeaveOutErrorsOfCurrentGrpc(Program* program) {
   program->settings.streams_at_once = kDefault;
   program->settings.client_receives = kUnlimited;

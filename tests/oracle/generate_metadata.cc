@@ -29,7 +29,8 @@ Metadata AnyMetadata(Random* random) {
   return metadata;
 }
 
-// Returns a size below or above a limit, by more than gRPC's own keys.
+// Returns a size below or above a limit. The distance exceeds the size of
+// gRPC's own keys.
 std::pair<std::string, std::string> LargeMetadata(Random* random, int limit,
                                                   bool above) {
   const size_t size = limit == kDefault ? 8 * kKi : limit;
@@ -59,7 +60,7 @@ std::string AnyText(Random* random) {
 }
 
 size_t SizeOf(const Metadata& metadata) {
-  constexpr size_t kOverhead = 32;  // HTTP/2's overhead per entry
+  constexpr size_t kOverhead = 32;  // HTTP/2's overhead of an entry
   size_t size = 0;
   for (const auto& each : metadata) {
     size += each.first.size() + each.second.size() + kOverhead;
@@ -67,8 +68,8 @@ size_t SizeOf(const Metadata& metadata) {
   return size;
 }
 
-// Returns true if the size is above a limit, or so close that gRPC's own keys
-// decide.
+// Returns true if the size is above a limit, or so close to a limit that gRPC's
+// own keys decide.
 bool MayExceed(size_t size, int limit) {
   constexpr size_t kOwnKeys = 800;
   return size + kOwnKeys > (limit == kDefault ? 8 * kKi : limit);

@@ -40,13 +40,13 @@ struct Flags {
   uint64_t seeds = 1000;
   int seconds = 0;  // 0: no limit
   // The number of parallel programs. With an event engine only one, because a
-  // program may not break the paths of other programs; see World::HasMoved().
+  // program may break the paths of other programs; see World::HasMoved().
   int jobs = e2e::kIsEventEngine ? 1 : 4;
   bool verbose = false;
 };
 
-// The seed of the newest program. If the process hangs or crashes, the cause is
-// this program or a program that runs in parallel.
+// The seed of the newest program. After a hang or a crash, the cause is this
+// program or a program that runs in parallel.
 std::atomic<uint64_t> latest{0};
 
 void OnSignal(int number) {
@@ -133,7 +133,7 @@ class Oracle {
     std::string text;
     for (const Plan& plan : program.calls) {
       ++calls_;
-      // Skips calls of the rough channel: stock gRPC may have ended their
+      // Skips calls of the rough channel. Stock gRPC may have ended their
       // connection because of too much metadata.
       if (route_.stock && plan.channel == kRoughChannel) continue;
       const std::string wrong =

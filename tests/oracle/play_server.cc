@@ -20,8 +20,8 @@ class ServerPlayer {
       const Phase& phase = plan_.phases[i];
       if (!exchange_.Play(i, phase.down, phase.up, phase.late,
                           /*ends=*/false)) {
-        // Returns any status, because the call has ended and the client already
-        // has its status.
+        // Returns any status. The call has ended, and the client already has
+        // its status.
         return call_->Finish(grpc::Status(grpc::StatusCode::ABORTED, "over"));
       }
     }

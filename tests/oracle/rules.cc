@@ -171,14 +171,14 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   Certainty certainty;
   if (program.event == Event::kShutdown) return certainty;
   switch (plan.ending) {
-    // Expects nothing certain, because the event that ends the call may come
-    // before or after the server's status.
+    // Expects nothing. The event that ends the call may come before or after
+    // the server's status.
     case Ending::kCancelBehind:
     case Ending::kDeadlineBehind:
     case Ending::kRandomCancel:
     case Ending::kRandomDeadline:
-    // Expects nothing certain, because stock gRPC sends such a call anyway, and
-    // may receive the answer before it checks its timer.
+    // Expects nothing. Stock gRPC sends such a call anyway, and may receive the
+    // answer before it checks its timer.
     case Ending::kPastDeadline:
       return certainty;
     // Expects only the status, because the deadline may come at any point of
@@ -189,8 +189,8 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
       return certainty;
     case Ending::kClientCancels:
     case Ending::kServerCancels:
-      // Expects nothing certain on the rough channel: a refusal may come before
-      // or after the cancellation.
+      // Expects nothing on the rough channel. A refusal may come before or
+      // after the cancellation.
       if (plan.channel == kRoughChannel) return certainty;
       certainty.status = certainty.messages = true;
       break;
@@ -201,8 +201,8 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   }
   const bool refused = plan.channel == kRoughChannel;
   if (!ExceedsLimit(program.settings, plan) && !refused) return certainty;
-  // Expects less if both sides send, because a refusal by one side ends the
-  // call while the other side may still send.
+  // Expects less if both sides send. A refusal by one side ends the call while
+  // the other side may still be sending.
   const bool both_send = std::any_of(
       plan.phases.begin(), plan.phases.end(), [](const Phase& phase) {
         return !phase.up.empty() && !phase.down.empty();
@@ -252,8 +252,8 @@ std::string Judge(const Program& program, const Plan& plan,
                         DifferenceOf("stock", stock, "here", outcome));
   }
   Certainty certain = CertaintyOf(program, plan);
-  // Allows the loss of the connection, which stock gRPC may end after too much
-  // metadata.
+  // Allows the loss of the connection. Stock gRPC may end a connection after
+  // too much metadata.
   const bool lost = plan.channel == kRoughChannel &&
                     stock.status.error_code() == grpc::StatusCode::UNAVAILABLE;
   if (lost) certain = Certainty();

@@ -139,7 +139,7 @@ TEST(MisreadConnectTest, IsKnownByWhatConnectDoesNotSay) {
   const std::string all = "failed to connect to all addresses; last error: ";
   EXPECT_TRUE(TellsOfMisreadConnect(
       all + "UNKNOWN: ipv4:127.0.0.1:39659: Invalid argument"));
-  // Failures of Penstock's connections, or a missing server.
+  // Failures of Penstock's connections, and of a missing server.
   for (const char* other :
        {"UNAVAILABLE: ipv4:127.0.0.1:39659: recvmsg:Invalid argument",
         "UNKNOWN: ipv4:127.0.0.1:39659: Failed to connect to remote host: "

@@ -225,7 +225,7 @@ class Arrival final : public Tag {
         call->AwaitEnd();
         delete call;
       });
-    }  // otherwise the server is shut down
+    }  // otherwise the server has been shut down
     means_.waiting->End();
   }
 

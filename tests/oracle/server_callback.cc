@@ -205,7 +205,7 @@ class GenericCallbackService final : public ApiService,
     return oracle::Begin(handler_, crew_, new CallbackChat(context));
   }
 
-  const oracle::Handler* const handler_;  // not gRPC's function
+  const oracle::Handler* const handler_;  // oracle's type, not gRPC's
   Crew* const crew_;
 };
 

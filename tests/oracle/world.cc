@@ -21,7 +21,7 @@ namespace {
 // The index of the bystanders' channel, after the channels of the program.
 constexpr size_t kBystanders = kChannels;
 constexpr int kMostEchoes = 20;
-// The connections that every program makes: those of the bystanders.
+// The number of connections that every program makes, for the bystanders.
 constexpr size_t kConnections = 2;
 
 void SetIfGiven(grpc::ChannelArguments* arguments, const char* name,
@@ -168,7 +168,7 @@ void World::Serve(ServerCall* call) {
       std::stoul(std::string(found->second.data(), found->second.size()));
   Case& the_case = cases_.at(number);
   const Plan& plan = program_.calls[number];
-  Outcome again;  // for calls that gRPC makes twice
+  Outcome again;  // for repeated runs of a call that gRPC retries
   Outcome* outcome = &again;
   {
     std::lock_guard<std::mutex> lock(the_case.mu);
@@ -206,15 +206,15 @@ grpc::Status World::MakeEcho(const std::shared_ptr<grpc::Channel>& channel,
   return call->Finish();
 }
 
-// Makes an echo call. When the echo comes back, everything that was sent
-// earlier on the connection has arrived.
+// Makes an echo call. The echo arrives after everything that was sent earlier
+// on the connection.
 void World::Settle(size_t channel) {
   // Makes no call if streams are limited, because the echo might wait for the
   // call that waits for the echo.
   if (program_.settings.streams_at_once != kDefault) return;
   const auto at = ChannelAt(channel);
-  // Makes the call only if the channel still exists, because a server's thread
-  // may reach this line late.
+  // Makes the call only if the channel still exists. A server's thread may get
+  // here late.
   if (at != nullptr) MakeEcho(at, Message());
 }
 

@@ -99,8 +99,8 @@ TEST_F(LaunchTest, ASanitizerIsSeenInWhatItInstruments) {
   EXPECT_EQ(ReadElf(Read(kAsan))->sanitizer, "AddressSanitizer");
   EXPECT_EQ(ReadElf(Read(kTsan))->sanitizer, "ThreadSanitizer");
   EXPECT_EQ(ReadElf(Read("/bin/sh"))->sanitizer, "");
-  // Writes a name of a sanitizer outside the loader's name table. Compilers
-  // contain such strings.
+  // Writes the name of a sanitizer outside the loader's name table. Compilers
+  // store such strings there.
   const std::string mentions("\0__asan_init\0", 13);
   EXPECT_EQ(ReadElf(Read("/bin/sh") + mentions)->sanitizer, "");
 }
@@ -164,8 +164,8 @@ TEST_F(LaunchTest, AProgramThatGetsRightsCannotBeCarried) {
     ASSERT_EQ(chmod(program.c_str(), mode), 0);
     ExpectNot(CheckProgram(program, kPath), "more rights than its caller");
   }
-  // Gives the file back to this user, because a set-user-ID file of one's own
-  // grants no further rights.
+  // Changes the file's owner back to this user. A set-user-ID file of the
+  // user's own grants no further rights.
   ASSERT_EQ(chown(program.c_str(), 0, 0), 0);
   ASSERT_EQ(chmod(program.c_str(), 06755), 0);
   EXPECT_EQ(CheckProgram(program, kPath), absl::OkStatus());

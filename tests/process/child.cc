@@ -25,7 +25,8 @@ std::vector<char*> Pointers(std::vector<std::string>* texts) {
   return result;
 }
 
-// Takes settings only from the test, and none from the user's environment.
+// Takes PENSTOCK_* settings only from the test, and none from the user's
+// environment.
 std::vector<std::string> Environment(std::vector<std::string> given) {
   for (char** own = environ; *own != nullptr; ++own) {
     if (!absl::StartsWith(*own, "PENSTOCK_")) given.push_back(*own);
@@ -33,7 +34,7 @@ std::vector<std::string> Environment(std::vector<std::string> given) {
   return given;
 }
 
-// Starts a command by posix_spawn, which avoids fork handlers of libraries.
+// Starts a command by posix_spawn, which runs no fork handlers of libraries.
 pid_t Spawn(std::vector<std::string> command,
             std::vector<std::string> environment, int standard, int log) {
   posix_spawn_file_actions_t actions;

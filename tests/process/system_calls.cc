@@ -52,7 +52,7 @@ SystemCalls::SystemCalls(const std::vector<pid_t>& pids) {
   thread_ = std::thread([this, pids] { Run(pids); });
 }
 
-// The end of the tracing thread detaches from all threads.
+// Ends the tracing thread. The kernel then detaches all its traced threads.
 SystemCalls::~SystemCalls() {
   stops_ = true;
   std::atomic<bool> ended{false};
@@ -82,14 +82,15 @@ int64_t SystemCalls::CountZeroWrites(pid_t pid) const {
   return counts == counts_.end() ? 0 : counts->second.zero_writes;
 }
 
-// Attaches to all threads of the process, and to threads that begin meanwhile.
+// Attaches to all threads of the process, including threads that start during
+// this call.
 bool SystemCalls::Seize(pid_t pid) {
   for (bool any = true; any;) {
     any = false;
     for (const pid_t thread : ThreadsOf(pid)) {
       if (process_of_.count(thread) > 0) continue;
       if (ptrace(PTRACE_SEIZE, thread, nullptr, kOptions) != 0) {
-        if (errno == ESRCH) continue;  // ended meanwhile
+        if (errno == ESRCH) continue;  // the thread has ended
         return false;
       }
       process_of_[thread] = pid;
@@ -125,8 +126,8 @@ void SystemCalls::Run(const std::vector<pid_t>& pids) {
   if (traces) state_ = kTraces;
   while (traces && !stops_) {
     int status = 0;
-    // Waits only for threads that this thread traces, and not for children of
-    // this process.
+    // Waits only for threads that this thread traces, and not for other
+    // children of this process.
     const pid_t thread = waitpid(-1, &status, __WALL | __WNOTHREAD);
     if (thread < 0) {
       if (errno == EINTR) continue;

@@ -45,8 +45,8 @@ void ForgetPeak(pid_t pid) {
 
 double CpuSeconds(pid_t pid) {
   const std::string text = Text(absl::StrCat("/proc/", pid, "/stat"));
-  // The fields after the name, which may contain blanks. User and system time
-  // are the 12th and the 13th.
+  // The fields after the name, which may contain blanks. Field 12 is the user
+  // time, and field 13 the system time.
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(text.substr(name_end + 1));

@@ -159,8 +159,8 @@ class FullDiskProcessTest : public testing::Test {
   void Fill(uint64_t pushes) {
     std::unique_ptr<Ballast> others;
     absl::Status refused;
-    // Repeats a push that exceeds its deadline. Such an error is no refusal,
-    // and happens on a slow machine.
+    // Repeats a push after an expired deadline, which is no refusal and happens
+    // on a slow machine.
     while (refused.ok() || absl::IsDeadlineExceeded(refused)) {
       if (others == nullptr && rows_ >= pushes * kRowsAPush) {
         others = std::make_unique<Ballast>(folder_);
@@ -176,8 +176,8 @@ class FullDiskProcessTest : public testing::Test {
     ASSERT_TRUE(server_->IsAlive()) << server_->Fate();
   }
 
-  // Makes room on the disk again. Tests pull only afterwards, because a pull
-  // after a failed push would wait for room.
+  // Makes room on the disk again. Then tests pull, because a pull after a
+  // failed push would wait for room.
   void Recover() {
     ASSERT_TRUE(Mount(kLargerDisk, MS_REMOUNT));
     const absl::Time end = absl::Now() + absl::Seconds(60);

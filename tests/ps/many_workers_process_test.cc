@@ -29,14 +29,14 @@ namespace penstock::ps {
 namespace {
 
 constexpr uint32_t kWorkers = 1000;
-constexpr uint64_t kSteps = 5;  // of each busy worker
+constexpr uint64_t kSteps = 5;  // per busy worker
 constexpr int kThreads = 8;
-// The timeout of calls, which suffices for a loaded machine of two cores.
-// Heartbeats are late on such a machine too, so the lease of a worker is two
+// The timeout of calls, enough for a loaded machine of two cores. Heartbeats
+// are late on such a machine, too. The lease of a worker therefore is two
 // minutes.
 constexpr absl::Duration kTimeout = absl::Minutes(5);
 
-// Returns the time of a clock that does not jump.
+// Returns the time of the steady clock.
 absl::Time SteadyNow() {
   return absl::UnixEpoch() +
          absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
@@ -158,7 +158,7 @@ class ManyWorkersTest : public testing::Test {
   std::string address_;
   std::shared_ptr<const TrainingConnection> connection_;  // of worker 0
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<uint64_t> next_;  // each worker's step
+  std::vector<uint64_t> next_;  // the next step of each worker
   std::atomic<uint64_t> pushes_{0};
 };
 

@@ -39,8 +39,8 @@ constexpr char kForEver[] = "1000000000\n";  // steps
 // Limits a worker's call, and therefore every wait in this test.
 constexpr absl::Duration kTimeout = absl::Seconds(3);
 
-// Runs a worker: takes as many steps as each line of its input says, and prints
-// "done", or why it has ended.
+// Runs a worker. Each line of its input is a number of steps to take. The
+// worker then prints "done", or the reason why it has ended.
 
 Model OneTableAtEach() {
   Model model;
@@ -138,8 +138,8 @@ class ProcessesTest : public testing::Test {
     ASSERT_TRUE(TakeSteps({0, 1}));
   }
 
-  // Starts a server with a lease far below kTimeout. The server thus soon stops
-  // waiting for a silent worker.
+  // Starts a server with a lease far below kTimeout. The server therefore soon
+  // stops waiting for a silent worker.
   static std::unique_ptr<Child> StartServer(const std::string& address) {
     return Child::Start({kServer, absl::StrCat("--listen=", address),
                          "--workers=2", "--lease=0.5", "--wait=2", "--quiet"});
@@ -191,8 +191,8 @@ TEST_F(ProcessesTest, AWorkerThatIsStoppedIsNotWaitedForAndComesBack) {
 }
 
 // Tests that the workers' messages name a killed server. A message may name a
-// worker instead: if a worker waits for another worker, which waits for the
-// server, the first worker may end first.
+// worker instead: if worker A waits for worker B, which waits for the server, A
+// may end before B.
 TEST_F(ProcessesTest, AServerThatIsKilledIsNamed) {
   servers_[1]->Kill();
   const std::vector<std::string> ends = TrainUntilTheyEnd();
@@ -229,7 +229,7 @@ TEST(StoppedServerTest, LosesNoWorkerThatLives) {
   server->Suspend();
   absl::SleepFor(kLease * 3 / 2);
   server->Resume();
-  absl::SleepFor(kLease / 2);  // longer than until the second look
+  absl::SleepFor(kLease / 2);  // longer than until the next check
   const auto stub = v1::ParameterServer::NewStub(
       grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;

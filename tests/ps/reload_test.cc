@@ -63,7 +63,7 @@ TEST_F(ReloadTest, AnotherSecretTakesThePlaceOfTheFirst) {
   EXPECT_FALSE(Admits(kNew));
   Write(kNew);
   Reload();
-  while (!Admits(kNew)) {  // the signal is on its way
+  while (!Admits(kNew)) {  // the signal may still be on its way
   }
   EXPECT_FALSE(Admits(kOld));
 }

@@ -33,8 +33,8 @@ std::chrono::system_clock::time_point DeadlineOf(const Plan& plan) {
   return now + std::chrono::milliseconds(1 + plan.seed % 10);
 }
 
-// Returns true if the plan allows the call to end with this code. A download or
-// a unary call may end before its planned end.
+// Returns true if the plan allows the call to end with `code`. A download or a
+// unary call may end before its planned end.
 bool MayEndSo(const Plan& plan, grpc::StatusCode code) {
   const bool may_be_over =
       plan.kind == Kind::kUnary || plan.kind == Kind::kDownload;
@@ -171,7 +171,7 @@ grpc::Status Caller::Unary(Call* call, const Order& order, Chunk* response) {
   grpc::ClientContext* context = &call->context;
   grpc::Status status;
   if (call->plan.api == Api::kSync) {
-    // Cancel now: the following call blocks.
+    // Cancels first, because the following call blocks.
     if (call->cancels()) context->TryCancel();
     return stub_->Unary(context, order, response);
   }
@@ -205,7 +205,7 @@ void Caller::MakeUpload(Call* call) {
     if (!writer->Write(chunk)) break;
   }
   if (call->cancels()) call->context.TryCancel();
-  // Does not end the requests if the deadline must end the call: the server
+  // Does not end the requests if the deadline must end the call. The server
   // then waits for more requests.
   if (plan.ending != Ending::kDeadline) writer->WritesDone();
   call->status = writer->Finish();

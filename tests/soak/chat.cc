@@ -68,7 +68,7 @@ class CallbackChat final : public ChatStream,
  public:
   CallbackChat(Soak::Stub* stub, grpc::ClientContext* context) {
     stub->async()->Chat(context, this);
-    AddHold();  // operations are started outside of reactions
+    AddHold();  // needed to start operations outside of reactions
     StartCall();
   }
 

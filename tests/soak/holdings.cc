@@ -12,13 +12,13 @@
 namespace penstock::soak {
 namespace {
 
-// The tolerated growth in threads. gRPC's pools grow with coincidences, by one
-// to three threads in a hundred thousand calls, up to a limit. A leak would not
-// stop growing.
+// The tolerated growth in threads. gRPC's pools grow at random, by one to three
+// threads in a hundred thousand calls, up to a limit. A leak would not stop
+// growing.
 constexpr uint64_t kThreadSlack = 8;
-// The tolerated growth of memory, for memory that the allocator cannot return
-// because of neighbouring allocations. 17 bytes for each of a million calls, or
-// four of the largest messages.
+// The tolerated growth of memory that the allocator cannot return because of
+// neighbouring allocations. 17 bytes for each of a million calls, or four of
+// the largest messages.
 constexpr uint64_t kMemorySlackKib = 16 * 1024;
 // The initial threshold of malloc, which grows with freed blocks.
 constexpr int kLargeBytes = 128 * 1024;

@@ -16,13 +16,13 @@ class Dice {
   std::mt19937_64& random_;
 };
 
-// Returns a size, usually small. Some messages use the ring, some are announced
-// on shm, and some on tcp too. The largest is gRPC's own limit minus the
-// message's other fields.
+// Returns a size, usually a small one. Some messages use the ring. Some are
+// announced on shm, and some of those also on tcp. The largest is gRPC's limit
+// minus the message's other fields.
 size_t AnySize(Dice* dice) {
   switch (dice->UpTo(199)) {
     case 0:
-      return 4 * 1024 * 1024 - 256;  // with all fields, what gRPC takes
+      return 4 * 1024 * 1024 - 256;  // gRPC's limit, minus the other fields
     case 1:
     case 2:
       return dice->UpTo(1024 * 1024);
@@ -62,8 +62,8 @@ Plan AnyPlan(std::mt19937_64* random) {
   Dice dice(random);
   Plan plan;
   plan.kind = AnyKind(&dice);
-  // Makes uploads and downloads only with the synchronous API. Other kinds use
-  // the asynchronous APIs more often, which restores the balance.
+  // Makes uploads and downloads only with the synchronous API. Other calls use
+  // the asynchronous APIs more often, so that all APIs get equally many calls.
   if (plan.kind == Kind::kUnary || plan.kind == Kind::kChat) {
     plan.api = static_cast<Api>(dice.UpTo(2));
   }

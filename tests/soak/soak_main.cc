@@ -43,7 +43,7 @@ constexpr int kDefaultCalls = 20000;
 constexpr int kParts = 10;
 // Two threads for each path, so that calls share a connection.
 constexpr int kThreads = 4;
-// A process frees a call's last resources with a delay.
+// The time in which a process frees a call's last resources.
 constexpr std::chrono::seconds kSettling(10);
 
 int Serve() {
@@ -69,7 +69,7 @@ int Serve() {
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& port, Fabric fabric) {
   Options options;
-  // With current gRPC, there is no path over TCP that could be required.
+  // Current gRPC has no path over TCP that could be required.
   options.policy = e2e::kIsEventEngine && fabric == Fabric::kTcp
                        ? Policy::kPrefer
                        : Policy::kRequire;

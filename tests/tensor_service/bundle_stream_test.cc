@@ -236,8 +236,8 @@ TEST_F(HostileStream, PiecesThatDoNotFollowOneAnotherAreRefused) {
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 6, 2)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 4, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 0, 5)}), kRefused);
-  // Refuses a piece that is longer than the tensor, or whose offset is beyond
-  // all memory.
+  // Refuses a piece that is longer than the tensor, and a piece whose offset is
+  // beyond all memory.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 9)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 5, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, ~uint64_t{0}, 3)}),

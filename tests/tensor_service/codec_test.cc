@@ -196,8 +196,8 @@ TEST(CodecTest, EveryTruncationIsAPrefixOrAnError) {
 }
 
 // Tests mutated bytes. If protobuf's generated code and our checks accept the
-// bytes, both results must agree. If the generated code refuses, Decode() must
-// refuse.
+// bytes, both results must be equal. If the generated code refuses, Decode()
+// must refuse.
 TEST(CodecTest, MutatedBytesNeverCrashAndAgreeWithGeneratedCode) {
   Bundle bundle = Sample();
   bundle.tensors.erase(bundle.tensors.begin());

@@ -136,13 +136,13 @@ TEST(Destination, FieldsMayComeInAnyOrder) {
   }
 }
 
-// Tests a tensor whose first fields match a destination, and a later field does
-// not.
+// Tests a tensor whose first fields match a destination, while a later field
+// does not match.
 TEST(Destination, TensorThatTurnsOutToBeAnotherIsTakenOutAgain) {
   const std::string data = Field('\x22', "abcd");
   const std::string scalar = Field('\x12', "\x08\x01" + data);
   for (const std::string& message :
-       // A shape at the end makes the tensor no scalar.
+       // A shape at the end shows that the tensor is no scalar.
        {Field('\x0a',
               Field('\x0a', "w") +
                   Field('\x12', "\x08\x01" + data + Field('\x12', "\x01"))),

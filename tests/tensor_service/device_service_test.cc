@@ -189,7 +189,7 @@ TEST_P(DeviceService, StreamsCarryThemInPieces) {
   const int copies = devices_.copies();
   const auto stored = client_->PutStream(there, kStreamed);
   ASSERT_TRUE(stored.ok()) << stored.status();
-  EXPECT_GE(devices_.copies(), copies + 5);  // not all at once
+  EXPECT_GE(devices_.copies(), copies + 5);  // copied in several parts
   const auto got = client_->GetStream(NamesOf(sent), kStreamed);
   ASSERT_TRUE(got.ok()) << got.status();
   ExpectSame(*got, sent);

@@ -147,7 +147,7 @@ TEST_F(DeviceTensor, IsNotStoredAboveTheBudgetOrByADeviceThatFails) {
   EXPECT_TRUE(absl::IsResourceExhausted(small.Put(bundle).status()));
   EXPECT_EQ(devices_.calls(), calls);
   TensorStore store(1 << 20);
-  for (int call = 0; call < 2; ++call) {  // the allocation, the copy
+  for (int call = 0; call < 2; ++call) {  // fails the allocation, then the copy
     devices_.FailAfter(call);
     EXPECT_TRUE(absl::IsInternal(store.Put(bundle).status()));
     EXPECT_TRUE(store.All().tensors.empty());
@@ -208,7 +208,7 @@ TEST_F(DeviceTensor, IsReadOnceItsStreamHasGotSoFar) {
   devices_.Queue(kFirst, kOther, [] { FAIL() << "nobody has asked for it"; });
   auto event = devices_.Record(kFirst, kStream);
   ASSERT_TRUE(event.ok());
-  devices_.Queue(kFirst, kStream, write(20.f));  // later than was promised
+  devices_.Queue(kFirst, kStream, write(20.f));  // after the recorded event
   there = *Tensor::FromBuffer(DType::kF32, {2, 3},
                               Buffer::After(there.buffer(), *event));
   EXPECT_EQ((*there.ToHost()->flat<float>())[0], 10.f);

@@ -25,7 +25,8 @@ namespace penstock::tensor {
 
 // Simulated devices with addresses that the CPU cannot access: a read or a
 // write kills the process. Peek() shows the contents.
-// | Streams are lazy. Work in a stream runs in order, and only when somebody
+//
+// Streams are lazy. Work in a stream runs in order, and only when somebody
 // waits for a later event. Each HasCome() runs one piece of work. Code that
 // does not wait therefore sees the old contents. Code that waits for too much
 // runs work that should not have run. Thread-safe.

@@ -76,8 +76,8 @@ TEST(HeldMemory, PaddingOfAMessageGoesWithIt) {
   }
 }
 
-// Tests a field that occurs twice, of which the last one counts. The tensor
-// must not keep the memory of the first one.
+// Tests a field that occurs twice. The last one counts. The tensor must not
+// keep the memory of the first one.
 TEST(HeldMemory, DataThatIsReplacedGoesWithTheMessage) {
   v1::Bundle large;
   large.add_tensors()->mutable_tensor()->set_data(std::string(kMiB, 'x'));
@@ -197,7 +197,7 @@ TEST(HeldMemory, AnswersThatStallKeepNoMoreThanTheBudget) {
     answers.push_back(*store.Lend({{"x"}}));
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(answers.size(), 4u);  // three, and the last of them again
+  EXPECT_EQ(answers.size(), 4u);  // three answers, and the last one repeated
   answers.clear();
   EXPECT_TRUE(store.Put(Bytes("x", kMiB)).ok());
   EXPECT_EQ(store.usage().tensors, 1u);

@@ -1,5 +1,5 @@
-// Tests messages that a transport has received into destinations, correctly or
-// not.
+// Tests messages that a transport has received into destinations, rightly or
+// wrongly.
 
 #include <gtest/gtest.h>
 
@@ -186,8 +186,8 @@ TEST(LandedDestination, RandomBundlesAreTheSameWithAndWithout) {
     const auto got = Decode(message, nullptr, absl::MakeSpan(places));
     ASSERT_TRUE(got.ok()) << got.status();
     ASSERT_EQ(got->tensors.size(), bundle.tensors.size());
-    // Writes to the destinations that received nothing, which the program may
-    // use again.
+    // Writes to destinations that received nothing. The program may use these
+    // again.
     for (const Destination& place : places) {
       if (place.used.ok() || place.into.byte_size() == 0) continue;
       EXPECT_FALSE(place.landed);

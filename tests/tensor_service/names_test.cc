@@ -32,7 +32,7 @@ TEST(Names, NoRequestAtAllHasNone) {
   EXPECT_EQ(Count("")->names, 0u);
 }
 
-// Tests the number of names against protobuf's. A lower number would leave
+// Compares the number of names with protobuf's. A lower number would leave
 // memory uncounted.
 TEST(Names, AreAsManyAsProtobufReads) {
   std::mt19937 random(7);

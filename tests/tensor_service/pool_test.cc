@@ -188,8 +188,8 @@ TEST_P(PoolTest, StreamOfPiecesComesThrough) {
   EXPECT_EQ(got->tensors[0].tensor.bytes(), sent.bytes());
 }
 
-// Tests a tensor that fits into a message. Such a tensor is not copied in a
-// stream either.
+// Tests a tensor that fits into a message. A stream does not copy such a tensor
+// either.
 TEST_P(PoolTest, StreamKeepsTheSendersMemory) {
   Bundle bundle;
   for (const char* name : {"a", "b", "c"}) {
@@ -219,8 +219,8 @@ TEST_P(PoolTest, MemoryIsWrittenToAgainWhenThePeerHasLetGo) {
   Tensor mine = BytesInPool(kMiB, 1);
   const char* const memory = mine.bytes().data();
   Fetch(Only("x", mine));
-  // Sends messages until the release is noticed, which happens with the next
-  // sent message.
+  // Makes calls until the release is noticed, which happens when the next
+  // message is sent.
   for (int i = 0; i < 1000 && mine.buffer().use_count() > 1; ++i) {
     ASSERT_TRUE(client_->List().ok());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

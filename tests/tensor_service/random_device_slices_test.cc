@@ -117,7 +117,7 @@ RandomCutter::Ranges ElementsIn(absl::string_view flat, const Bundle& bundle) {
   size_t from = 0;
   for (const NamedTensor& named : bundle.tensors) {
     const absl::string_view bytes = named.tensor.bytes();
-    if (bytes.size() < 64) continue;  // could occur elsewhere as well
+    if (bytes.size() < 64) continue;  // short bytes may occur elsewhere, too
     const size_t begin = flat.find(bytes, from);
     if (begin == absl::string_view::npos) continue;
     from = begin + bytes.size();
@@ -218,7 +218,7 @@ TEST_F(RandomDeviceSlices, NoLayoutIsReadWrongly) {
     const Bundle bundle = Here();
     std::string flat = devices_.Flat(*Encode(bundle, "h", random_() % 4 == 0));
     RandomCutter::Ranges movable = ElementsIn(flat, bundle);
-    if (random_() % 2 == 0) {  // a random other place
+    if (random_() % 2 == 0) {  // moves random ranges instead of elements
       movable.clear();
       for (size_t at = 0; at < flat.size();) {
         const size_t begin = at + random_() % (flat.size() - at);

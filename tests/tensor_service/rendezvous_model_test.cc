@@ -194,8 +194,8 @@ class Ledger {
     ++ended_;
   }
 
-  // Checks that each tensor came under its own key, to at most its number of
-  // receivers.
+  // Checks that each tensor came under its own key, and to no more receivers
+  // than it has.
   void Check(int receives) {
     const std::lock_guard<std::mutex> lock(mu_);
     EXPECT_EQ(ended_, receives);
@@ -274,7 +274,7 @@ TEST(RendezvousModel, RacingThreadsLoseAndDoubleNothing) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Ledger ledger;
     Rendezvous::Options options;
-    options.max_ended_steps = 2;  // steps come to life again
+    options.max_ended_steps = 2;  // makes cancelled steps usable again
     Rendezvous table(options);
     std::deque<RacingThread> racers;
     for (unsigned i = 0; i < 4; ++i) {

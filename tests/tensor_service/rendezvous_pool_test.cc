@@ -94,8 +94,8 @@ TEST_F(RendezvousPoolTest, OneCopyIsSharedByAllReceivers) {
   }
 }
 
-// Tests memory that counts against the service's budget as long as a receiver
-// reads it.
+// Tests that memory counts against the service's budget while a receiver reads
+// it.
 TEST_F(RendezvousPoolTest, WhatReceiversReadCountsUntilTheyLetGo) {
   ASSERT_TRUE(table_.Send({1, "x", "", ""}, InPool(4)).ok());
   {

@@ -63,8 +63,8 @@ TEST_F(RendezvousSharesTest, OneSenderLeavesRoomForTheNext) {
       RendezvousClient(Channel()).Send(Key(1, "x"), OfBytes(kMiB)).ok());
 }
 
-// Tests a client that stops reading. A thousand receives of such a client once
-// took 1 GB.
+// Tests a client that stops reading. Without limits, a thousand receives of
+// such a client take 1 GB.
 TEST_F(RendezvousSharesTest, StoppedReceiverIsHandedNoMoreThanItsShare) {
   const auto stopped = Channel();
   std::vector<std::unique_ptr<Stalled>> receives;
@@ -83,7 +83,7 @@ TEST_F(RendezvousSharesTest, StoppedReceiverIsHandedNoMoreThanItsShare) {
   EXPECT_TRUE(absl::StrContains(status.message(), "share")) << status;
   EXPECT_EQ(sent, 4);
   EXPECT_LE(table_.usage().bytes, kBudget / 2);
-  // Expects that a client that reads its answers still gets tensors, from the
+  // Expects that a client that reads its answers still gets tensors from the
   // same sender.
   RendezvousClient other(Channel());
   for (int i = 0; i < 10; ++i) {
@@ -92,7 +92,7 @@ TEST_F(RendezvousSharesTest, StoppedReceiverIsHandedNoMoreThanItsShare) {
     ASSERT_TRUE(Becomes([&] { return table_.usage().bytes <= kBudget / 2; }));
   }
   receives.clear();
-  EXPECT_TRUE(TensorClient(stopped).List().ok());  // as above
+  EXPECT_TRUE(TensorClient(stopped).List().ok());  // like above
   EXPECT_TRUE(Becomes([&] { return table_.usage().bytes == 0; }));
 }
 
@@ -143,7 +143,7 @@ TEST_F(RendezvousSharesTest, OnlyWhoTakesPartEndsAStep) {
   EXPECT_EQ(client.FinishStep(2).code(), absl::StatusCode::kPermissionDenied);
 }
 
-// Tests a member of the step whose connection has broken. The client must be
+// Tests a member of the step whose connection has broken. The member must be
 // able to cancel the step over a new connection.
 TEST_F(RendezvousSharesTest, WhoTakesPartEndsTheStepByAnyConnection) {
   ASSERT_TRUE(RendezvousClient(Channel()).Send(Key(1, "x"), OfBytes(1)).ok());

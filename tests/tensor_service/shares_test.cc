@@ -26,8 +26,8 @@ size_t PeakBytes() {
   return static_cast<size_t>(usage.ru_maxrss) * kKiB;
 }
 
-// Tests a request of many names, each of which takes three bytes. A request of
-// 3 MB once made the server take 1.4 GB.
+// Tests a request of many names of three bytes each. Without limits, a request
+// of 3 MB makes the server take 1.4 GB.
 TEST_F(SharesTest, OneNameAMillionTimesIsRefusedBeforeItTakesMemory) {
   ASSERT_TRUE(store_.Put(Only("w", OfBytes(kKiB))).ok());
   std::string names;
@@ -158,7 +158,7 @@ TEST_F(SharesTest, StalledPutStreamWithinItsShareIsLeftAlone) {
   EXPECT_TRUE(Becomes([&] { return store_.usage().bytes < 8 * kMiB; }));
 }
 
-// Tests a stream that goes on. Other clients wait for their turn, or return.
+// Tests a stream that stays open. Other clients wait for their turn, or return.
 TEST_F(SharesTest, StreamThatGoesOnMayHaveEverything) {
   TensorClient client(Channel());
   const auto stored = client.PutStream(Only("x", OfBytes(15 * kMiB)), 64 << 10);

@@ -29,7 +29,7 @@ TEST(StepMembers, LastStepsAreRemembered) {
   StepMembers members;
   for (uint64_t step = 0; step <= StepMembers::kMaxSteps; ++step) {
     members.Join("a", "one", step);
-    members.Join("a", "one", step);  // counts as the same member
+    members.Join("a", "one", step);  // the same member
   }
   EXPECT_FALSE(members.Has("one", 0));
   for (uint64_t step = 1; step <= StepMembers::kMaxSteps; ++step) {

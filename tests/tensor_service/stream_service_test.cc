@@ -205,7 +205,7 @@ TEST_F(StreamServiceTest, NameThatIsNotUtf8CutsTheStream) {
 }
 
 // The last tensor alone would fit into the budget. The store also counts the
-// tensors of the stream that have come before.
+// earlier tensors of the stream.
 TEST_F(StreamServiceTest, BudgetIsEnforcedAndNothingChanges) {
   TensorClient client(Channel());
   ASSERT_TRUE(client.PutStream(Only("a", OfBytes(kKiB, 1))).ok());
@@ -222,8 +222,8 @@ TEST_F(StreamServiceTest, BudgetIsEnforcedAndNothingChanges) {
   EXPECT_TRUE(store_.Put(Only("c", OfBytes(kBudget - 4 * kKiB))).ok());
 }
 
-// Tests a stock client that has sent one piece of a terabyte. The client gets
-// its answer.
+// Tests a stock client that sends one piece of a terabyte, and no more. The
+// client must get its answer.
 TEST_F(StreamServiceTest, ClaimAboveTheBudgetIsRefusedWithItsFirstPiece) {
   auto stub = v1::TensorExchange::NewStub(Channel());
   grpc::ClientContext context;
@@ -311,7 +311,7 @@ TEST_F(StreamServiceTest, StockStubReadsWhatWeStreamed) {
   grpc::ClientContext context;
   v1::GetStreamRequest request;
   request.add_names("x");
-  request.set_max_message_bytes(1);  // the service's minimum
+  request.set_max_message_bytes(1);  // the minimum of the service
   auto reader = stub->GetStream(&context, request);
   v1::BundlePart part;
   std::string bytes;

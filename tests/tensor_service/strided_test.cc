@@ -61,7 +61,7 @@ struct Random {
   size_t offset;
 };
 
-// Returns a random view, possibly with elements outside the buffer. Rows are
+// Returns a random view, which may have elements outside the buffer. Rows are
 // often contiguous, so that runs have all lengths.
 Random RandomView(std::mt19937* random, size_t buffer_bytes) {
   Random view;
@@ -224,8 +224,8 @@ class Recorder final : public Allocator {
 TEST(Strided, ShortRunsArePackedOnceIntoMemoryThatIsSent) {
   const std::shared_ptr<Buffer> buffer = Numbered(4 << 20);
   Recorder pool;
-  // Tries short runs, rows that are no multiple of 8 bytes, and too many rows,
-  // which overlap.
+  // Tries short runs, rows whose size is no multiple of 8 bytes, and too many
+  // rows, which overlap.
   for (const auto& view :
        {*StridedView::Create(DType::kF32, {1024, 1024}, {4, 4096}, buffer),
         *StridedView::Create(DType::kUint8, {10, kMinRunBytes + 1}, {80000, 1},

@@ -69,8 +69,7 @@ TEST(TensorTest, WritingAloneCopiesNothing) {
   EXPECT_EQ(tensor.bytes().data(), before);
 }
 
-// Tests a forked child. The memory may be shared memory, which the parent
-// sends.
+// Tests a forked child. The memory may be shared memory that the parent sends.
 TEST(TensorTest, WritingInAForkedChildCopiesFirst) {
   Tensor tensor = *Tensor::Allocate(DType::kInt32, {2});
   const absl::Span<int32_t> elements = *tensor.mutable_flat<int32_t>();

@@ -85,8 +85,8 @@ TEST_F(CudaOperandsTest, AreNotTakenForTheHostsIfTheDriverFails) {
   EXPECT_GT(failed, 0);
 }
 
-// Integers as elements, because arbitrary bytes of floats are NaN whose
-// payloads may differ.
+// Uses integers, because random bytes of floats may be NaN with different
+// payloads.
 TEST_F(CudaOperandsTest, AreReducedLikeTheHosts) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64,
                             DType::kInt32, DType::kUint8}) {

@@ -50,7 +50,7 @@ void RunOn(const std::vector<int>& hosts,
   for (std::thread& thread : threads) thread.join();
 }
 
-// Returns small whole numbers, whose sum is the same in any order.
+// Returns small whole numbers. Their sum does not depend on the order.
 Floats Operand(int rank, int64_t count, uint64_t seed) {
   Floats operand(count);
   for (int64_t i = 0; i < count; ++i) {
@@ -156,8 +156,8 @@ TEST(HierarchicalGroup, RandomProgramsGiveTheResultsOfPlainLoops) {
       for (int step = 0; step < 12 && !testing::Test::HasFailure(); ++step) {
         const auto operation = static_cast<int>(steps() % 8);
         const ReduceOp op = ops[steps() % 3];
-        // Sends only small messages to the next rank (operation 6), because
-        // only small ones are buffered.
+        // Sends only small messages to the next rank in operation 6, because a
+        // rank buffers only small messages.
         const int64_t count = int64_t{1} << steps() % (operation == 6 ? 8 : 17);
         const auto root = static_cast<int>(steps() % hosts.size());
         SCOPED_TRACE(absl::StrCat("operation ", operation, ", count ", count,
@@ -229,8 +229,7 @@ TEST(HierarchicalGroup, AnAverageIsNoSumOnAnyRank) {
   }
 }
 
-// Tests two operations of which only one, the gather, runs over the group of
-// all ranks.
+// Tests two operations. Only the gather runs over the group of all ranks.
 TEST(HierarchicalGroup, AnOperationWithoutPhasesIsNoneWithPhases) {
   ExpectMismatch(
       3,
@@ -245,7 +244,7 @@ TEST(HierarchicalGroup, AbortEndsTheOperationsOfAllRanks) {
   Meet begin(4);
   Meet end(4);
   RunOn({0, 1, 0, 1}, [&](HierarchicalGroup* group) {
-    begin.Wait();  // all have formed the group
+    begin.Wait();  // all ranks have formed the group
     if (group->rank() == 3) group->Abort();
     const absl::Status status = Sum(group, ReduceOp::kSum);
     EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;

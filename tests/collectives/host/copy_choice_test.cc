@@ -41,14 +41,14 @@ TEST(CopyChoice, FollowsAChange) {
   Operate(&choice, 1000, 80, 130);
   EXPECT_GE(Operate(&choice, 100, 450, 45), 75);
   Operate(&choice, 1000, 450, 45);
-  // Makes streaming copies only slightly slower, so the next regular try of the
-  // other kind finds the change.
+  // Makes streaming copies only slightly slower. Only the next regular trial of
+  // the other kind then finds the change.
   Operate(&choice, CopyChoice::kLastInterval, 20, 50);
   EXPECT_LE(Operate(&choice, 100, 20, 50), 10);
 }
 
-// Tests that each kind gets several operations, because the first operation
-// after a change of kinds is slow.
+// Tests that each kind is tried for several operations, because the first
+// operation after a change is slow.
 TEST(CopyChoice, GivesAKindSeveralOperations) {
   CopyChoice choice;
   bool before = true;

@@ -1,4 +1,4 @@
-// Kills, stops and forms anew: the ranks are processes.
+// Kills and stops ranks, and forms new groups. The ranks are processes.
 
 #include <cstdio>
 #include <memory>
@@ -71,7 +71,7 @@ TEST(Death, OfARankIsNamedAndTheOthersFormANewGroup) {
   EXPECT_TRUE(team[0].Find("ready"));
   EXPECT_TRUE(team[2].Find("ready"));
 
-  // Also kills rank 0, which led the meeting of the ranks.
+  // Also kills rank 0, at which the other ranks met.
   team[0].Kill();
   EXPECT_EQ(Trimmed(team.ErrorOf(2)), "rank 0 has died");
 }

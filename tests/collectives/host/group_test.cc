@@ -66,8 +66,8 @@ TEST(HostGroup, ExchangesNoElements) {
   });
 }
 
-// Tests that each rank sees the count of all ranks. If the barrier did not
-// wait, a rank could see an earlier count.
+// Tests that each rank sees the full count. Without the barrier, a rank could
+// see an earlier count.
 TEST(HostGroup, BarrierWaitsForAllRanks) {
   constexpr int kRanks = 4, kRounds = 200;
   std::atomic<int> arrived{0};
@@ -95,7 +95,8 @@ TEST(HostGroup, MismatchNamesBothRanksAndCalls) {
     if (group->rank() == 1) {
       EXPECT_EQ(Text(status), of_0 + ", " + of_1);
     }
-    // Expects the same error again, because the group has ended.
+    // Expects the same error from the next operation, because the group has
+    // ended.
     EXPECT_EQ(group->Barrier(), status);
   });
 }
@@ -133,7 +134,8 @@ TEST(HostGroup, ATimeoutNamesTheLateRank) {
   RunRanks(options, [](HostGroup* group) {
     if (group->rank() == 1) return (void)group->Abort();
     const absl::Status status = group->Barrier();
-    // Accepts another error, because rank 1 may already have reported its end.
+    // Accepts also the error that rank 1 has ended, if rank 1 reports this
+    // first.
     if (status.code() == absl::StatusCode::kDeadlineExceeded) {
       EXPECT_EQ(Text(status), "rank 1 did not call the operation within 0");
     }
@@ -191,7 +193,7 @@ TEST(HostGroup, AnAbortDuringAWaitIsNoMismatch) {
 }
 
 // Rank 2 never comes to the barrier, so rank 0 gives up. Rank 1 has a longer
-// timeout, but its wait ends with that of rank 0.
+// timeout, but fails when rank 0 gives up.
 TEST(HostGroup, ARankThatGivesUpEndsTheWaitsOfOthers) {
   std::promise<void> knows;
   RunRanksWith(
@@ -246,7 +248,7 @@ TEST(HostGroup, WrongArgumentsAreRefusedBeforeTheRanksMeet) {
 
 // Returns bytes that differ by rank, and do not repeat at any power of two.
 std::vector<uint8_t> LargeOperand(int rank, int64_t count) {
-  constexpr size_t kPeriod = 65'521;  // a prime number
+  constexpr size_t kPeriod = 65'521;  // a prime
   std::vector<uint8_t> bytes(kPeriod);
   for (size_t i = 0; i < kPeriod; ++i) {
     bytes[i] = static_cast<uint8_t>(i * 31 + i / 251 + rank);
@@ -280,8 +282,8 @@ TEST(HostGroup, LargeResultsAreWhole) {
   });
 }
 
-// Overwrites the memory of each rank as soon as an operation returns. Ranks
-// that still read the memory would see the new values.
+// Each rank overwrites its memory when an operation returns. A rank that still
+// reads another's memory would see the new values.
 TEST(HostGroup, MemoryOfThePoolIsReadBeforeTheOperationReturns) {
   static constexpr int64_t kCount = 100'000;
   HostGroupOptions options = Ranks(4);
@@ -323,8 +325,9 @@ TEST(HostGroup, PoolGivesItsMemoryAndTakesItBack) {
   });
 }
 
-// Forks at rank 0. The child must neither use the parent's group nor leave it.
-// Rank 1 must find rank 0 late, and not gone.
+// Forks at rank 0. The child must neither use the parent's group nor end the
+// parent's membership: rank 1 must see that rank 0 is late, not that rank 0 has
+// left.
 TEST(HostGroup, IsTheParentsAfterAFork) {
   HostGroupOptions options = Ranks(2);
   options.timeout = absl::ZeroDuration();

@@ -178,8 +178,8 @@ TEST(Meeting, ARankThatDiesAfterItsHelloMayComeAgain) {
   EXPECT_TRUE(led.get().ok());
 }
 
-// Tests that a process without a free descriptor waits without using a core, as
-// a busy loop would.
+// Tests that a process without a free descriptor sleeps while it waits, instead
+// of looping.
 TEST(Meeting, WaitsQuietlyIfThereIsNoDescriptorForACaller) {
   auto meeting = Meeting::Open();
   ASSERT_TRUE(meeting.ok()) << meeting.status();

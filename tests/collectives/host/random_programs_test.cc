@@ -119,7 +119,7 @@ class Step {
     }
   }
 
-  // Gives the memory back, for the next operation to overwrite.
+  // Returns the memory to the pool. The next operation overwrites it.
   absl::Status CallInPool(const std::vector<T>& in, std::vector<T>* out) {
     auto memory = group_.Allocate(count_ * sizeof(T));
     if (!memory.ok()) return memory.status();

@@ -81,8 +81,8 @@ void Run(const std::string& command) {
   if (status.ok()) status = (*group)->Barrier();
   if (status.ok()) Print("ready");
   if (holds) HoldLoop(busy);
-  // Uses data larger than a slot. An operation then has several meetings, in
-  // each of which a rank may die.
+  // Uses data that do not fit into a slot, so that an operation has several
+  // meetings. A rank may die in each meeting.
   std::vector<float> data(200'000);
   absl::Time last = absl::Now();
   for (int i = 0; status.ok(); ++i) {

@@ -1,4 +1,4 @@
-// Tests waits for peers that keep lent memory.
+// Tests the wait for peers that still hold borrowed memory.
 
 #include <cstdint>
 #include <future>
@@ -42,7 +42,7 @@ std::string Through(rpc::CuttingProxy* proxy, const std::string& address) {
   return ToText(parsed);
 }
 
-// Sends all parts of two blocks to rank 0, before rank 0 asks.
+// Sends all parts of two blocks to rank 0 before rank 0 asks for them.
 void SendTwoBlocks(Links* links, const Call& call) {
   const std::vector<uint8_t> part(kMaxPartBytes);
   const auto window = std::make_shared<Window>();
@@ -90,7 +90,7 @@ std::string ErrorOfLender() {
 TEST(Borrower, ThatKeepsMemoryIsNamed) {
   const std::string expected =
       "rank 2 did not receive what was sent within 500ms";
-  // Tries again if the machine was busy for longer than a timeout.
+  // Repeats the test if the machine was busy for longer than a timeout.
   std::string error;
   for (int i = 0; i < 5 && error != expected; ++i) error = ErrorOfLender();
   EXPECT_EQ(error, expected);

@@ -1,4 +1,4 @@
-// Kills, stops and forms anew: the ranks are processes.
+// Kills and stops ranks, and forms new groups. The ranks are processes.
 
 #include <cstdint>
 #include <cstdio>
@@ -20,8 +20,8 @@ using process::Child;
 
 class Team {
  public:
-  // With "hosts", the ranks form a HierarchicalGroup of hosts of three ranks.
-  // `timeout` limits each wait.
+  // With "hosts", the ranks form a HierarchicalGroup of hosts with three ranks
+  // each. `timeout` limits each wait.
   Team(int ranks, const std::string& fabric,
        const std::string& timeout = "30m") {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -41,7 +41,7 @@ class Team {
 
   Child& operator[](int rank) { return *ranks_[rank]; }
 
-  // Forms a group of these children; their order gives their ranks.
+  // Forms a group of these children. The position of a child is its rank.
   void Form(const std::vector<int>& members) {
     std::vector<std::string> addresses;
     for (const int member : members) {
@@ -101,8 +101,8 @@ TEST_P(Death, AStoppedRankIsNamed) {
   EXPECT_NE(team.ErrorOf(2), "none");
 }
 
-// Parts of the program's memory are under way when the operation fails. The
-// sanitizers notice if they are sent after it.
+// Parts that refer to the program's memory are being sent when the operation
+// fails. Sanitizers notice if a part is sent later.
 TEST(DeathOverTcp, AnErrorBeforeAStopIsNoticedReleasesTheMemory) {
   Team team(2, "tcp", "300ms");
   team.Form({0, 1});

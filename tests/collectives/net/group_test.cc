@@ -84,8 +84,9 @@ TEST(NetGroup, ReducesOverSharedMemory) {
            });
 }
 
-// Parts refer to the ranks' memory. Each rank overwrites its memory as soon as
-// an operation returns. A part that is sent later has wrong values.
+// Tests that no part is sent late. Parts refer to the ranks' memory, and each
+// rank overwrites its memory when an operation returns. A late part has wrong
+// values.
 TEST(NetGroup, MemoryIsSentBeforeTheOperationReturns) {
   constexpr int64_t kBytes = int64_t{12} << 20;
   for (const std::string algorithm : {"ring", "halving-doubling"}) {
@@ -130,8 +131,8 @@ TEST(NetGroup, MismatchNamesBothRanksAndCallsOnAllRanks) {
     const int64_t count = group->rank() == 1 ? 9 : 8;
     const absl::Status status = group->AllReduce(
         ReduceOp::kSum, DType::kF32, data.data(), data.data(), count);
-    // Calls one more operation: a rank that needs nothing from rank 1 learns of
-    // the group's end only then.
+    // Calls one more operation, because a rank that needs nothing from rank 1
+    // learns only then that the group has ended.
     const absl::Status next = group->Barrier();
     end.Wait();
     EXPECT_EQ(next.code(), absl::StatusCode::kInvalidArgument) << next;
@@ -147,8 +148,8 @@ TEST(NetGroup, MismatchNamesBothRanksAndCallsOnAllRanks) {
   });
 }
 
-// Lets both ranks wait for a message that is never sent. Each waits in a
-// different operation.
+// Makes both ranks wait for a message that is never sent, each in a different
+// operation.
 TEST(NetGroup, RanksThatWaitForEachOtherInDifferentOperationsAreTold) {
   Meet end(2);
   RunRanks(OpenTeam(2, kTcpOnly), {}, [&](NetGroup* group) {
@@ -167,8 +168,8 @@ TEST(NetGroup, RanksThatWaitForEachOtherInDifferentOperationsAreTold) {
   });
 }
 
-// Tests operations that differ. The root of a small broadcast does not wait,
-// and the other ranks find its message only later.
+// Tests different operations on the ranks. The root of a small broadcast does
+// not wait, so the other ranks find its message later.
 TEST(NetGroup, AMismatchWithAnEarlierOperationIsFound) {
   Meet end(2);
   RunRanks(OpenTeam(2, kTcpOnly), {}, [&](NetGroup* group) {
@@ -201,7 +202,7 @@ TEST(NetGroup, ARankMayLeaveAfterTheLastOperation) {
   for (int round = 0; round < 10; ++round) {
     RunRanks(OpenTeam(3, kTcpOnly), {}, [](NetGroup* group) {
       std::vector<int16_t> data(20'000, 1);
-      // Lets the root send its message and leave.
+      // Makes the root send its message and leave.
       const absl::Status status =
           group->Broadcast(DType::kInt16, data.data(), 20'000, 0);
       EXPECT_TRUE(status.ok()) << status;

@@ -25,7 +25,8 @@ namespace {
 using tensor::DType;
 
 constexpr int kRanks = 3;
-// The elements of a block. One is sent in one part, the other in several.
+// The numbers of elements in a block. One block is sent in one part, the other
+// in several.
 constexpr int64_t kCounts[] = {7, 100'000};
 constexpr int64_t kMost = kRanks * 100'000;
 
@@ -130,7 +131,7 @@ const std::vector<Run>& Operations() {
   return *all;
 }
 
-// Expects the results that the same operation has in the host's memory.
+// Expects the same results as from an operation on the host's memory.
 void Compare(NetGroup* group, Device* device, const Run& run, int64_t count) {
   std::vector<float> in(kMost);
   std::vector<float> out(kMost);

@@ -15,8 +15,8 @@
 namespace penstock::collectives {
 namespace {
 
-// Tests that a rank's last answer counts, although the news that the rank
-// leaves came earlier over another connection.
+// Tests that a rank's last answer counts. The news that the rank leaves arrives
+// earlier, over another connection.
 TEST(Patience, AwaitsTheAnswersOfARankThatHasLeft) {
   Ledger ledger(0, 2, {});
   Patience patience(&ledger, absl::InfiniteDuration());

@@ -81,7 +81,8 @@ void Run(std::unique_ptr<Listener> listener, const std::string& command,
   absl::Status status = group.status();
   if (status.ok()) status = (*group)->Barrier();
   if (status.ok()) Print("ready");
-  // Destroyed before the group. No part under way may refer to the data then.
+  // Destroyed before the group. By then, no part in flight may refer to the
+  // data.
   std::vector<float> data(400'000);
   absl::Time last = absl::Now();
   for (uint64_t number = 0; status.ok(); ++number) {

@@ -36,7 +36,7 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin,
 // A binary floating-point type, by its numbers of bits.
 struct FloatType {
   int exponent_bits;
-  int digits;  // stored
+  int digits;  // stored bits
 };
 
 FloatType TypeOf(DType dtype) {
@@ -86,10 +86,10 @@ long double ApplyToFloats(ReduceOp op, long double a, long double b) {
   return op == ReduceOp::kMin ? std::min(a, b) : std::max(a, b);
 }
 
-// The intermediate type: f32 for f16 and bf16. Rounding a sum or a product of
-// two f32 first to long double's 64 digits and then to f32's 24 is the same as
-// rounding it once, because 64 >= 2 * 24 + 2 (S. Figueroa, "When is Double
-// Rounding Innocuous?", 1995). Not so for f64.
+// The intermediate type: f32 for f16 and bf16. A sum or product of two f32 is
+// first rounded to long double's 64 digits, and then to f32's 24. Both
+// roundings together equal one, because 64 >= 2 * 24 + 2 (S. Figueroa, "When is
+// Double Rounding Innocuous?", 1995). This does not hold for f64.
 long double FloatReference(ReduceOp op, DType dtype,
                            const std::vector<long double>& operands) {
   const DType between = dtype == DType::kF64 ? dtype : DType::kF32;

@@ -80,7 +80,7 @@ TEST(Choice, RefusesAnEmptyGroupAndAWrongRoot) {
 TEST(Choice, IsForcedByASetting) {
   const auto overrides =
       ParseOverrides("all_reduce=ring, broadcast=binomial-tree");
-  ASSERT_FALSE(overrides.ok());  // a space is part of a name
+  ASSERT_FALSE(overrides.ok());  // the space belongs to the name
   const auto right = ParseOverrides("all_reduce=ring,broadcast=binomial-tree");
   ASSERT_TRUE(right.ok()) << right.status();
   EXPECT_EQ(Chosen(AllReduceOf(8, 16, 1), *right).algorithm, Algorithm::kRing);

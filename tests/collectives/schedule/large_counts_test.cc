@@ -1,7 +1,7 @@
-// Tests that no count, range or number of bytes is cut to 32 bits.
+// Tests that no count, range or number of bytes is truncated to 32 bits.
 //
-// The schedules of a multiple of a small count have the multiples of the small
-// count's ranges. schedule_test.cc runs the small ones in a simulator.
+// A schedule for a multiple of a small count must have the multiples of the
+// small schedule's ranges. schedule_test.cc simulates the small schedules.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +34,7 @@ Plan PlanOf(Operation operation, Algorithm algorithm, int ranks,
   plan.root = ranks - 1;
   plan.segments = kSegments;
   for (int rank = 0; rank < ranks; ++rank) plan.hosts.push_back(rank / 2);
-  // A multiple of the number of ranks, of hosts and of segments.
+  // A multiple of the numbers of ranks, hosts and segments.
   plan.count = factor * ranks * ((ranks + 1) / 2) * kSegments;
   return plan;
 }
@@ -55,7 +55,7 @@ void ExpectMultiple(const Plan& small, const Plan& large, int64_t factor) {
 }
 
 TEST(LargeCounts, AreMultiplesOfSmallOnes) {
-  // The counts pass 2^31, 2^32 and the limit of a buffer, 2^47.
+  // Counts above 2^31, above 2^32, and at the limit of a buffer, 2^47.
   for (const int shift : {29, 30, 31, 32, 33, 40}) {
     const int64_t factor = int64_t{1} << shift;
     for (const Operation operation : kOperations) {
@@ -95,7 +95,8 @@ TEST(LargeCounts, AreChosenForAndDescribed) {
   const auto choice = Choose(question, {});
   ASSERT_TRUE(choice.ok()) << choice.status();
   EXPECT_EQ(choice->chosen.plan.count, question.count);
-  // Each rank sends and receives at least the whole buffer, in microseconds.
+  // Checks the time in microseconds: each rank sends and receives at least the
+  // whole buffer.
   EXPECT_GT(choice->chosen.microseconds,
             8.0 * static_cast<double>(question.count) *
                 question.between_hosts.byte_us);

@@ -22,10 +22,10 @@ struct Rank {
   Schedule schedule;
   size_t begin = 0;  // of the current step's actions
   size_t end = 0;
-  size_t left = 0;  // actions of the step whose message has not moved
+  size_t left = 0;  // actions of the step whose message is still to be moved
   std::vector<std::vector<Element>> received;
-  // The time at which the step began, and the earliest time of its end: by the
-  // number of steps, of moved elements, and of reduced elements.
+  // The time at which the step began, and the earliest possible time of its
+  // end. Time is counted in steps, in moved elements, and in reduced elements.
   int64_t step_begun = 0, step_ends = 0;
   int64_t serial_begun = 0, serial_ends = 0;
   int64_t reduced_begun = 0, reduced_ends = 0;
@@ -34,8 +34,7 @@ struct Rank {
   int64_t sent = 0, got = 0, reduced = 0;
 };
 
-// The actions of one rank for another rank that wait for the other rank's
-// matching action.
+// The actions of one rank that wait for a matching action of another rank.
 struct Link {
   std::deque<size_t> sends;
   std::deque<size_t> receives;
@@ -214,7 +213,7 @@ class Simulation {
   const Buffers& input_;
   std::vector<Rank> ranks_;
   std::unordered_map<size_t, Link> links_;
-  std::vector<size_t> ready_;  // their step has ended
+  std::vector<size_t> ready_;  // the step of both has ended
   Ran ran_;
 };
 

@@ -65,8 +65,8 @@ TEST_P(CallShapeTest, CallWithoutADeadlineHasNoneAtTheServer) {
 // Tests calls that a server makes while it serves a call, over the same path.
 class PropagationTest : public CallShapeTest {
  protected:
-  // Makes the handler of the unary method wait for a stream that never ends by
-  // itself.
+  // Makes the handler of the unary method wait for a stream that does not end
+  // by itself.
   void BeginNesting() {
     service_.unary = [this](grpc::ServerContext* outer, const SimpleRequest&,
                             SimpleResponse*) {

@@ -131,8 +131,8 @@ class DuplexReactor final
     StartRead(&response_);
   }
 
-  // Counts one of the two halves of an exchange: the write and the response.
-  // The response may arrive before the write is reported done.
+  // Counts the two halves of an exchange: the end of the write, and the
+  // response. The response may arrive before the end of the write is reported.
   void HalfOfTurnDone() {
     if (--halves_ > 0) return;
     if (ending_.sizes.size() < sizes_.size()) {

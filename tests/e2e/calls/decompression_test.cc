@@ -185,8 +185,9 @@ TEST_P(DecompressionTest, ClientsOfTensorsHaveALimitForThatToo) {
   StopServing(std::chrono::seconds(1));
 }
 
-// Tests messages that decompression makes a few times longer. The receiver
-// accepts any such message, because the sender itself has sent enough bytes.
+// Tests messages that become a few times longer by decompression. The receiver
+// accepts every such message, because the sender has to send enough bytes
+// itself.
 TEST_P(DecompressionTest, WhatBecomesAFewTimesAsLongIsTaken) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder, /*max_decompressed_bytes=*/1000);

@@ -258,7 +258,7 @@ TEST_P(FeaturesTest, ServiceConfigLimitsSizes) {
   ExpectTraffic(*special_, 2, 2);
 }
 
-// Records if initial metadata was present at the callback.
+// Records whether the callback has the initial metadata.
 class EndingReactor final
     : public grpc::ClientBidiReactor<StreamingOutputCallRequest,
                                      StreamingOutputCallResponse> {

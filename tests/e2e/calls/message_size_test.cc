@@ -92,8 +92,8 @@ TEST_P(MessageSizeTest, SizesMayMixInOneCall) {
   ExpectTraffic(seed, seed);
 }
 
-// Tests a client that sends all messages before it reads any, as far as the
-// server's flow control permits.
+// Tests a client that sends all messages before it reads any. The messages fit
+// the server's flow control.
 TEST_P(MessageSizeTest, MessagesWaitForTheirReaderInOrder) {
   ServeEcho();
   Call call;

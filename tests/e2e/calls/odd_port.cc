@@ -23,7 +23,7 @@ std::string Bytes(const char (&text)[kSize]) {
 
 struct Conduct {
   const char* name;
-  bool reads = true;  // first, what the client sends
+  bool reads = true;  // reads the client's bytes before it answers
   std::string answer;
   bool hangs_up = false;
 };

@@ -77,7 +77,7 @@ Seen LookAt(Manner manner, bool stock, const std::string& policy) {
   return seen;
 }
 
-using Scene = std::tuple<Manner, std::string>;  // and the policy
+using Scene = std::tuple<Manner, std::string>;  // and the load balancing policy
 
 std::string Text(const Scene& scene) {
   return absl::StrCat(NameOf(std::get<0>(scene)), "_", std::get<1>(scene));
@@ -96,8 +96,8 @@ constexpr Manner kManners[] = {
     Manner::kPenstock,     Manner::kPenstockHangsUp, Manner::kPenstockNonsense};
 const std::string kPolicies[] = {"pick_first", "round_robin"};
 
-// Returns the manner that looks the same to a stock client. Some manners do,
-// because a stock client ignores Penstock's private setting.
+// Returns the manner that looks the same to a stock client. For example, a
+// stock client ignores Penstock's private setting.
 Manner StockManner(Manner manner) {
   switch (manner) {
     case Manner::kPenstock:

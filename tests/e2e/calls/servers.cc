@@ -76,7 +76,7 @@ class SyncServer final : public ApiServer, public TestService::Service {
   Outcome outcome_;
 };
 
-// A server with one thread, which waits for one operation after another.
+// A server with one thread, which waits for one operation at a time.
 class AsyncServer final : public ApiServer {
  public:
   void Register(grpc::ServerBuilder* builder) override {
@@ -159,7 +159,7 @@ class AsyncServer final : public ApiServer {
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::thread thread_;
   Outcome outcome_;
-  char done_ = 0;  // only the address is used
+  char done_ = 0;  // used only as an address
   bool is_done_ = false;
 };
 

@@ -1,6 +1,6 @@
-// Tests the pool of a program that allocates before it connects. The allocator
-// must use the kind of pages that the setting requests. Each process reads the
-// setting once, so this test is a program of its own.
+// Tests the pool of a program that allocates before it connects. The pool must
+// use the kind of pages that the setting requests. Each process reads the
+// setting once, so this test needs a separate program.
 
 #include <cstdlib>
 

@@ -117,8 +117,8 @@ TEST_P(AllocatorTest, MessageIsTheBufferOverShmAndACopyOverTcp) {
   service_.Set(grpc::ByteBuffer(&slice, 1));
   const grpc::Slice got = Fetch();
   ASSERT_TRUE(IsFilled(got, kBytes, 7));
-  // Makes a forbidden write to the buffer, to see if the receiver shares the
-  // memory.
+  // Writes to the buffer, which programs must not do, to see if the receiver
+  // shares the memory.
   buffer.data()[kBytes / 2] = 8;
   EXPECT_EQ(got.begin()[kBytes / 2], GetParam() == Fabric::kShm ? 8 : 7);
 }

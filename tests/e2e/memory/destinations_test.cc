@@ -33,7 +33,7 @@ using Sizes = std::vector<size_t>;
 constexpr size_t kLarge = 300 * 1000;  // large enough for any kind of memory
 constexpr std::chrono::seconds kPatience(20);
 // The size of a message that is large enough for registered memory, but too
-// small for other kinds.
+// small for other kinds of memory.
 constexpr size_t kSmall = 100 * 1000;
 
 // Answers "100,70000" with a message of two slices of these sizes.
@@ -83,8 +83,8 @@ class DestinationsTest : public StackTest {
 
   bool reads_into_places() const { return GetParam() == Path::kVerbs; }
 
-  // One unary call at a time, whose answer is to be received into the attached
-  // destinations.
+  // One unary call at a time. The answer is received into the attached
+  // destinations if possible.
   struct Pending {
     grpc::ClientContext context;
     grpc::CompletionQueue queue;
@@ -135,8 +135,8 @@ class DestinationsTest : public StackTest {
           return begin == place.data() && slice.size() == place.size();
         });
   }
-  // Waits until nothing writes to the destinations any more. Polls the
-  // transport meanwhile, like a thread that waits in gRPC.
+  // Waits until nothing writes to the destinations any more. Meanwhile polls
+  // the transport, like a thread that waits in gRPC.
   bool AwaitFree(const Destinations& places) {
     grpc::CompletionQueue queue;
     void* tag;
@@ -226,8 +226,8 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
     EXPECT_TRUE(IsIn(answer_, *memory));
   }
   answer_.Clear();
-  // Waits, because another gRPC thread may hold the call, and its memory, for a
-  // moment.
+  // Waits, because another thread of gRPC may briefly hold the call and its
+  // memory.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();

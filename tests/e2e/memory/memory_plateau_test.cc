@@ -33,18 +33,18 @@ constexpr int kThreads = 8;
 constexpr int kChannels = 3;
 constexpr int kCallsPerThread = 40;
 constexpr size_t kLargest = 3 * 1024 * 1024 + 512 * 1024;
-// Memory that the arena's segments take in addition (docs/memory.md). Under
-// load, this is the difference to the next larger segment. When idle, it is the
-// first segment, which stays.
+// Additional memory of the arena's segments (docs/memory.md). Under load, this
+// is the difference to the next larger segment. When idle, it is the first
+// segment, which stays.
 constexpr uint64_t kSlackKib = 64 * 1024;
 constexpr uint64_t kIdleKib = 16 * 1024;
 // The allowed growth of the heap. gRPC keeps some memory after its first use,
-// and blocks for as many large messages as were received at the same time
-// (docs/memory.md). This is far less than all messages together, which are
-// gigabytes.
+// and blocks for the largest number of large messages that were received at
+// once (docs/memory.md). All messages together are gigabytes, far more than
+// this.
 constexpr uint64_t kHeapSlackKib = (8 + 64) * 1024;
-// The time to wait for the memory of an idle process to be freed. A segment of
-// the arena is freed within 10 s.
+// The time in which an idle process must free its memory. A segment of the
+// arena is freed within 10 s.
 constexpr std::chrono::seconds kIdlePatience(30);
 
 struct Memory {

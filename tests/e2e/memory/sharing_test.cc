@@ -141,8 +141,8 @@ class SharingTest : public testing::Test {
     return reports[0].reason;
   }
 
-  // A service of its own for each server, because gRPC allows only one server
-  // per service object.
+  // A separate service for each server. gRPC allows only one server per service
+  // object.
   std::unique_ptr<RawEchoService> service_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -1,5 +1,5 @@
-// Tests PENSTOCK_STUB_MEMORY=pool, which is set for this test. Messages of
-// stubs use shm without a copy, and use other paths as usual.
+// Tests PENSTOCK_STUB_MEMORY=pool, which is set for this program. Stubs'
+// messages use shm without a copy. Over other paths nothing changes.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,8 +98,8 @@ class StubMemoryTest : public testing::TestWithParam<Fabric> {
     return answer;
   }
 
-  // Returns true if the peer shares the memory of `slice`. Finds out by a
-  // forbidden write to the sent memory.
+  // Returns true if the peer shares the memory of `slice`. Writes to the sent
+  // memory to find out, which programs must not do.
   bool IsShared(const grpc::Slice& slice) {
     const grpc::ByteBuffer answer = Echo(grpc::ByteBuffer(&slice, 1));
     const grpc::Slice got = OnlySlice(service_.last());
@@ -195,8 +195,8 @@ bool LiesInThePool(const grpc::Slice& slice) {
   return false;
 }
 
-// Tests a forked child. A thread that does not exist in the child may hold the
-// pool's lock there.
+// Tests a forked child. In the child, the pool's lock may be held by a thread
+// that does not exist there.
 TEST_P(StubMemoryTest, ForkedChildrenTakeMemoryFromTheHeap) {
   EXPECT_TRUE(LiesInThePool(grpc::Slice(size_t{100 * 1000})));
   EXPECT_FALSE(LiesInThePool(grpc::Slice(size_t{1000})));

@@ -35,8 +35,8 @@ using tensor::Tensor;
 // The elements of a tensor that is large enough to be registered for a single
 // use.
 constexpr int64_t kFloats = 100 * 1000;
-// The elements of a tensor for which only permanently registered memory is
-// used.
+// The number of elements of a tensor that uses only permanently registered
+// memory.
 constexpr int64_t kFewer = 20 * 1000;
 
 Tensor Filled(int64_t count, float value) {
@@ -173,8 +173,8 @@ TEST_P(TensorDestinationsTest, WrappedMemoryIsReleasedOnceNothingWritesThere) {
     EXPECT_EQ(data[kFloats - 1], 1);
     EXPECT_FALSE(alive.expired());
   }
-  // Waits until the call has been freed, because another gRPC thread may hold
-  // the call for a moment.
+  // Waits until the call is freed. Another thread of gRPC may briefly hold the
+  // call.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {

@@ -195,7 +195,7 @@ class MetricsOracleTest : public ServiceTest {
       const double resets = Since("penstock_streams_reset_total", {role});
       EXPECT_GE(resets, counts_.cancelled);
       // Allows for calls that count as reset. Both sides know the deadline, and
-      // the server may report it first, by a status.
+      // the server may report the expiry first, by a status.
       EXPECT_LE(resets, counts_.cancelled + counts_.late);
     }
     for (const char* way : {"direction=\"sent\"", "direction=\"received\""}) {
@@ -222,7 +222,7 @@ TEST_P(MetricsOracleTest, EachCallAndMessageCountsOnce) {
 }
 
 // Tests that each message counts once although paths are lost. A message that
-// is resent over another path counts for the first path.
+// is resent over another path counts for its first path.
 TEST_P(MetricsOracleTest, EachCountsOnceThoughPathsAreLost) {
   if (GetParam() != Path::kShm) GTEST_SKIP() << "of shm";
   const auto used = channel();

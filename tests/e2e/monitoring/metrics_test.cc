@@ -69,8 +69,8 @@ class MetricsTest : public ServiceTest {
     return absl::StrCat("penstock_message", unit, "_total{", Label(),
                         ",kind=\"", kind, "\",direction=\"", direction, "\"}");
   }
-  // Returns the eager messages of all fabrics together. The first message of a
-  // connection may be sent before this side knows of the better path.
+  // Returns the number of eager messages over all fabrics. A connection's first
+  // message may be sent before this side has agreed on the fast path.
   double EagerMessages(const char* direction) const {
     double sum = 0;
     for (const auto& each : Parse(MetricsText())) {
@@ -128,7 +128,7 @@ TEST_P(PenstockMetricsTest, TimesStreamsAndAnnouncedMessages) {
   EXPECT_GT(Since(stream + "_sum{" + Label() + "}"), 0);
   EXPECT_EQ(Since(stream + "_bucket{" + Label(",le=\"+Inf\"") + "}"), kCalls);
   const std::string message = "penstock_announced_message_duration_seconds";
-  // Allows for the last call's messages, which may be released after the end of
+  // Allows for the last call's messages. They may be released after the end of
   // the call.
   EXPECT_GE(Since(message + "_count{" + Label() + "}"), 2 * kCalls - 2);
   EXPECT_EQ(Since("penstock_streams_started_total{role=\"server\"}"), kCalls);
@@ -163,8 +163,8 @@ TEST_P(PenstockMetricsTest, ShowsSessionsAndWhatTheyHaveAtPresent) {
             2 * (64 << 20));
 }
 
-// Tests a limit that does not exist. No metric may show it, because a number
-// would look like the lowest limit.
+// Tests an unset limit. No metric may show it, because a number would look like
+// the lowest limit.
 TEST_P(PenstockMetricsTest, LimitsThatThereAreNotAreNotShown) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   for (const auto& each : Parse(MetricsText())) {
@@ -306,12 +306,12 @@ void AskAtPort(int port, std::atomic<int>* answers) {
   }
 }
 
-// Asks for the metrics' text, like a program that serves the metrics itself.
+// Asks for the metrics' text, like a program with a metrics server of its own.
 void AskForText(std::atomic<int>* answers) {
   while (!MetricsText().empty()) ++*answers;
 }
 
-// Exits like a program that returns from main(), with all destructors.
+// Exits like a program that returns from main(): runs all destructors.
 [[noreturn]] void ExitWhileScraped() {
   const absl::StatusOr<int> port = ServeMetrics("0");
   if (!port.ok()) exit(1);

@@ -1,5 +1,5 @@
-// Tests status queries in the presence of clumsy or hostile processes: in other
-// namespaces, with occupied names, or with a crowd of clients.
+// Tests status queries when other processes disturb: processes in other
+// namespaces, processes that occupy the name, and a crowd of clients.
 
 #include <poll.h>
 #include <sched.h>
@@ -38,7 +38,7 @@ using monitoring::kAskMetrics;
 
 constexpr absl::Duration kLimit = absl::Seconds(30);
 
-// A socket, closed by the last share.
+// A socket, closed with the last reference.
 using Fd = std::shared_ptr<const int>;
 
 Fd NewSocket() {
@@ -148,7 +148,7 @@ TEST(StatusNeighboursTest, ATakenNameLeavesOthers) {
   ASSERT_NE(squatter, nullptr);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
-  do {  // until then, only the squatter has the name
+  do {  // until then, only the squatter owns the name
     status = AskProcess(greeter.pid(), kAskMetrics, kLimit).status();
   } while (absl::IsPermissionDenied(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
@@ -173,7 +173,7 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
   const Greeter two(CLONE_NEWPID);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
-  do {  // until then, only the other process has the name
+  do {  // until then, only the other process owns the name
     status = AskProcess(two.pid(), kAskMetrics, kLimit).status();
   } while (absl::IsPermissionDenied(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
@@ -182,8 +182,8 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
 
 TEST(StatusNeighboursTest, UsersWithoutANumberInAUserNamespaceAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  // Starts a greeter in a user namespace without a map, in which the process's
-  // own user appears as the overflow user.
+  // Starts a greeter in a user namespace without a user map. There, the
+  // process's own user appears as the overflow user.
   const Greeter greeter(CLONE_NEWUSER);
   if (greeter.pid() == 0) GTEST_SKIP() << "no user namespaces here";
   const absl::Status as_root = Ask(greeter.pid());
@@ -209,8 +209,8 @@ void Stop(pid_t process) {
   } while (!absl::StrContains(text, ") T "));
 }
 
-// Makes a connection for each descriptor, and leaves the descriptor in the
-// socket. The process becomes the descriptor's last owner.
+// Makes a connection for each descriptor, and leaves the descriptor unread in
+// the socket. The process then is the descriptor's last owner.
 void LeaveLingering(pid_t process, std::vector<Lingering>* all) {
   Stop(process);
   for (Lingering& each : *all) {
@@ -235,8 +235,8 @@ TEST(StatusNeighboursTest, SocketsThatNobodyCanCloseSilenceNothing) {
     status = AskProcess(greeter.pid(), kAskMetrics, absl::Seconds(5)).status();
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
-  // Expects that the greeter still makes calls, because hostile connections
-  // must not delay the program.
+  // Expects that the greeter still makes calls: hostile connections must not
+  // delay the program.
   EXPECT_TRUE(greeter.IsGreeted());
 }
 
@@ -280,8 +280,7 @@ TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
   close(done[1]);
 }
 
-// Tests a process that answers, and passes descriptors that take forever to
-// close.
+// Tests a process that answers with descriptors whose close() takes forever.
 TEST(StatusNeighboursTest, AHostileProcessHoldsNobodyUp) {
   const Fd hostile = ListenAt(getpid(), 0);
   ASSERT_NE(hostile, nullptr);
@@ -330,7 +329,7 @@ TEST(StatusNeighboursTest, ACrowdAtTheDoorOfAStoppedProcessCostsTheLimitOnly) {
   kill(greeter.pid(), SIGCONT);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
-  do {  // until the crowd has been dropped
+  do {  // until the crowd is dropped
     status = Ask(greeter.pid());
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;

@@ -61,7 +61,7 @@ std::vector<nlohmann::json> Connections() {
   return all;
 }
 
-// A descriptor, closed by the last share.
+// A descriptor, closed with the last reference.
 using Fd = std::shared_ptr<const int>;
 
 Fd Connect() {
@@ -181,7 +181,7 @@ TEST_P(StatusTest, WhatIsCountedCanBeComparedBetweenAnswers) {
   }
 }
 
-// Tests that docs/operations.md documents each field, possibly by an example.
+// Tests that docs/operations.md documents each field. An example counts.
 TEST_P(StatusTest, EachFieldIsDocumented) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   std::stringstream text;
@@ -247,8 +247,8 @@ TEST_P(StatusTest, AForkDoesNotKeepAnswersOpen) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const Fd fd = Connect();
-  // Asks once more. The answer proves that the process has accepted the earlier
-  // client, because it accepts clients in order.
+  // Asks once more. Clients are accepted in order, so the answer proves that
+  // the earlier client was accepted.
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const pid_t child = fork();
   if (child == 0) {

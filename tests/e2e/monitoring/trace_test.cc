@@ -31,7 +31,7 @@ const int kSet =
     setenv("PENSTOCK_TRACE",
            absl::StrCat(testing::TempDir(), "/trace-%p.json").c_str(), 1);
 
-// Two events: the begin and the end of one thing.
+// The begin event and the end event of one span.
 struct Span {
   std::string name;
   std::string path;
@@ -54,8 +54,8 @@ std::vector<Span> Parse(const std::string& text) {
   std::map<std::string, Span> open;
   std::vector<Span> spans;
   for (const nlohmann::json& event : nlohmann::json::parse(text)) {
-    // Requires the field "id2". With the field "id", equal numbers in the files
-    // of different processes would denote the same event.
+    // Requires the field "id2". With "id", equal numbers in the files of
+    // different processes would mean the same span.
     const std::string id = event["id2"]["local"];
     EXPECT_EQ(event["pid"], getpid());
     if (event["ph"] == "b") {
@@ -82,7 +82,7 @@ std::vector<Span> Parse(const std::string& text) {
   return spans;
 }
 
-// Detects writes to a file.
+// Detects new writes to a file.
 class Writes {
  public:
   explicit Writes(const std::string& path) {
@@ -91,7 +91,7 @@ class Writes {
   Writes(const Writes&) = delete;
   Writes& operator=(const Writes&) = delete;
   ~Writes() { close(fd_); }
-  // Waits until the file was written since the last call, or for `limit`.
+  // Blocks until the file is written again, or for `limit`.
   void Await(std::chrono::milliseconds limit) {
     pollfd written = {fd_, POLLIN, 0};
     poll(&written, 1, static_cast<int>(limit.count()));

@@ -52,7 +52,7 @@ class Backend {
       builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, max_age_ms_);
     });
   }
-  // Stops like a server that is being replaced: calls may finish.
+  // Stops like a server that is being replaced: running calls may finish.
   void Stop() { stack_.StopServing(kPatience); }
   bool AwaitCalls() {
     const int before = calls_;
@@ -78,7 +78,7 @@ class Backend {
   std::atomic<int> calls_{0};
   std::mutex mu_;
   std::condition_variable more_peers_;
-  std::set<std::string> peers_;  // by their ports
+  std::set<std::string> peers_;  // by the servers' ports
   ScriptedService service_;
   Stack stack_;
 };
@@ -157,14 +157,15 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
   load.Add([&stub] {
     Call call;
     auto stream = stub->FullDuplexCall(&call);
-    // Sends messages of some sizes. A client that continues after a failed
-    // write may exceed gRPC's retry buffer, and then gets no other attempt.
+    // Sends messages of several sizes. If a client continues after a failed
+    // write, its messages may exceed gRPC's retry buffer, and the call is not
+    // retried.
     for (size_t size : {8, 300000, 8}) {
       if (!PingPong(stream.get(), size)) break;
     }
     stream->WritesDone();
     // Leaves an answer unread, because gRPC may repeat a failed write on
-    // another connection. The status then waits until the answer has been read.
+    // another connection. The status comes only after the answer has been read.
     StreamingOutputCallResponse unread;
     while (stream->Read(&unread)) continue;
     return stream->Finish();
@@ -192,7 +193,7 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
   EXPECT_GT(load.Finish(), 100);
 }
 
-// Returns how many calls of eight threads are lost, without retries, while
+// Returns the number of lost calls of eight threads that do not retry, while
 // connections reach their age limit.
 int LostWithoutRetries(Path path) {
   constexpr int kConnections = 40;

@@ -75,7 +75,7 @@ TEST_P(HalfOpenTest, WhoTalksNonsenseIsCutOffAndNobodyElse) {
   Send(std::string(1000, 'x'));
   EXPECT_TRUE(ServerHangsUp());
   EXPECT_TRUE(MakeEmptyCall(stub_.get()).ok());
-  ExpectTraffic(2, 2);  // on one connection
+  ExpectTraffic(2, 2);  // on a single connection
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, HalfOpenTest, EachPenstockPath(), PathName());

@@ -79,7 +79,8 @@ class KeepaliveTest : public StackTest {
   // Stops the server before its service is destroyed.
   ~KeepaliveTest() override { StopServing(milliseconds(0)); }
 
-  // Starts a server that counts more frequent pings as too many.
+  // Starts a server that tolerates pings at this interval, but no more frequent
+  // pings.
   void ServeAllowingPingsEvery(milliseconds interval) {
     Serve(&service_, [&](grpc::ServerBuilder* builder) {
       builder->AddChannelArgument(
@@ -134,8 +135,8 @@ TEST_P(KeepaliveTest, IdleStreamStaysUpWhereTheServerPermitsPings) {
 
 TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   ServeAllowingPingsEvery(std::chrono::minutes(5));
-  // Sends a ping every 100 ms. The timeout applies only to unanswered pings,
-  // and delays no other ping.
+  // Sends a ping every 100 ms. The timeout ends the connection only if a ping
+  // stays unanswered, and delays no other ping.
   auto arguments = PingEvery(milliseconds(100), kPatience);
   auto with_call = NewChannel(arguments);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

@@ -60,12 +60,12 @@ void WriteNonsense(uintptr_t page, std::mt19937_64* random) {
   const Word words[] = {kHead,        kTail,  kHead,       kTail,
                         kSenderWaits, kArmed, kReleaseHead};
   const Word word = words[(*random)() % 7];
-  // Draws a value other than 0. With a flag of 0, the peer would only seem
+  // Draws a value other than 0. A flag of 0 would only mean that the peer is
   // slow.
   uint64_t value = ((*random)() | 1) >> ((*random)() % 63);
   const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   const auto where = static_cast<off_t>(page + word.offset);
-  if (word.bytes == 8 && (*random)() % 2 == 0) {  // near the truth
+  if (word.bytes == 8 && (*random)() % 2 == 0) {  // near the correct value
     const uint64_t distance = 8 * (1 + value % 100);
     EXPECT_EQ(pread(memory, &value, 8, where), 8);
     value += (*random)() % 2 == 0 ? distance : -distance;
@@ -91,10 +91,10 @@ class PathLossTest : public ServiceTest {
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(response.payload().body().size(), bytes);
   }
-  // Ends the path while messages are lent. Does not shut the path's sockets
-  // down. Otherwise each side would take the other for dead, and reuse the
-  // memory of lent messages that are still to be read. Read() would then return
-  // false, because the message could not be parsed.
+  // Ends the path while messages are lent. Keeps the path's sockets open. After
+  // a shutdown, each side would assume that the other side is dead, and would
+  // reuse the memory of lent messages. Read() would then return false, because
+  // the message could not be parsed.
   static void LosePath() {
     if (kIsEventEngine) {
       TearDownSharedMemory();
@@ -134,8 +134,8 @@ TEST_P(PathLossTest, StreamLosesAndRepeatsNothing) {
   Call call;
   auto stream = OpenStream(&call);
   for (int loss = 0; loss < 3; ++loss) {
-    // Sends messages of every kind: in the ring, lent, and in flight at the
-    // loss.
+    // Sends messages of every kind: in the ring, lent, and in flight when the
+    // path is lost.
     for (size_t bytes : {1, 1000, 8 * 1024, 100 * 1024, 1024 * 1024}) {
       ASSERT_TRUE(stream->Write(RequestOf(bytes, bytes)));
     }

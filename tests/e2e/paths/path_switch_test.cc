@@ -40,7 +40,7 @@ size_t AnySize(std::mt19937* random) {
 // reads.
 class Exchange {
  public:
-  // A late reader begins at LetRead() or Finish().
+  // A reader that is late begins at LetRead() or Finish().
   Exchange(TestService::Stub* stub, uint32_t seed, bool late)
       : seed_(seed), late_(late) {
     call_.set_deadline(In(3 * kPatience));
@@ -48,7 +48,7 @@ class Exchange {
     writer_ = std::thread([this] { Write(); });
     reader_ = std::thread([this] { Read(); });
   }
-  // Waits for the end. Returns the status, and checks nothing.
+  // Waits for the end. Returns the status without any check.
   grpc::Status Finish() {
     LetRead();
     reader_.join();
@@ -131,10 +131,10 @@ class PathSwitchTest : public StackTest {
   bool IsOver() const {
     int messages = 0;
     for (const auto& exchange : exchanges_) messages += exchange->messages();
-    // Does not wait for the exchange that reads late.
+    // Does not wait for the exchange whose client reads late.
     return messages >= kMessages * (kStreams - 1);
   }
-  // Waits until `bytes` more bytes have arrived, or most messages have.
+  // Waits until `bytes` more bytes have arrived, or most messages have arrived.
   void Await(uint64_t bytes) {
     const uint64_t goal = Bytes() + bytes;
     const auto end = In(kPatience);

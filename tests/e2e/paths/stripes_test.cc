@@ -38,9 +38,8 @@ namespace {
 const int g_set = setenv("PENSTOCK_TCP_SOCKETS", "4", /*overwrite=*/1);
 constexpr int kMostFds = 1024;
 
-// Returns the descriptors of the further sockets of both sides. Their socket
-// options against dead peers tell these sockets from the session's first
-// connection.
+// Returns the descriptors of the further sockets of both sides. These sockets
+// have options against dead peers, unlike the session's first connection.
 std::vector<int> Stripes() {
   std::vector<int> found;
   for (int fd = 0; fd < kMostFds; ++fd) {
@@ -162,8 +161,8 @@ TEST_F(StripesTest, LostSocketLosesNoCall) {
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 6; ++round) {
-    // Connects again in each round, because a connection waits longer after
-    // each loss before it retries.
+    // Connects again in each round, because each loss doubles a connection's
+    // wait before the next attempt.
     if (round > 0) Connect();
     ASSERT_TRUE(EchoUntilPathIs("4 sockets")) << PathNow();
     std::atomic<bool> done{false};
@@ -205,8 +204,8 @@ TEST_F(StripesTest, StrangersGetNoSession) {
   EXPECT_TRUE(absl::StrContains(PathNow(), "4 sockets")) << PathNow();
 }
 
-// A mutator that changes nothing. Declared here, because gRPC's header of these
-// types is not installed everywhere.
+// A mutator without effect. Declared here, because not every installation has
+// gRPC's header of these types.
 struct MutatorFunctions {
   bool (*mutate_fd)(int, grpc_socket_mutator*);
   int (*compare)(grpc_socket_mutator*, grpc_socket_mutator*);

@@ -96,7 +96,7 @@ class BusyServer {
 };
 
 // Compares a Penstock server with a stock server under the same load. Returns a
-// text about the answers that took too long, or "".
+// text about the answers that took too long, or "" if there are none.
 std::string LateAnswers(const Load& load) {
   int64_t stock = 0;
   {
@@ -126,7 +126,7 @@ std::string LateAnswers(const Load& load) {
 class BusyServerTest : public testing::TestWithParam<Load> {};
 
 // Repeats a comparison with late answers, because the machine may have been
-// overloaded. A server that starves other clients does so each time.
+// overloaded. A server that starves other clients fails each time.
 TEST_P(BusyServerTest, AnswersOthersAsAStockServerDoes) {
   constexpr int kTries = 3;
   std::string late;

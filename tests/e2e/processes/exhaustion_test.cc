@@ -73,8 +73,9 @@ class ExhaustionTest : public testing::Test {
     const auto reports = DescribePaths(*channel);
     return reports.size() == 1 ? reports[0].path : "none";
   }
-  // Returns true if the build's sanitizer needs descriptors. UBSan opens a pipe
-  // to check an object, and reports a bad object if there is no descriptor.
+  // Returns true if the build's sanitizer needs descriptors. To check an
+  // object, UBSan opens a pipe. If there is no descriptor, UBSan reports a bad
+  // object.
   static bool SanitizerNeedsDescriptors() {
     const char* const sanitizer = std::getenv("PENSTOCK_SANITIZER");
     return sanitizer != nullptr && absl::string_view(sanitizer) == "ubsan";
@@ -135,8 +136,8 @@ TEST_F(ExhaustionTest, ConnectionSurvivesTheLackOfDescriptors) {
   }
 }
 
-// Tests many channels. There are as many as stock gRPC can serve with this
-// limit, with one descriptor each.
+// Tests as many channels as stock gRPC can serve with this limit, with one
+// descriptor each.
 class CrowdTest : public ExhaustionTest {
  protected:
   static constexpr int kLimit = 100;
@@ -149,7 +150,7 @@ class CrowdTest : public ExhaustionTest {
     rlimit limit = before;
     limit.rlim_cur = kLimit;
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ExhaustionTest::SetUp();  // the server's
+    ExhaustionTest::SetUp();  // at the server
     setrlimit(RLIMIT_NOFILE, &before);
   }
 

@@ -61,8 +61,8 @@ void CallAndSay(const char* who, const std::shared_ptr<grpc::Channel>& channel,
   _exit(0);
 }
 
-// In the child, makes calls on the parent's channel. Makes as many calls as the
-// parent will make, so that streams have the same numbers.
+// Makes calls on the parent's channel, in the child. Makes as many calls as the
+// parent will make, so that both use the same stream numbers.
 [[noreturn]] void RunHeir(TestService::Stub* stub) {
   for (int i = 0; i < kCalls; ++i) {
     Call call;

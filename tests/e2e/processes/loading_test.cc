@@ -84,7 +84,7 @@ TEST_F(LoadingTest, ClientThatLoadsItLateUsesItAndIsToldSoOnce) {
 TEST_F(LoadingTest, ServerThatLoadsItLateIsStockAndIsToldWhy) {
   auto server = Child::Start({"tests/e2e/processes/late", "server", kLibrary});
   ASSERT_NE(server, nullptr);
-  auto said = server->Find("20");  // the log's line begins with the year
+  auto said = server->Find("20");  // the log line begins with the year
   ASSERT_TRUE(said.has_value());
   EXPECT_THAT(*said, HasSubstr(kLate));
   EXPECT_THAT(*said, HasSubstr("link it into the program, or load it first"));

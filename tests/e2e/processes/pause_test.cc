@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause(150);
 // The deadline of a call, which is shorter than the pause. A deadline that
-// counts from before the pause therefore expires.
+// includes the pause therefore expires.
 constexpr std::chrono::milliseconds kTimeout(100);
 constexpr int kRounds = 8;
 

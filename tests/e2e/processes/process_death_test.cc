@@ -39,7 +39,7 @@ size_t CountEntries(const char* folder) {
 struct Holdings {
   size_t descriptors = CountEntries("/proc/self/fd");
   size_t threads = CountEntries("/proc/self/task");
-  size_t shared_mappings = 0;  // of memory files
+  size_t shared_mappings = 0;  // of files in memory
   size_t mapped_pages = 0;
   size_t resident_pages = 0;
 
@@ -52,7 +52,7 @@ struct Holdings {
   }
 
   // Returns true if nothing has grown. Ignores a few threads of gRPC, and 16
-  // MiB that the allocator keeps, about half of the large messages between the
+  // MiB that the allocator keeps: about half of the large messages between two
   // measurements.
   bool FlatSince(const Holdings& before) const {
     return descriptors <= before.descriptors && threads <= before.threads + 2 &&
@@ -68,7 +68,7 @@ std::ostream& operator<<(std::ostream& out, const Holdings& held) {
 }
 
 // Expects that this process soon holds no more resources than `before`. A
-// process notices the other's death, and frees the resources, with a delay.
+// process notices its peer's death, and frees the resources, after a delay.
 void ExpectFlat(const Holdings& before) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!Holdings().FlatSince(before)) {

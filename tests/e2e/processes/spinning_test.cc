@@ -32,7 +32,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kWait(1000);
-// The CPU time that a wait of kWait may take, of one core. A thread that spins
+// Limits the CPU time during a wait of kWait, on one core. A thread that spins
 // takes the whole core, or half of it on a busy machine.
 constexpr double kMostSeconds = 0.25;
 
@@ -44,8 +44,8 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-// Forwards one connection to a server. Then delivers the server's bytes one by
-// one, once Trickle() was called.
+// Forwards one connection to a server. After Trickle(), delivers the server's
+// bytes one by one.
 class Proxy {
  public:
   explicit Proxy(int server_port)
@@ -120,8 +120,8 @@ class SpinningTest : public testing::Test {
         CredentialsFor(Path::kTcp, grpc::InsecureChannelCredentials()),
         arguments));
   }
-  // Makes calls until threads poll the connection's socket. Expects that they
-  // do.
+  // Makes calls until a thread polls the connection's socket. Expects that this
+  // happens.
   static void KeepBusy(TestService::Stub* stub) {
     constexpr int kLeast = 300, kMost = 30 * 1000;
     for (int i = 0; i < kLeast || (!IsPolling() && i < kMost); ++i) {
@@ -129,8 +129,8 @@ class SpinningTest : public testing::Test {
     }
     EXPECT_TRUE(IsPolling());
   }
-  // Returns true if the waiting threads of this process poll anything. These
-  // tests have no fast paths, so that can only be sockets.
+  // Returns true if the waiting threads of this process poll any socket. There
+  // are no fast paths in these tests.
   static bool IsPolling() { return !progress::PollSet::Get()->empty(); }
   // Makes a call that gets no answer in time. Expects that this process sleeps
   // meanwhile.
@@ -204,8 +204,8 @@ TEST_F(SpinningTest, AThousandIdleConnectionsHoldUpNoBusyOne) {
   EXPECT_LT(process::CpuSeconds(server_->pid()) - of_server, kMostSeconds);
 }
 
-// Allows as many descriptors as the machine does, for the thousand connections.
-// The server inherits the limit.
+// Raises the descriptor limit to the machine's maximum, for a thousand
+// connections. The server inherits the limit.
 const bool g_raised = [] {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;

@@ -24,9 +24,8 @@ namespace {
 using process::SystemCalls;
 
 constexpr int kCalls = 400;
-// The number of other system calls that are allowed: those of the connection
-// itself, such as heartbeats, and those of calls that begin just when the peer
-// falls asleep.
+// Allows some other system calls: those of the connection itself, such as
+// heartbeats, and those of calls that begin just when the peer falls asleep.
 constexpr int kFew = kCalls / 10;
 constexpr int kMostRounds = 20;
 constexpr int kMostRings = kCalls + kFew;
@@ -56,8 +55,8 @@ class Processes {
       Count();
       return;
     }
-    // Repeats the calls until the doorbells are in use. The first calls may be
-    // faster than the set-up of the doorbells.
+    // Repeats the calls until doorbells are used. The first calls may end
+    // before the doorbells are set up.
     for (int round = 0; round < kMostRounds; ++round) {
       Count();
       if (!done_ || OnSockets() <= kFew) return;
@@ -66,15 +65,15 @@ class Processes {
 
   bool traced() const { return trace_ != nullptr; }
   bool done() const { return done_; }
-  // Returns how often the timer of deferred releases may have expired during
-  // the counted calls.
+  // Returns the maximum number of expirations of the timer of deferred releases
+  // during the counted calls.
   int64_t MostTimers() const { return took_ / kDeferLimit; }
   int64_t RingsOfServer() { return trace_->CountZeroWrites(server_->pid()); }
   int64_t RingsOfClient() { return trace_->CountZeroWrites(client_->pid()); }
   int64_t OfClient(int64_t number) {
     return trace_->Count(client_->pid(), number);
   }
-  // Returns how often the processes have looked for input without sleeping, or
+  // Returns how often the processes have polled for input without sleeping, or
   // have yielded their cores.
   int64_t Polls() {
     int64_t sum = 0;
@@ -123,9 +122,8 @@ TEST_P(SystemCallsTest, SleepersAreWokenByOneCallEach) {
   for (const int64_t rings :
        {processes.RingsOfServer(), processes.RingsOfClient()}) {
     EXPECT_GE(rings, kCalls - kFew);
-    // Allows for late releases. The message that releases a lent message is
-    // sent with the response, or with the next call. Both are late if the
-    // machine is busy.
+    // Allows for late releases. The release of a lent message is sent with the
+    // response, or with the next call. On a busy machine, both are late.
     EXPECT_LE(rings, kMostRings + (IsLent() ? processes.MostTimers() : 0));
   }
   EXPECT_LE(processes.OnSockets(), kFew);

@@ -83,8 +83,8 @@ class CertificateReloadTest : public StackTest {
   void SetUp() override {
     ASSERT_TRUE(TestCertificates().has_value()) << "no openssl command?";
     const char* parent = std::getenv("TEST_TMPDIR");
-    // Makes a folder that is never removed, because the watchers outlive the
-    // test.
+    // Makes a folder that is never removed, because the watchers live longer
+    // than the test.
     folder_ = std::filesystem::path(parent == nullptr ? "/tmp" : parent) /
               testing::UnitTest::GetInstance()->current_test_info()->name();
     for (const char* side : {"server", "client"}) {
@@ -179,7 +179,7 @@ TEST_P(CertificateReloadTest, CertificateThatNobodyTrustsIsRefusedFromThenOn) {
   ExpectSoon("penstock.test", "client.test");
 }
 
-// Tests only some paths, because the watchers take seconds.
+// Tests only some paths, because the watchers need seconds.
 INSTANTIATE_TEST_SUITE_P(Over, CertificateReloadTest, EachPenstockPath(),
                          PathName());
 

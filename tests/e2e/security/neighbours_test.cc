@@ -166,8 +166,8 @@ TEST_F(NeighboursTest, NoMemoryForARingIsTcpWithTheReason) {
   const std::string of_server = Call({"fsize=65536"}, {});
   ExpectAllEchoed(of_server);
   EXPECT_THAT(of_server, HasSubstr("path tcp"));
-  // Accepts either of two texts. The server's text comes over tcp, possibly
-  // after the end of the UNIX socket.
+  // Accepts either of two texts. The server's text comes over tcp, and may
+  // arrive after the end of the UNIX socket.
   EXPECT_THAT(of_server, AnyOf(HasSubstr("raise it (ulimit -f, RLIMIT_FSIZE)"),
                                HasSubstr("has no memory to share")));
 }
@@ -184,8 +184,7 @@ TEST_F(NeighboursTest, NoMemoryForMessagesLosesNone) {
   }
 }
 
-// Tests an arena that has its first segment, and cannot grow as much as is
-// needed.
+// Tests an arena that has its first segment, but cannot grow enough.
 TEST_F(NeighboursTest, ArenaThatCannotGrowLosesNoMessage) {
   const std::string said = Call({"fsize=20000000"}, {"fsize=20000000"});
   ExpectAllEchoed(said);

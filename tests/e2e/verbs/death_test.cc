@@ -1,5 +1,5 @@
-// Tests the death, the stop and the end of the other process, and that this
-// process then frees the objects of its connections.
+// Kills, stops and ends the other process. Tests that this process then frees
+// the objects of its connections.
 
 #include <dirent.h>
 
@@ -94,7 +94,7 @@ class VerbsDeathTest : public VerbsRig {
     return stream;
   }
 
-  // Calls `end`, and expects that every running call fails in time.
+  // Calls `end`, and expects that every running call fails within the timeout.
   void ExpectUnavailableAfter(void (Child::*end)(), milliseconds time) {
     std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
     std::vector<std::unique_ptr<Stream>> streams;

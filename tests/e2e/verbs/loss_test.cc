@@ -20,8 +20,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 // The time until a loss is noticed. A device stops retrying after half a
-// second, and Penstock's own timeout is ten seconds. Longer, because the
-// virtual machine is slow.
+// second, and Penstock's timeout is ten seconds. This limit is longer, because
+// the virtual machine is slow.
 constexpr seconds kNoticed(25);
 // The time until verbs is used again. The pauses between attempts double,
 // starting at 1 s.
@@ -157,9 +157,9 @@ TEST_F(VerbsLossTest, DISABLED_ADeviceMayBeTakenAwayAndAddedAgain) {
   EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
 }
 
-// Tests a link that goes down. In about every second try, the device completes
-// nothing and reports no error. Afterwards, the connection manager does not
-// work on devices whose link was down, until they are added again.
+// Tests a link that goes down. In about half of all runs, the device completes
+// nothing and reports no error. Afterwards, the connection manager works on
+// devices whose link was down only after they are added again.
 TEST_F(VerbsLossTest, ALinkMayGoDown) {
   Traffic traffic(channel_, kAllSizes);
   ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));

@@ -22,8 +22,8 @@ namespace penstock::e2e {
 namespace {
 
 constexpr size_t kLeast = 64 * 1024;  // the minimum for a separate part
-// The maximum number of parts of one message that are sent in place: its
-// windows, minus one for copied bytes.
+// The maximum number of parts of one message that are sent in place: the number
+// of windows, minus one for copied bytes.
 constexpr int kInPlace = 32 - 1;
 
 // The counters of DescribePaths for the client's device.
@@ -88,7 +88,7 @@ class VerbsPartsTest : public VerbsRig {
   ErrorTap log_;
 };
 
-// The program's memory, refilled for each message.
+// The program's memory. The test fills it again for each message.
 struct Region {
   explicit Region(size_t size) : bytes(size) {}
   void Fill(unsigned seed) {
@@ -164,7 +164,7 @@ TEST_F(VerbsPartsTest, PartsOfThePoolArriveRight) {
   EXPECT_GE(now.hits, before.hits + 3 * 8 - 1);
 }
 
-// Tests undeclared memory, which is registered while it is being sent.
+// Tests undeclared memory, which is registered only during the send.
 TEST_F(VerbsPartsTest, LargePartsOfOtherMemoryArriveRight) {
   Region region(4 * 300 * 1000);
   region.Fill(1);

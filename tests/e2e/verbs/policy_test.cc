@@ -64,8 +64,8 @@ class VerbsPolicyTest : public VerbsRig {
     EXPECT_THAT(path.reason, reason);
   }
 
-  // Calls repeatedly until a call is refused, because the server accepts calls
-  // until it has decided.
+  // Makes calls until one is refused. The server accepts calls until it has
+  // decided.
   grpc::Status CallUntilRefused(const Options& server, const Options& client) {
     Serve(&service_, server);
     auto stub = TestService::NewStub(Connect(client));
@@ -159,7 +159,7 @@ TEST_F(VerbsPolicyTest, ARequirementThatCanBeMetIs) {
   EXPECT_EQ(Call(OnlyVerbsAt("rxe1"), VerbsAt("rxe0")).path, "verbs");
 }
 
-// Processes with separate environments.
+// Runs processes with separate environments.
 class VerbsProcessTest : public VerbsPolicyTest {
  protected:
   // Returns the output of "peer" as a client of a local server, which may

@@ -1,4 +1,4 @@
-// Conflicting orders, cancelled steps, and ranks that end.
+// Tests conflicting orders, cancelled steps, and ranks that end.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ namespace penstock {
 namespace tensorflow {
 namespace {
 
-// Joins a team as a process of its own. Reads the invitation from a pipe.
+// Joins a team, as a separate process. Reads the invitation from a pipe.
 [[noreturn]] void JoinUntilKilled(int invite, int rank, int ranks) {
   char invitation[4096];
   const ssize_t size = read(invite, invitation, sizeof invitation);
@@ -44,7 +44,8 @@ TEST_F(TeamTest, ConflictingOrdersOfTwoThreadsDoNotBlock) {
   for (int rank = 0; rank < 2; ++rank) {
     for (Outcome& outcome : outcomes[rank]) outcome.values = {1};
   }
-  // Rank 0 runs both at once, "b" first. Rank 1 runs "a", and then "b".
+  // Rank 0 starts both reductions at once, "b" first. Rank 1 starts "a", and
+  // then "b".
   teams_[0]->Add(ReductionOf("b", &outcomes[0][1]));
   teams_[0]->Add(ReductionOf("a", &outcomes[0][0]));
   teams_[1]->Add(ReductionOf("a", &outcomes[1][0]));
@@ -52,13 +53,14 @@ TEST_F(TeamTest, ConflictingOrdersOfTwoThreadsDoNotBlock) {
   teams_[1]->Add(ReductionOf("b", &outcomes[1][1]));
   for (int rank = 0; rank < 2; ++rank) {
     for (Outcome& outcome : outcomes[rank]) {
-      if (&outcome == &outcomes[1][0]) continue;  // asked above
+      if (&outcome == &outcomes[1][0]) continue;  // checked above
       EXPECT_TRUE(EndsSoon(&outcome));
     }
   }
 }
 
-// The other rank waits for the key, and gets the next step's numbers.
+// The other rank waits for a reduction of this key, and gets the numbers of the
+// next step.
 TEST_F(TeamTest, ACancelledStepLeavesTheNextStepAlone) {
   Start(2);
   WaitWhile("forming");
@@ -96,7 +98,7 @@ TEST_F(TeamTest, RandomCancellationsNeverEndTheTeam) {
     }
     absl::SleepFor(absl::Microseconds(random() % 300));
     teams_[random() % 2]->Cancel(key);
-    // The rank that did not cancel may wait for the other one.
+    // Accepts that the rank which did not cancel waits for the other rank.
     for (const auto& team : teams_) team->Cancel(key);
     for (Outcome& outcome : outcomes) {
       const absl::Status end = outcome.end.get();
@@ -139,7 +141,7 @@ TEST_F(TeamTest, ADeathReachesThoseThatWaitForAnotherRankButAStopDoesNot) {
   waiting.values = {1};
   teams_[1]->Add(ReductionOf("rank 0 does not call this", &waiting));
   kill(child, SIGSTOP);
-  // Longer than other groups are patient.
+  // Longer than the timeout of other groups.
   EXPECT_EQ(waiting.end.wait_for(std::chrono::milliseconds(2500)),
             std::future_status::timeout);
   kill(child, SIGCONT);

@@ -68,7 +68,7 @@ TEST_F(TeamTest, AllRanksUseTheRingIfOneIsElsewhere) {
   are_elsewhere_ = true;
   Start(2);
   for (const auto& team : teams_) {
-    for (int i = 0; i < 2; ++i) {  // while forming, and afterwards
+    for (int i = 0; i < 2; ++i) {  // during the formation, and afterwards
       Outcome outcome;
       outcome.values = {1};
       team->Add(ReductionOf("key", &outcome));

@@ -25,10 +25,10 @@ using ::tensorflow::RecvTensorResponse;
 using ::tensorflow::TensorResponse;
 
 constexpr uint64_t kBudget = 64 * 1024;
-// The additional memory that a byte of an answer may cost: a byte may stand for
-// a variant or a resource.
+// Limits the memory per byte of an answer. A byte may stand for a variant or a
+// resource.
 constexpr uint64_t kMostPerByte = 512;
-// Limits the elements that a shape names and a payload has.
+// Limits the elements that a shape names and a payload holds.
 constexpr int kElementBits = 15;
 
 class Cpu : public ::tensorflow::DeviceBase {
@@ -48,7 +48,7 @@ class Cpu : public ::tensorflow::DeviceBase {
   ::tensorflow::DeviceAttributes attributes_;
 };
 
-// Answers with independent random numbers; many can be decoded.
+// Answers with independent random numbers. Many answers can be decoded.
 class Answers {
  public:
   explicit Answers(Random* random) : random_(random) {}

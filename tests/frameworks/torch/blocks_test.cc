@@ -54,8 +54,8 @@ Sizes RandomSizes(std::mt19937* random, int ranks) {
   Sizes sizes(ranks, std::vector<int64_t>(ranks));
   for (auto& row : sizes) {
     for (int64_t& size : row) {
-      // Draws log-uniform sizes, which are often 0. Together the sizes exceed
-      // one round.
+      // Draws log-uniform sizes, which are often 0. The total exceeds one
+      // round.
       const int bits = static_cast<int>((*random)() % 23);
       size = bits == 0 ? 0 : static_cast<int64_t>((*random)() % (1u << bits));
     }

@@ -141,7 +141,8 @@ TEST(MailboxTest, SmallMessagesDoNotOvertakeLargeOnesOverTcp) {
                 Letter(0, 1, i, static_cast<int64_t>(pending[i]->bytes.size())))
           << i;
     }
-    // Waits until the sender has all answers, before the receiver is destroyed.
+    // Waits until the sender has all answers. Afterwards the receiver is
+    // destroyed.
     EXPECT_EQ(group->Barrier(), absl::OkStatus());
   });
   unsetenv("PENSTOCK_FABRICS");
@@ -184,7 +185,7 @@ TEST(MailboxTest, AnotherSizeIsReportedToBothAndTheNextMessageArrives) {
 
 TEST(MailboxTest, ARankThatLeavesEndsReceivesAndSends) {
   RunMailboxes(3, [&](collectives::Group* group, Mailbox* mailbox) {
-    if (group->rank() == 1) return;  // leaves
+    if (group->rank() == 1) return;  // leaves the group
     const auto received = Receive(mailbox, 1, 0, 8);
     EXPECT_THAT(received->Wait().ToString(),
                 HasSubstr("UNAVAILABLE: rank 1 has died or left"));

@@ -44,8 +44,7 @@ TEST(PlaceTest, RanksAreOnOneHostIfTheyShareMemory) {
 }
 
 TEST(PlaceTest, RanksOnTheStoresHostGetItsAddress) {
-  // Gives the store's host the address 127.0.1.1 for its own name, as Debian
-  // does.
+  // Maps the store host's own name to 127.0.1.1, as Debian does.
   const Place leader{"a", "node1", "127.0.0.1", "127.0.1.1"};
   const Place other{"b", "node2", "10.0.0.2", "10.0.0.1"};
   const auto addresses = AddressesOf({leader, leader, other});

@@ -32,7 +32,8 @@ memory::Bytes BytesOf(Vector bytes) {
   return {owner->data(), owner->size(), owner};
 }
 
-// Calls `start` with a `done`, and returns the status that `done` gets.
+// Calls `start` with a callback `done`, and returns the status that `done`
+// receives.
 absl::Status Await(const std::function<void(RemoteMemory::Done)>& start) {
   struct End {
     absl::Notification came;
@@ -69,7 +70,7 @@ struct Rank {
   collectives::Group* group;
   Mailbox* mailbox;
   RemoteMemory* memory;
-  Vector bytes;  // the memory that others write
+  Vector bytes;  // memory that other ranks write
 };
 
 // Runs ranks with windows of `size` bytes of zeros.
@@ -98,7 +99,7 @@ TEST(RemoteMemoryTest, RandomWritesArriveBeforeTheSignalThatFollows) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   RunWindows(kRanks, kRanks * kSize, [&](Rank* rank) {
-    // Computes the expected values: each rank knows what the others write.
+    // Computes the expected values. Each rank knows the writes of the others.
     std::vector<Vector> expected(kRanks, Vector(kSize));
     std::mt19937 random(seed);
     for (int from = 0; from < kRanks; ++from) {

@@ -30,7 +30,7 @@ collectives::HostGroupOptions OptionsFor(int ranks) {
   return options;
 }
 
-// Forms a group in which rank 1 has a place of its own. Returns the error texts
+// Forms a group in which rank 1 has a different place. Returns the error texts
 // of the ranks.
 std::vector<std::string> Complaints(const Place& place_of_rank_1) {
   MemoryBoard board;

@@ -125,7 +125,8 @@ TEST(WorkersTest, ATaskMayDestroyItsWorkers) {
   end.WaitForNotification();
 }
 
-// Lets the system refuse new threads, for lack of memory for their stacks.
+// Makes the system refuse new threads, because there is no memory for their
+// stacks.
 class NoThreads {
  public:
   NoThreads() {
@@ -151,8 +152,8 @@ TEST(WorkersTest, WithoutThreadsTheCallerRunsTheTask) {
   std::thread::id queued_on;
   {
     const NoThreads limit;
-    // Tries several times, because the first few tasks may get stacks of
-    // earlier threads.
+    // Tries several times, because the first tasks may get stacks of earlier
+    // threads.
     for (int i = 0; i < 100 && !ran_here; ++i) {
       rig.workers.Run([&] {
         if (std::this_thread::get_id() != here) {

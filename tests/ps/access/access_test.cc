@@ -114,8 +114,8 @@ absl::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel) {
 class AccessTest : public ::testing::TestWithParam<Way> {
  protected:
   // Expects that calls over `channel` have the permission `most` and all lower
-  // ones, and that all other calls are refused with `otherwise`. If `most` is
-  // 0, expects that all calls are refused.
+  // permissions. Expects that all other calls are refused with `otherwise`. 0
+  // means no permission.
   static void ExpectPermissions(const std::shared_ptr<grpc::Channel>& channel,
                                 int most, StatusCode otherwise) {
     const auto expect = [&](int level, const char* method,
@@ -235,8 +235,8 @@ TEST_P(AccessTest, BySecretWithoutTls) {
   const auto channel = server.Connect(insecure, kNew);
   ExpectUnknown(server.Connect(insecure));
   ExpectDenied(channel, 3);
-  // Makes three calls, because from the third call on, a connection sends
-  // numbers in place of metadata that it has sent before.
+  // Makes three calls. From the third call on, a connection sends numbers for
+  // metadata that it has sent before.
   ExpectDenied(channel, 3);
 }
 

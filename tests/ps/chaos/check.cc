@@ -32,7 +32,7 @@ class Check {
                                         return each.steps != 0;
                                       })) {}
 
-  // Returns by how much the push has moved its row.
+  // Returns the change of the row's value by the push.
   float MoveOf(size_t policy, uint64_t id) const {
     return -values_.rows[policy].at(id);
   }
@@ -95,7 +95,7 @@ std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
   // The first acknowledged push that is not in the values, for each rank and
   // run.
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> lost;
-  std::vector<float> moves(policies.size());  // next to the dense tables
+  std::vector<float> moves(policies.size());                  // of dense tables
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> by_step;  // and by rank
   for (const RecordedPush& push : pushes) {
     const auto blame = [&](const std::string& what) {

@@ -17,8 +17,8 @@ namespace {
 
 using process::Child;
 
-// Limits the wait for a server that starts, in calls of Find(), which wait for
-// ten seconds. A loaded machine may take longer than one to start a process.
+// Limits the wait for a server that starts, in calls of Find(), each of which
+// waits for ten seconds. A loaded machine may take longer than one call.
 constexpr int kMostFinds = 6;
 
 // Returns the port of a server that starts; nothing if the server has ended.
@@ -92,8 +92,8 @@ void ProcessCluster::StartServer(size_t server, const How& how) {
                    how.has_other_folder ? "/other" : "/main")};
   if (how.restores) command.push_back("--restore=newest");
   place.child = Child::Start(std::move(command), {}, log_);
-  // Release the process of a server that refused to start: it ended without
-  // printing a port.
+  // Release the process of a server that has refused to start. Such a server
+  // has ended without printing a port.
   if (place.child != nullptr && !PortOf(place.child.get()).has_value()) {
     place.child = nullptr;
   }

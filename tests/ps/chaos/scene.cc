@@ -247,8 +247,8 @@ void Scene::AwaitSaver() {
   Say(absl::StrCat("the checkpoint: ", saved_.status.ToString()));
   if (!saved_.status.ok()) return;
   ++checkpoints_;
-  // Require nothing if a server used another folder: a later restart may not
-  // find this checkpoint.
+  // Require nothing if a server used a different folder. A later restart may
+  // not find this checkpoint.
   if (!was_proper_ || improper_ != improper_before_) return;
   const auto& settled = settled_[saved_.run];
   required_.insert(settled.begin(), settled.end());

@@ -21,7 +21,7 @@ std::vector<float> Elements(const tensor::Tensor& tensor) {
 }  // namespace
 
 absl::Status AwaitApplied(const TrainingConnection::Channels& servers) {
-  std::set<std::pair<uint64_t, uint64_t>> beginnings;  // runs and steps
+  std::set<std::pair<uint64_t, uint64_t>> beginnings;  // pairs of run and step
   for (const auto& server : servers) {
     auto report = Describe(server, absl::Seconds(10));
     while (report.ok() && report->held_bytes() > 0) {

@@ -33,8 +33,8 @@ struct History {
 // ones. Continues after an error, as servers do.
 void Train(Files* files, History* history) {
   auto repository = Repository::Open(files);
-  // Open the folder again after an error, as after a short failure of the file
-  // system.
+  // Open the folder again after an error, as servers do after a temporary
+  // failure of the file system.
   if (!repository.ok()) repository = Repository::Open(files);
   if (!repository.ok()) return;
   World world;

@@ -114,8 +114,8 @@ TEST_F(DamageTest, DamageIsToldByTableAndBlockAndTheSearchGoesOn) {
       << found->damages[0].what;
 }
 
-// Tests an error of the disk, which may work again. An older checkpoint is
-// therefore not the last good one: a retention that trusts such an error would
+// Tests a temporary error of the disk. The newest checkpoint may still be good.
+// A retention policy that took an older one for the last good checkpoint would
 // remove a good checkpoint.
 TEST_F(DamageTest, AnErrorOfTheDiskIsNoDamage) {
   for (const int error : {EIO, ESTALE, ETIMEDOUT, EACCES}) {
@@ -277,7 +277,7 @@ TEST_F(DamageTest, AManifestOfGigabytesIsNotRead) {
   *files_.Bytes(ManifestPath(3)) = std::string(kMaxManifestBytes + 1, 'x');
   const int before = files_.operations();
   EXPECT_TRUE(absl::IsDataLoss(ReadManifest(&files_, 3).status()));
-  EXPECT_EQ(files_.operations(), before + 1);  // opened, and that is all
+  EXPECT_EQ(files_.operations(), before + 1);  // only opened the file
 }
 
 TEST_F(DamageTest, AVerificationCanBeCancelledAndTellsItsProgress) {

@@ -1,5 +1,5 @@
-// Tests files that somebody removes below a repository, or that it cannot
-// remove.
+// Tests files that are removed below a repository, and files that a repository
+// cannot remove.
 
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@
 namespace penstock::ps::checkpoint {
 namespace {
 
-// Tests Reclaim(), which locks the folder again after somebody has removed the
-// lock or all files, unless another process may have written since.
+// Tests Reclaim() after the lock, or all files, were removed. Reclaim() locks
+// the folder again, unless another process may have written since.
 TEST_F(RepositoryTest, LockIsTakenAgainUnlessAnotherProcessMayWrite) {
   ASSERT_TRUE(Write(1).ok());
   EXPECT_EQ(*repository_->Reclaim(), false);

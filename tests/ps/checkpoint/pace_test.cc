@@ -7,7 +7,7 @@
 namespace penstock::ps::checkpoint {
 namespace {
 
-// A simulated thread, whose processor time and pushes the test sets.
+// A simulated thread. The test sets its processor time and its pushes.
 struct FakeThread {
   absl::Duration worked;
   absl::Duration slept;

@@ -136,7 +136,7 @@ void WriteText(const std::string& path, const std::string& text) {
 }
 
 // Gives this process its own mounts. A user other than root needs a user
-// namespace, which a host may forbid.
+// namespace for that, which a host may forbid.
 bool HasOwnMounts() {
   const int user = static_cast<int>(getuid());
   if (unshare(CLONE_NEWNS) != 0) {
@@ -184,8 +184,8 @@ TEST_F(PosixFilesTest, FolderThatWasMadeAgainIsUsed) {
   fs::remove_all(root_ + "-moved");
 }
 
-// Tests a full disk. Must run last, because its mounts stay for the rest of the
-// process.
+// Tests a full disk. Must run last, because its mounts stay until the process
+// ends.
 TEST_F(PosixFilesTest, ZAFullDiskIsSaidAndTheLastCheckpointStays) {
   const std::string disk = root_ + "/disk";
   fs::create_directory(disk);

@@ -22,7 +22,7 @@ namespace penstock::ps::checkpoint {
 namespace {
 
 // Returns a new folder on a file system in memory. Syncs to a disk would be
-// slow, and do not matter to a kill.
+// slow, and make no difference to a killed process.
 std::string NewRoot() {
   const std::string where =
       access("/dev/shm", W_OK) == 0 ? "/dev/shm" : testing::TempDir();

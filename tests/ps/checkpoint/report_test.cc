@@ -61,7 +61,7 @@ TEST_F(ReportTest, TellsWhatIsInOne) {
                                 "large: dense f32 [40, 7], slot m f32, slot v "
                                 "f32: 40 rows in 2 parts"))
       << report->text;
-  // Expects escaped names, because names come from users, and must not harm a
+  // Expects escaped names. Names come from users, and must not control a
   // terminal.
   EXPECT_TRUE(absl::StrContains(report->text, "../../etc/passwd\\x0a\\xff"))
       << report->text;

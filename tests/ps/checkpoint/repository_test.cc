@@ -126,7 +126,8 @@ TEST_F(RepositoryTest, OneAttemptAtATime) {
   EXPECT_TRUE(repository_->Begin(world_.Describe(2, 2, {})).ok());
 }
 
-// Tests a server that hangs while its attempt is aborted, and then continues.
+// Tests a server that hangs while its attempt is aborted, and continues
+// afterwards.
 TEST_F(RepositoryTest, AServerOfAnEarlierAttemptHarmsNothing) {
   const auto old = repository_->Begin(world_.Describe(1, 2, {}));
   auto late = ShardWriter::Create(&files_, &world_.model(), *old, 0);
@@ -135,7 +136,7 @@ TEST_F(RepositoryTest, AServerOfAnEarlierAttemptHarmsNothing) {
   (*late)->Finish({}).status().IgnoreError();
   late = ShardWriter::Create(&files_, &world_.model(), *old, 0);
   const auto info = (*late)->Finish({});
-  ASSERT_TRUE(info.ok());  // and nobody asked for it
+  ASSERT_TRUE(info.ok());  // nobody asked for this shard
   const auto found = FindLastGood(&files_, Thoroughness::kFull);
   ASSERT_TRUE(found.ok());
   EXPECT_TRUE(*World::Read(&files_, found->chain, 1) == world_);
@@ -206,7 +207,7 @@ TEST_F(RepositoryTest, PruningKeepsWhatChainsNeed) {
   EXPECT_EQ(List(), (Steps{5, 3, 2, 1}));
   ASSERT_TRUE(Write(6).ok());
   EXPECT_EQ(*repository_->Prune(1), (Steps{5, 3, 2, 1}));
-  EXPECT_EQ(*repository_->Prune(0), Steps{});  // one at least
+  EXPECT_EQ(*repository_->Prune(0), Steps{});  // keeps at least one
   EXPECT_EQ(List(), Steps{6});
 }
 
@@ -256,7 +257,7 @@ TEST_F(RepositoryTest, AFileThatIsNotOursStays) {
   EXPECT_EQ(files.count("step-0000000007/notes.txt"), 1u);
   EXPECT_EQ(files.count("step-7/manifest"), 1u);
   EXPECT_EQ(files.count("readme"), 1u);
-  EXPECT_EQ(files.size(), 4u);  // with the lock
+  EXPECT_EQ(files.size(), 4u);  // including the lock
   EXPECT_TRUE(List().empty());
   EXPECT_TRUE(Write(7).ok());
 }
@@ -273,8 +274,8 @@ class BusyFiles : public MemoryFiles {
   std::function<void()> then = [] {};
 };
 
-// Tests servers of an earlier run that still write and remove files, because
-// they do not know that their run is over.
+// Tests servers of an earlier run that still write and remove files. They do
+// not know that their run is over.
 TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   BusyFiles files;
   World world;

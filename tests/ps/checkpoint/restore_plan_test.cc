@@ -1,6 +1,5 @@
 // Tests which checkpoint of a chain each dense row is read from. A chain is an
-// incremental checkpoint and the checkpoints that it builds on. The chains are
-// made in memory.
+// incremental checkpoint and its base checkpoints. The chains are in memory.
 
 #include "ps/checkpoint/restore_plan.h"
 
@@ -124,7 +123,7 @@ TEST(RestorePlanTest, ARowThatIsInNoCheckpointIsNamed) {
   EXPECT_TRUE(PlanDense(chain, {Want(0, 10), Want(11, 89)}).ok());
 }
 
-// Tests the maximum of parts that a footer can have. Each part has every other
+// Tests the maximum number of parts in a footer. Each part has every second
 // row. A quadratic algorithm would take minutes.
 TEST(RestorePlanTest, AHostileFooterCostsTimeByItsSize) {
   constexpr uint64_t kParts = 230000;

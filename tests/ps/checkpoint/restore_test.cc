@@ -136,7 +136,7 @@ TEST_F(RestoreSomeTest, OnlyWhatIsWantedIsRead) {
   EXPECT_EQ(sink_.bytes, 4u * 7 * 4 * 3);
   EXPECT_EQ(sink_.rows, 0u);
   // Allows these operations for each of two shards: open, header, trailer,
-  // footer, and two reads for each of three blocks.
+  // footer, and two reads per block of three.
   EXPECT_LE(files_.operations() - before, 2 * (4 + 6));
 }
 

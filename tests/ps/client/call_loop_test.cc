@@ -64,7 +64,7 @@ TEST(CallLoopTest, WhoDoesNotBlockHasItRunByTheLoopsThread) {
 TEST(CallLoopTest, ThreadLeavesTheLoopToWhoBlocksAgain) {
   CallLoop loop;
   RanOn(&loop);
-  BlockOn(&loop);  // takes the thread off, which may take a moment
+  BlockOn(&loop);  // releases the thread, which may take a moment
   const absl::Time limit = In(kPatience);
   while (BlockOn(&loop) != std::this_thread::get_id()) {
     ASSERT_LT(base::SteadyNow(), limit);

@@ -2,13 +2,14 @@
 // model that applies each push once.
 //
 // clang-format off
-//   Table     Its gradients                 What its values say
-//   dense     ones                          how many steps were applied
-//   rows      twos, of rows of this push    whether this push was, and with how
-//             alone                         many others as a mean
-//   kernel N  small whole numbers, of which the sum of what was sent, which is
-//             error feedback sends some     that of all gradients in the end:
-//             later                         what was refused comes again
+//   Table     Gradients                     Meaning of the values
+//   dense     ones                          the number of applied steps
+//   rows      twos, in rows that only       whether the push was applied, and
+//             this push has                 the mean of how many pushes
+//   kernel N  small whole numbers, some     the sum of the sent gradients. In
+//             of which error feedback       the end this is the sum of all
+//             sends later                   gradients, since refused gradients
+//                                           are sent again
 // clang-format on
 //
 // Uses a learning rate of 1 and multiples of 1/2, so that all sums are exact.
@@ -105,8 +106,8 @@ class Program {
   }
 
   // Checks `applied`, the number of steps that a server's values show. If other
-  // servers have ended a step without a worker, the worker sends an empty push
-  // for this step. A synchronous step of only empty pushes changes nothing.
+  // servers have ended a step without a worker, that worker sends an empty push
+  // for the step. A synchronous step of only empty pushes changes nothing.
   void CheckCounts(size_t server, double applied) {
     uint64_t counted = 0;
     for (const auto& trainee : trainees_) {
@@ -197,7 +198,7 @@ class Program {
   const uint32_t workers_;
   Cluster cluster_;
   std::vector<std::unique_ptr<Trainee>> trainees_;
-  std::unique_ptr<Reader> reader_;  // whose connections do not break
+  std::unique_ptr<Reader> reader_;  // a worker whose connections do not break
   // For each rank and step, the values of the push's rows by server.
   std::map<std::pair<uint32_t, uint64_t>, std::vector<float>> moved_;
   size_t connections_ = 0;

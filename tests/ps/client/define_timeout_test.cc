@@ -81,7 +81,7 @@ class Limits final : public experimental::ClientInterceptorFactoryInterface {
       experimental::ClientRpcInfo* call) override {
     limits_->push_back(absl::FromChrono(call->client_context()->deadline()) -
                        absl::Now());
-    return nullptr;  // the call itself stays as it is
+    return nullptr;  // leaves the call unchanged
   }
 
  private:

@@ -27,7 +27,7 @@
 namespace penstock::ps {
 namespace {
 
-// The lease of a worker, which also limits the time of the good-bye.
+// The lease of a worker. Also limits the time that a leaving worker may take.
 constexpr absl::Duration kLease = absl::Milliseconds(600);
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr uint64_t kRun = 4711;
@@ -162,7 +162,7 @@ TEST(Heartbeat, StreamThatBreaksIsOpenedAnew) {
 class EndTest : public testing::TestWithParam<grpc::StatusCode> {};
 
 // Tests a status that ends the membership: another process has the rank, or the
-// server has another training.
+// server runs another training.
 TEST_P(EndTest, AServerThatHasEndedItForGoodGetsNoMore) {
   CountingServer ending(/*limit=*/1, grpc::Status(GetParam(), "for good"));
   CountingServer other;
@@ -198,7 +198,7 @@ TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
 }
 
 // Tests that streams do not break after the system's clock was set forward. By
-// this clock, a stream would have exceeded its patience.
+// this clock, a stream would have exceeded its timeout.
 TEST(Heartbeat, ClockThatIsSetForwardBreaksNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});

@@ -39,7 +39,7 @@ tensor::Bundle Zeros() {
   return bundle;
 }
 
-// Tests a rank whose last process died after only one of two servers had
+// Tests a rank whose last process has died after one of two servers had
 // received its push.
 TEST(Join, AWorkerBeginsAtOneStepAtAllServers) {
   Cluster cluster(2);

@@ -164,7 +164,7 @@ TEST_F(PatienceTest, OtherErrorsEndItAndNameAll) {
             0u)
       << status;
   EXPECT_NE(status.message().find("not finite"), std::string::npos);
-  // Lets the server name the loss and the remedy.
+  // Makes the server's error name the loss and the remedy.
   Script({Fails(grpc::DATA_LOSS, "rows on disk are lost")});
   status = worker->Pull(8).status();
   EXPECT_TRUE(absl::IsDataLoss(status));
@@ -195,8 +195,8 @@ TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 
-// Tests that a call that is repeated for long logs a line, so that people know
-// why a training makes no step.
+// Tests that a call that was repeated for a long time logs a line. People then
+// know why a training makes no progress.
 TEST_F(PatienceTest, ACallThatIsRepeatedForLongSaysSo) {
   CallLoop loop;
   const auto lines_of = [&](absl::Duration after, absl::Duration every) {
@@ -262,7 +262,7 @@ TEST_F(PatienceTest, AServerHasOnePushAtATime) {
   {
     absl::MutexLock lock(&mu_);
     const auto two = [this] { return requests_.size() == 2; };
-    mu_.Await(absl::Condition(&two));  // the push, and the pull behind it
+    mu_.Await(absl::Condition(&two));  // the push, and the pull after it
   }
   worker = nullptr;
   EXPECT_TRUE(first.HasBeenNotified());

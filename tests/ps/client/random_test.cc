@@ -23,7 +23,7 @@ namespace {
 using tensor::Tensor;
 
 constexpr uint64_t kIds = 20;
-// Exceeds the size above which placement splits a table.
+// A size above which placement splits a table.
 constexpr int64_t kSplitRows = 300000;
 
 Tensor TensorOf(tensor::Shape shape, const std::vector<float>& values) {

@@ -62,8 +62,8 @@ class Port {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
-    // Allows a server to take the port while refused connections of the port
-    // are still ending.
+    // Allows a server to bind the port while refused connections of the port
+    // are still being closed.
     const int on = 1;
     setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
@@ -164,9 +164,9 @@ TEST(ReachTest, AServerThatIsFrozenIsNamed) {
               StartsWith("server 0: it was not reached in time"));
 }
 
-// Tests that the end of a call's time is no answer of a server. gRPC's clock
-// may be slightly ahead of ours, so a call may end before our deadline. A proxy
-// may return the same error for a dead server.
+// Tests that an expired call is no answer of a server. gRPC's clock may be
+// slightly ahead of ours, so a call may end before our deadline. A proxy may
+// return the same error for a dead server.
 TEST(ReachTest, TheEndOfACallsTimeIsNoAnswer) {
   ScriptedServer late([](const std::string&, const grpc::ByteBuffer&) {
     return ScriptedServer::Answer{
@@ -194,7 +194,7 @@ TEST(ReachTest, AClockThatIsSetBackMakesNoWaitLonger) {
   std::thread worker([&] {
     reached = AwaitServers({ChannelTo(port.address())}, absl::Seconds(1));
   });
-  port.RefuseOne();  // the worker waits by now
+  port.RefuseOne();  // by now, the worker is waiting
   SetClockBy(-absl::Hours(1));
   worker.join();
   SetClockBy(absl::ZeroDuration());
@@ -274,7 +274,8 @@ TEST_F(TlsReachTest, AServerWithoutTlsFailsAtOnce) {
 }
 
 // Tests a server that does not trust the client's authority. The client cannot
-// distinguish it from a starting server, so giving up takes kClosedLimit.
+// distinguish this server from one that is starting, and gives up after
+// kClosedLimit.
 TEST_F(TlsReachTest, AServerThatTrustsNotOurAuthorityIsGivenUp) {
   RealServer server("127.0.0.1:0", ServerOf(others_, server_));
   const auto channel =

@@ -73,7 +73,7 @@ TEST_P(ReattachTest, EndOfTheOldWorkerDoesNotEndTheNewOne) {
 }
 
 // Tests checkpoints after a restart. The restart has removed the tables of the
-// old run, and the records of what changed since its last checkpoint.
+// old run, and the record of their changes since the last checkpoint.
 TEST_P(ReattachTest, CheckpointsOfTheNewRunHaveNoBaseOfTheOldOne) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -93,8 +93,8 @@ TEST_P(ReattachTest, CheckpointsOfTheNewRunHaveNoBaseOfTheOldOne) {
   ExpectPushes(10);
 }
 
-// Worker 1 makes no call while the servers are restarted twice, with a
-// checkpoint in between.
+// Worker 1 makes no call while the servers are restarted twice. A checkpoint is
+// taken between the restarts.
 TEST_P(ReattachTest, WorkerThatMissedTwoRestartsGoesOn) {
   for (const bool is_first_to_return : {false, true}) {
     Reset();
@@ -280,7 +280,7 @@ TEST_P(ReattachTest, WorkerOfAnotherTrainingDoesNotJoinTheNewOne) {
   ASSERT_NO_FATAL_FAILURE(AddWorker());
   ASSERT_NO_FATAL_FAILURE(TakeSteps(0, 1));
   StartNodes();
-  const auto defined = Define(DefinitionOf());  // a training from the beginning
+  const auto defined = Define(DefinitionOf());  // a new training
   ASSERT_TRUE(defined.ok()) << defined.status();
   const absl::Status error = workers_[0]->Pull(1).status();
   EXPECT_TRUE(absl::IsAborted(error)) << error;

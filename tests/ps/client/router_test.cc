@@ -217,7 +217,7 @@ TEST_F(RouterTest, ACallThatHangsIsRepeatedAtTheNewPrimary) {
   Announce(Reply(1, 0, 1));
   const auto router = Open();
   ASSERT_NE(router, nullptr);
-  servers_[0].SetHangs(true);  // as a stopped process does
+  servers_[0].SetHangs(true);  // like a stopped process
   CallLoop loop;
   absl::Notification ended;
   int attempts = 0;
@@ -248,8 +248,8 @@ TEST_F(RouterTest, ADeadServerIsPassedOver) {
   ASSERT_TRUE(router.ok()) << router.status();
   ASSERT_NE(*router, nullptr);
   EXPECT_EQ(*PortOf((*router)->route(0)), servers_[1].port());
-  // Announces the next view at the server that lives. The router must learn it
-  // there.
+  // Announces the next view only to the server that is alive. The router must
+  // get the view from there.
   servers_[1].SetView(Reply(4, 0, 1));
   servers_[0].Start();
   EXPECT_EQ(*PortOf((*router)->route(1)), servers_[1].port());

@@ -44,11 +44,11 @@ TEST(SteadyTimerTest, WhatIsCancelledNeverBegins) {
 }
 
 // Tests new calls after cancelled ones. The thread still wakes at the times of
-// cancelled calls, and a new call may be earlier or later than those times.
+// cancelled calls. A new call may be earlier or later than those times.
 TEST(SteadyTimerTest, CallsComeBesideTheTimesOfCancelledOnes) {
   for (const int cancelled : {10, 30, 3600000}) {
     SteadyTimer timer;
-    absl::Notification waits;  // for that one, once it lets go of the timer
+    absl::Notification waits;  // the thread then waits for the cancelled call
     absl::Notification called;
     const absl::Time now = base::SteadyNow();
     const auto first = timer.At(now + absl::Milliseconds(cancelled), [] {});

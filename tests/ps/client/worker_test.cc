@@ -166,7 +166,7 @@ TEST_F(WorkerTest, HalfOfThePrecisionIsHalfOfTheBytes) {
     for (size_t i = 0; i < named.tensor.byte_size(); i += 2) {
       uint16_t bits = 0;
       std::memcpy(&bits, named.tensor.bytes().data() + i, 2);
-      ASSERT_EQ(bits, 0x4040);  // 3
+      ASSERT_EQ(bits, 0x4040);  // 3 in bf16
     }
   }
   EXPECT_EQ(pulled->Rows(0).ToString(), "bf16[2,2]");
@@ -184,7 +184,7 @@ TEST_F(WorkerTest, OnlyWhatIsAskedForComes) {
   spec.dense = {"no such"};
   EXPECT_TRUE(absl::IsInvalidArgument(worker->Pull(0, spec).status()));
   spec.dense = {};
-  EXPECT_TRUE(worker->Pull(0, spec).ok());  // waits only
+  EXPECT_TRUE(worker->Pull(0, spec).ok());  // only waits
 }
 
 // Tests tables that are views of packs. The views are made together.
@@ -248,7 +248,7 @@ TEST_F(WorkerTest, TwoWorkersAreAveraged) {
     Worker::Options options;
     options.rank = rank;
     options.connection = defined->connection;
-    if (rank != 0) {  // as another process, which waits for the chief
+    if (rank != 0) {  // like another process, which waits for the chief
       TrainingConnection::Options open;
       open.servers = cluster.Channels();
       auto opened = TrainingConnection::Open(open);
@@ -303,7 +303,7 @@ TEST_F(WorkerTest, AChiefThatComesAgainGoesOn) {
 
 TEST_F(WorkerTest, AServerThatWasStartedAnewIsNamed) {
   auto worker = Chief(TestModel(), 5);
-  ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());  // a run that has begun
+  ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());  // begins the run
   cluster_.Stop(1);
   cluster_.Start(1);
   const std::string name = absl::StrCat("server 1 (", cluster_.Address(1), ")");

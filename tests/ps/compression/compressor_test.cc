@@ -137,7 +137,7 @@ TEST(CompressorTest, TopKSendsTheLargestAsTheyAre) {
   EXPECT_EQ(ElementsOf<float>(list[1]), (std::vector<float>{-7, 9}));
 }
 
-// Tests that the element itself is sent, not n / k times the element.
+// Tests that the element's own value is sent, not n / k times the value.
 TEST(CompressorTest, RandomKDoesNotScale) {
   const auto compressor = Make(SpecOf(Kind::kRandomK, DType::kF32), {100});
   const auto list =

@@ -23,7 +23,7 @@ using Kind = CompressionSpec::Kind;
 using tensor::DType;
 
 constexpr size_t kUnknowns = 50;
-constexpr size_t kRows = 100;  // of each worker
+constexpr size_t kRows = 100;  // rows per worker
 constexpr size_t kWorkers = 4;
 
 // A least-squares problem: some rows of A x = b, which has a solution.

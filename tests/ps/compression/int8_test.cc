@@ -113,7 +113,7 @@ TEST(Int8Test, IsTheFormulaOnEachProcessor) {
 TEST(Int8Test, ComesBackAsElementTimesScaleFromAnyAddress) {
   std::vector<int8_t> elements(kBlock + 40);
   for (size_t i = 0; i < elements.size(); ++i) {
-    elements[i] = static_cast<int8_t>(i);  // all of them
+    elements[i] = static_cast<int8_t>(i);  // all values
   }
   const std::vector<float> scales = {0.37F, 1e18F};
   for (size_t offset : {0, 1, 3}) {
@@ -182,7 +182,7 @@ TEST(Int8Test, ErrorsAre0OnAverage) {
 TEST(Int8Test, ElementsAreRoundedIndependently) {
   constexpr int kSteps = 4000;
   std::vector<float> values(2 * kBlock, 0.5F / 127);
-  values[0] = values[kBlock] = 1;  // puts the other elements between 0 and 1
+  values[0] = values[kBlock] = 1;  // the other elements become 0 or 1
   double neighbours = 0, halves = 0, blocks = 0, steps = 0;
   int8_t before = 0;
   for (int step = 0; step < kSteps; ++step) {
@@ -191,7 +191,7 @@ TEST(Int8Test, ElementsAreRoundedIndependently) {
             .elements;
     const auto sign = [&](size_t i) { return made[i] * 2 - 1; };
     neighbours += sign(10) * sign(11);
-    halves += sign(10) * sign(138);  // same word
+    halves += sign(10) * sign(138);  // of one word of random bits
     blocks += sign(10) * sign(kBlock + 10);
     steps += sign(10) * (before * 2 - 1);
     before = made[10];

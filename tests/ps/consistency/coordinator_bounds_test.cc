@@ -1,4 +1,4 @@
-// Tests invalid options, and more ranks and calls than any training has.
+// Tests invalid options, and more ranks and calls than a training has.
 
 #include <cstdint>
 #include <ctime>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kUnlimited = ConsistencyPolicy::kUnlimited;
 
-// Limits the processor time of a test. Logarithmic operations need far less,
-// even with a sanitizer, and quadratic operations need more.
+// Limits the processor time of a test. Logarithmic operations need far less
+// time, even with a sanitizer. Quadratic operations need more.
 constexpr double kSeconds = 5;
 
 double SecondsOfProcessor() {

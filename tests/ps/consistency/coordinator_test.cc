@@ -227,7 +227,7 @@ TEST_F(CoordinatorTest, ACallThatWasAnsweredCannotBeCancelled) {
   Use({{4}});
   PushNow(kFirst, 0);
   Push(1, kFirst, 1);
-  core_->Applied(0, now_);  // answers it
+  core_->Applied(0, now_);  // answers ticket 1
   EXPECT_TRUE(Push(2, kFirst, 2).answers.empty());
   core_->Cancel(1);
   EXPECT_EQ(core_->held_pushes(), 1u);

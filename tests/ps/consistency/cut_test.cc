@@ -39,8 +39,8 @@ class Shard {
   void Push(uint32_t rank, uint64_t clock) {
     Take(coordinator_.Push(++ticket_, Id(rank), clock, kNow));
   }
-  // Applies all batches that the coordinator has handed out, and the batches
-  // that follow.
+  // Applies all batches that the coordinator has returned, and the batches that
+  // become due by this.
   void Apply() {
     while (!applies_.empty()) {
       Coordinator::Apply apply = std::move(applies_.front());
@@ -158,7 +158,7 @@ TEST(CutTest, PushThatOneServerHasIsWaitedForAtTheOthers) {
   ASSERT_TRUE(second.GoOnTo(cut));
   EXPECT_TRUE(IsAtCut(*second));
   EXPECT_FALSE(IsAtCut(*first));
-  first.Push(0, 0);  // not in, as the second has not begun it
+  first.Push(0, 0);  // outside the cut, because `second` has not begun the step
   first.Push(1, 0);
   first.Apply();
   EXPECT_TRUE(IsAtCut(*first));
@@ -240,8 +240,8 @@ TEST(CutTest, PushBelowACutDoesNotCountIfItsWorkerJoinsAfterwards) {
   EXPECT_THAT(second.applied(0), ElementsAre(Pair(1, 1)));
 }
 
-// Tests a server without a synchronous table, which has no member at the time
-// of the cut.
+// Tests a server without a synchronous table and, at the time of the cut,
+// without a member.
 TEST(CutTest, WorkerThatJoinsAfterACutBeginsAtItsStep) {
   Shard shard(1, {{kUnlimited}});
   shard.Leave(0);
@@ -280,8 +280,8 @@ TEST(CutTest, CutThatNoServersChooseIsRefused) {
   }
 }
 
-// Tests a worker without which the synchronous table has ended the step. The
-// asynchronous table could still accept the worker's push.
+// Tests a worker that pushes after the synchronous table has ended the step
+// without it. The asynchronous table could still accept the push.
 TEST(CutTest, SlowMemberForgoesTheStepsOfACut) {
   Shard shard(2, {{0, 1}, {kUnlimited}});
   shard.Push(0, 0);

@@ -220,7 +220,7 @@ TEST_F(MembershipTest, NewIncarnationSupersedesTheOldForGood) {
   EXPECT_EQ(members_.StandingOf({1, 1}), Standing::kSuperseded);
   EXPECT_EQ(Beat(1, 1), Standing::kSuperseded);
   EXPECT_EQ(Join(1, 1), Standing::kSuperseded);
-  members_.Lost({1, 1}, &changes_);  // the old connection breaks at last
+  members_.Lost({1, 1}, &changes_);  // the old connection breaks late
   EXPECT_EQ(members_.size(), 2u);
   members_.Lost({1, 2}, &changes_);
   EXPECT_EQ(Join(1, 1), Standing::kSuperseded);
@@ -289,7 +289,7 @@ TEST_F(MembershipTest, CountsNoMoreThanAskedFor) {
   EXPECT_EQ(members_.CountBelow(10, 5), 3u);
   EXPECT_EQ(members_.CountBelow(0, 5), 0u);
   members_.Advance(0, 2, now_);
-  EXPECT_EQ(members_.Below(10, 2), (Ranks{1, 2}));  // the slowest
+  EXPECT_EQ(members_.Below(10, 2), (Ranks{1, 2}));  // the slowest ranks
 }
 
 TEST(MembershipOptionsTest, ClocksOfACheckpointGoOn) {

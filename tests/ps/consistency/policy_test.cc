@@ -128,7 +128,7 @@ TEST_F(PolicyTest, BackupWorkersAreNotWaitedFor) {
   EXPECT_EQ(Next(), Ranks{});
   Push(0, 0);
   EXPECT_EQ(Next(), (Ranks{0, 2}));
-  EXPECT_EQ(WaitsFor(1), Ranks{});  // but for the apply
+  EXPECT_EQ(WaitsFor(1), Ranks{});  // only for the apply
   policy_.Applied();
   EXPECT_EQ(Push(1, 0), Judgement::kLate);
   EXPECT_EQ(Push(1, 1), Judgement::kTake);
@@ -178,7 +178,7 @@ TEST_F(PolicyTest, BoundedStalenessLetsWorkersBeThatFarAhead) {
   EXPECT_EQ(WaitsFor(3), (Ranks{1, 2}));
   EXPECT_EQ(Push(0, 3), Judgement::kAhead);
   Push(1, 0);
-  EXPECT_EQ(WaitsFor(3), Ranks{2});  // has not done the first step
+  EXPECT_EQ(WaitsFor(3), Ranks{2});  // rank 2 has not done the first step
   Push(2, 0);
   // Expects that workers may push up to clock 3: all have done one step, and
   // the staleness is 2. Pulls are answered only up to clock 2, because the

@@ -30,7 +30,7 @@ Simulation::Simulation(uint64_t seed) : dice_(seed) {
     workers_[i].id.rank = static_cast<uint32_t>(i);
     workers_[i].speed = Chance(25) ? 1 : 8;
   }
-  // Sometimes gives two processes the same rank.
+  // Sometimes assigns the same rank to two processes.
   if (Chance(10)) workers_.back().id.rank = 0;
 }
 

@@ -84,7 +84,7 @@ class RandomRun {
     }
   }
 
-  // Returns to the last snapshot, whose memory the part then shares.
+  // Returns to the last snapshot. The part then shares the snapshot's memory.
   void GoBack() {
     if (kept_.empty()) return;
     const Kept& last = kept_.back();

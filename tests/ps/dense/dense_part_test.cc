@@ -29,7 +29,7 @@ TEST(DensePartTest, AStepTakesTheMeanOfTheGradients) {
   const auto part = NewPart(Rule::kSgd, F32({1, 2, 3}));
   ASSERT_TRUE(Step(part.get(), {F32({4, 0, -4}), F32({0, 8, -4})}).ok());
   EXPECT_EQ(Elements(part->Current().value),
-            (std::vector<float>{0.5, 1, 4}));  // less 0.25 * (2, 4, -4)
+            (std::vector<float>{0.5, 1, 4}));  // minus 0.25 * (2, 4, -4)
   EXPECT_EQ(part->steps(), 1u);
 }
 
@@ -78,8 +78,8 @@ TEST(DensePartTest, ReadersKeepTheVersionThatTheyHave) {
   EXPECT_EQ(part->Current().number, before.number + 1);
 }
 
-// Tests readers of many parts. With many parts, the moment in which the parts
-// become current is long enough for a reader to interrupt.
+// Tests readers of many parts. With many parts, publishing the step takes so
+// long that a reader can come in between.
 TEST(DensePartTest, ReadersThatLockSeeTheStepsOfAllPartsOrOfNone) {
   constexpr uint64_t kSteps = 1000;
   absl::Mutex readers;
@@ -223,7 +223,7 @@ TEST(DensePartTest, WithoutMemoryNoPartTakesItsStep) {
 
 TEST(DensePartTest, CountsWhatItHolds) {
   const auto part = NewPart(Rule::kAdam, F32({1, 2, 3}));
-  EXPECT_EQ(part->held_bytes(), 3 * 12u);  // the value, two slots
+  EXPECT_EQ(part->held_bytes(), 3 * 12u);  // the value and two slots
   const auto held = part->Current();
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(Step(part.get(), {F32({1, 1, 1})}).ok());

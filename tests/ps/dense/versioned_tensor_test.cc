@@ -76,8 +76,8 @@ TEST(VersionedTensorTest, AVersionThatIsForgoneChangesNothing) {
   EXPECT_TRUE(IsWhole(variable.Current()));
 }
 
-// Tests that read-only first values are never written to. Such values come from
-// a message, or from memory that the program has wrapped.
+// Tests that read-only first values are never written to. Such values are in a
+// message, or in memory that the program has wrapped.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   const std::vector<float> first(kElements, 0);
   bool released = false;
@@ -89,9 +89,9 @@ TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   EXPECT_EQ(first, std::vector<float>(kElements, 0));
 }
 
-// Tests the memory of a message as first values. Later versions cannot use this
+// Tests first values in the memory of a message. Later versions cannot use this
 // memory, because it is read-only. The memory is released with the first
-// version, unless a reader has it.
+// version, unless a reader holds it.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotKept) {
   std::vector<float> first(kElements, 0);
   bool released = false;
@@ -159,7 +159,7 @@ void RunAtRandom(uint64_t seed) {
     }
     ASSERT_GE(variable.held_bytes(), needed.size() * kBytes);
     if (choice != 0) continue;
-    // Allows one version more than needed, for the next version.
+    // Allows one more version than needed: the next version.
     ASSERT_LE(variable.held_bytes(), (needed.size() + 1) * kBytes);
   }
 }

@@ -115,8 +115,8 @@ TEST(ClientTest, AnOlderRevisionIsRefused) {
   const absl::Status status = client.ReadPrefix("a", kTimeout).status();
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(Text(status), HasSubstr("restored from a backup"));
-  // Accepts older revisions with grants and renewals, which may come from a
-  // member of etcd that is behind the others.
+  // Accepts older revisions in answers to grants and renewals. Such an answer
+  // may come from a member of etcd that is behind the others.
   EXPECT_TRUE(client.GrantLease(kTimeout, kTimeout).ok());
 }
 

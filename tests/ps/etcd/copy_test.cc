@@ -69,8 +69,8 @@ TEST(CopyTest, DeletedKeysAreGone) {
   EXPECT_TRUE(copy.values().empty());
 }
 
-// Tests that a watch is resumed after its last event, and not after the
-// revision of a header, which may be ahead of events that are still to come.
+// Tests that a watch is resumed after its last event. The revision of a header
+// may be ahead of events that are still to come.
 TEST(CopyTest, WatchIsResumedAfterTheLastEvent) {
   Copy copy;
   copy.Read(Answer(20));

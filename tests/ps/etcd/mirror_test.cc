@@ -134,7 +134,7 @@ TEST_F(MirrorTest, AWatchWhoseTokenIsForgottenIsMadeAnew) {
   etcd_.EndStreams();
   etcd_.Put("t/a", "1");
   EXPECT_TRUE(AwaitValue("t/a", "1"));
-  mirror_.reset();  // before the client
+  mirror_.reset();  // destroyed before the client
 }
 
 TEST_F(MirrorTest, AwaitEndsAtItsDeadline) {

@@ -82,7 +82,7 @@ TEST(RealEtcdTest, AWatchOfCompactedRevisionsSaysSo) {
                     ->Compact(&context, request, &reply)
                     .ok());
   }
-  // Reads the copy of a client that was away since the first write.
+  // Reads the copy of a client that was disconnected since the first write.
   grpc::ClientContext context;
   const auto stub = etcdserverpb::Watch::NewStub(client.endpoint().channel);
   const auto stream = stub->Watch(&context);

@@ -32,8 +32,8 @@ TEST(AddedServerTest, PeriodicCheckpointsHaveItsShard) {
   const auto balanced = servers.RunPs("rebalance", {});
   ASSERT_EQ(balanced.first, 0) << balanced.second << servers.Logs();
   ASSERT_EQ(servers.PrimaryOf(1), 1u) << balanced.second;
-  // Waits for the next checkpoint, because the newest one may have begun before
-  // the change.
+  // Waits for the second new checkpoint, because the first one may have begun
+  // before the change.
   AwaitCheckpointAfter(folder, NewestIn(folder));
   AwaitCheckpointAfter(folder, NewestIn(folder));
   bank.SetServers(servers.Channels());

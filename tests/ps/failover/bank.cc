@@ -18,11 +18,11 @@ namespace penstock::ps {
 namespace {
 
 constexpr uint64_t kAccounts = 64;
-constexpr uint64_t kFirstCounter = 1000;  // an id; one for each rank
+constexpr uint64_t kFirstCounter = 1000;  // the id of rank 0's counter
 constexpr char kTable[] = "accounts";
 constexpr absl::Duration kTimeout = absl::Seconds(180);
-// The longest wait of a test for transfers. A failover takes 3 s. After a cut,
-// TCP may wait for as long again as the cable was cut.
+// The longest wait of a test for transfers. A failover takes 3 s. After a cut
+// of T seconds, TCP may wait for T more seconds.
 constexpr absl::Duration kWait = absl::Seconds(60);
 
 Model BankModel() {
@@ -50,7 +50,8 @@ const char* NameOf(PushVerdict verdict) {
   return "unknown";
 }
 
-// Returns the gradients that subtract: the step of SGD changes the sign.
+// Returns the gradients of a transfer. Their signs are reversed, because SGD
+// subtracts gradients.
 StepGradients Transfer(uint32_t rank, uint64_t step) {
   const uint64_t from = (step * 7 + rank) % kAccounts;
   const uint64_t to = (from + 1 + step % (kAccounts - 1)) % kAccounts;
@@ -135,8 +136,8 @@ void Bank::Work(uint32_t rank) {
     if (!pulled.ok()) return Fail(pulled.status().ToString());
     Note(base::SteadyNow() - asked);
     const float counter = (*pulled->Rows(0).flat<float>())[0];
-    // Accepts a lower counter, because an acknowledged push may not be applied
-    // yet.
+    // Accepts a lower counter, because acknowledged pushes may be applied a
+    // moment later.
     if (counter > static_cast<float>(acknowledged_[rank])) {
       return Fail(absl::StrCat("rank ", rank, " has ", acknowledged_[rank],
                                " pushes, and ", counter, " were applied"));
@@ -146,8 +147,8 @@ void Bank::Work(uint32_t rank) {
 }
 
 // Counts the push by its verdicts. A push is late if its worker's membership
-// had ended and the others had continued. The worker then joins again at their
-// step.
+// has ended and the other workers have continued. The worker then joins again
+// at their step.
 bool Bank::Take(uint32_t rank, uint64_t step, const Pushed& pushed) {
   const auto is_late = [](PushVerdict v) { return v == PushVerdict::kLate; };
   if (pushed.counted()) {

@@ -23,7 +23,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr long kSeconds = 20;  // of a server's certificate
+constexpr long kSeconds = 20;  // validity of a server's certificate
 
 std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(
     const Authority& authority, const Bearer& bearer) {
@@ -31,7 +31,7 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(
       {authority.certificate(), bearer.key, bearer.certificate});
 }
 
-// New connections to the servers fail, and those that exist go on.
+// New connections to the servers fail, and existing connections continue.
 TEST(ExpiryTest, ATrainingGoesOnAndNewConnectionsSayWhy) {
   SKIP_WITHOUT_ETCD();
   const checkpoint::TestFolder folder;

@@ -1,5 +1,5 @@
 // Tests that a training survives the loss of servers. Runs ps_server processes
-// with replicas, an etcd, and workers that know neither.
+// with replicas, an etcd, and workers that know nothing of either.
 //
 // FAILOVER_SECONDS makes the last test longer than a few seconds.
 
@@ -31,8 +31,8 @@
 namespace penstock::ps {
 namespace {
 
-// The longest pause of a worker that is allowed. A failover takes about 3 s,
-// and longer on machines that run other tests.
+// Limits the pause of a worker. A failover takes about 3 s, and longer on
+// machines that run other tests.
 constexpr absl::Duration kLongestPause = absl::Seconds(15);
 
 void Print(const char* what, absl::Duration pause) {
@@ -97,7 +97,7 @@ TEST(FailoverTest, AWorkerThatComesLateFindsTheServersThatLive) {
   ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
   bank.AwaitTransfers(10);
   servers.Kill(0);
-  // Does not use server 0: Close() opens a connection of its own.
+  // Does not use server 0, because Close() opens another connection.
   bank.AwaitTransfers(10);
   EXPECT_EQ(bank.Close(), "") << servers.Logs();
 }
@@ -117,7 +117,7 @@ TEST(FailoverTest, PeriodicCheckpointsGoOnAndAreRestored) {
     servers.Kill(0);
     bank.AwaitTransfers(20);
     transfers = bank.transfers();
-    // Waits for the next checkpoint, because the newest one may have begun
+    // Waits for the second new checkpoint, because the first one may have begun
     // before the change.
     AwaitCheckpointAfter(folder, NewestIn(folder));
     AwaitCheckpointAfter(folder, NewestIn(folder));

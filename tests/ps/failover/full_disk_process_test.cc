@@ -1,5 +1,5 @@
-// Tests a training with replicas, one of whose servers may write no more to any
-// file: as a backup, and as the primary of all shards.
+// Tests a training with replicas in which one server can no longer write to any
+// file: first as a backup, then as the primary of all shards.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ absl::Status Save(const ReplicatedServers& servers) {
   return TakeCheckpoint(**connection, options).status();
 }
 
-// Saves until the error is another one than that of a failover. Returns the
+// Takes checkpoints until the error is not that of a failover. Returns that
 // error, or OK.
 absl::Status SaveAfterFailover(const ReplicatedServers& servers) {
   const absl::Time limit = base::SteadyNow() + kPatience;
@@ -57,8 +57,8 @@ TEST(FullDiskTest, OfOneServerCostsOnlyTheCheckpointsThatItWrites) {
   ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
   bank.AwaitTransfers(20);
 
-  // The server with the full disk is only a backup. Checkpoints need nothing
-  // from it.
+  // The server with the full disk is only a backup. Checkpoints do not need
+  // this server.
   servers.Kill(1);
   bank.AwaitTransfers(20);
   servers.TakeQuota(1);
@@ -69,7 +69,7 @@ TEST(FullDiskTest, OfOneServerCostsOnlyTheCheckpointsThatItWrites) {
   const uint64_t step = NewestIn(folder);
   EXPECT_GT(step, 0u);
 
-  // The server leads all shards. Checkpoints fail, and nothing else does.
+  // The server with the full disk leads all shards. Only checkpoints fail.
   servers.Kill(0);
   bank.AwaitTransfers(20);
   saved = SaveAfterFailover(servers);
@@ -78,7 +78,7 @@ TEST(FullDiskTest, OfOneServerCostsOnlyTheCheckpointsThatItWrites) {
   EXPECT_EQ(NewestIn(folder), step);
   bank.AwaitTransfers(20);
 
-  // Another server leads them again.
+  // Another server leads all shards again.
   ASSERT_TRUE(servers.Start(0)) << servers.Logs();
   ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
   servers.Kill(1);

@@ -17,9 +17,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// The longest pause of a worker that is allowed. A move takes some tens of
-// milliseconds, and less than the lease of 2 s even on a slow machine. A
-// failover takes longer.
+// Limits the pause of a worker. A move takes some tens of milliseconds, and
+// less than the lease of 2 s even on a slow machine. A failover takes longer.
 constexpr absl::Duration kLongestPause = absl::Milliseconds(1900);
 
 TEST(MovesTest, ATrainingGoesOnWhileItsShardsMove) {
@@ -39,7 +38,7 @@ TEST(MovesTest, ATrainingGoesOnWhileItsShardsMove) {
   std::printf("%slongest pause of a worker: %s\n", said.c_str(),
               absl::FormatDuration(pause).c_str());
   EXPECT_LT(pause, kLongestPause);
-  servers.Kill(1);  // nobody misses it
+  servers.Kill(1);  // no shard needs it
   bank.AwaitTransfers(50);
   EXPECT_LT(bank.TakeLongestPause(), kLongestPause);
 

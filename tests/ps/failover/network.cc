@@ -28,7 +28,8 @@ constexpr size_t kHeader = 14;  // of Ethernet
 constexpr size_t kLastOfMac = 5;
 constexpr size_t kTypeAt = 12;
 constexpr char kIpv4[] = "\x08\x00";
-// Limits the memory of packets under way. More are lost, as in a switch.
+// Limits the memory of packets in flight. Further packets are lost, as in a
+// switch.
 constexpr size_t kMaxPackets = 20000;
 
 std::string MacOf(size_t host) {
@@ -50,8 +51,8 @@ int OpenTap() {
   return -1;
 }
 
-// Gives the calling thread's namespace its address. Adds all hosts' hardware
-// addresses, so that no host sends ARP requests over a cut cable.
+// Gives the calling thread's namespace its address. Adds the hardware addresses
+// of all hosts, so that no host sends ARP requests over a cut cable.
 bool Configure(size_t host, size_t hosts) {
   std::string commands =
       absl::StrCat("ip link set lo up && ip link set ", kDevice, " address ",
@@ -71,7 +72,8 @@ std::unique_ptr<Network> Network::Make(size_t hosts) {
   if (hosts > kMaxHosts || unshare(CLONE_NEWNET) != 0) return nullptr;
   std::unique_ptr<Network> network(new Network());
   bool is_made = network->AddHost() && Configure(0, hosts);
-  // A namespace belongs to a thread. An open namespace stays after the thread.
+  // A namespace belongs to a thread. The open descriptor keeps the namespace
+  // after the thread has ended.
   std::thread([&] {
     for (size_t host = 1; host < hosts && is_made; ++host) {
       is_made = unshare(CLONE_NEWNET) == 0 && network->AddHost() &&

@@ -1,8 +1,8 @@
-// Tests a training on hosts of their own, with an etcd of three members, while
-// cables are cut and lose packets, and processes are killed and stopped.
+// Tests a training on separate hosts, with an etcd of three members. Cables are
+// cut and lose packets, and processes are killed and stopped.
 //
-// NETWORK_SECONDS limits the scenes of the first test, NETWORK_SEED repeats
-// one.
+// NETWORK_SECONDS limits the time of the first test, and NETWORK_SEED repeats
+// one scene.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,16 +42,15 @@ constexpr size_t kServers = 3;
 constexpr size_t kFirstMember = kFirstServer + kServers;
 constexpr size_t kMembers = 3;
 constexpr size_t kHosts = kFirstMember + kMembers;
-// The longest pause that is allowed. A failover takes 3 s. After a cut, TCP may
-// wait for as long again as the cable was cut.
+// Limits the pause. A failover takes 3 s. After a cut of T seconds, TCP may
+// wait for T more seconds.
 constexpr absl::Duration kLongestPause = absl::Seconds(40);
 constexpr absl::Duration kRecovery = absl::Seconds(60);
-// The longest pause of the whole machine that is allowed. A longer pause ends
-// leases.
+// Limits the pause of the whole machine. A longer pause ends leases.
 constexpr absl::Duration kStall = absl::Seconds(1);
 constexpr int kTries = 3;
 constexpr absl::Duration kTraining = absl::Seconds(200);
-// A failover takes at least as long as a primary's lease, less what had passed.
+// A failover takes at least the rest of the primary's lease.
 constexpr absl::Duration kLeastFailover = absl::Seconds(1);
 constexpr Cable kCut = {true, 0, absl::ZeroDuration(), absl::ZeroDuration()};
 
@@ -80,7 +79,8 @@ class World {
 
   ReplicatedServers* servers() { return &servers_; }
 
-  // Causes a fault for a while, and runs `meanwhile`. Returns what failed.
+  // Causes a fault for a while, and runs `meanwhile`. Returns a description of
+  // the fault.
   std::string Play(const std::function<void()>& meanwhile) {
     the_network->TakeLost();
     const size_t server = Below(kServers);
@@ -125,8 +125,8 @@ class World {
     }
   }
 
-  // Lets a server fail. Returns a function that waits until a view says so, and
-  // repairs the server.
+  // Makes a server fail. Returns a function that waits until a view shows the
+  // failure, and then repairs the server.
   std::function<void()> Depose() {
     const size_t server = Below(kServers);
     const uint64_t view = servers_.View().view().number();
@@ -162,8 +162,8 @@ class World {
   }
 
  private:
-  // Lets time pass, and returns what failed. `goes_on` is true if workers reach
-  // all primaries, perhaps new ones.
+  // Lets time pass, and returns a description of the fault. `goes_on` is true
+  // if workers reach all primaries, including new ones.
   using During =
       std::function<std::string(const std::string& what, bool goes_on)>;
 
@@ -194,7 +194,7 @@ class World {
     return text;
   }
 
-  // Makes all cables good, and checks that they were not.
+  // Repairs all cables, and checks that packets were lost.
   static void HealAndExpectLoss(const std::string& what) {
     the_network->Heal();
     EXPECT_GT(the_network->TakeLost(), 0u) << what << " has disturbed nothing";
@@ -210,7 +210,7 @@ class World {
     std::string text = during(absl::StrCat("host ", host, " is cut from ",
                                            other, both ? " both ways" : ""),
                               other != kWorkerHost);
-    // Two servers may have nothing to say to each other.
+    // Two servers may have exchanged no packet.
     other == kWorkerHost ? HealAndExpectLoss(text) : the_network->Heal();
     return text;
   }
@@ -233,7 +233,8 @@ class World {
     return text;
   }
 
-  // Leaves each member of etcd alone, except that the servers still reach it.
+  // Isolates each member of etcd from the other members. The servers still
+  // reach it.
   static std::string SplitEtcd(size_t member, const During& during) {
     const size_t host = kFirstMember + member;
     for (size_t i = 0; i < kMembers; ++i) {
@@ -291,7 +292,8 @@ TEST(NetworkTest, ABankSurvivesAllThatFails) {
     std::fflush(stdout);
     if (stalls.Take() > kStall) {
       std::printf("the machine has paused\n");
-      // A push may be late at one server then, which ends the bank.
+      // After such a pause, a push may be late at one server, which ends the
+      // bank.
       if (bank.failure().empty()) continue;
       GTEST_SKIP() << "the machine has paused: " << bank.failure();
     }
@@ -306,7 +308,7 @@ TEST(NetworkTest, ABankSurvivesAllThatFails) {
 // The steps of a training of digits, as a worker prints them.
 struct Digits {
   std::string losses;  // of each step, and the result
-  // The longest time without a step since a server failed.
+  // The longest time without a step after a server had failed.
   absl::Duration pause;
 };
 
@@ -346,7 +348,7 @@ Digits TrainDigits(World* world, bool is_disturbed) {
       break;
     }
     if (!is_disturbed || !is_step || words[1] != "20") continue;
-    // Keep the workers from ending before the server fails.
+    // Keep the workers from finishing before the server fails.
     for (auto& worker : workers) worker->Suspend();
     EXPECT_TRUE(world->servers()->AwaitBackups(kRecovery));
     repairs = std::thread(world->Depose());

@@ -28,7 +28,7 @@ namespace penstock::ps {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Milliseconds(500);
-constexpr int kStartTries = 4;  // of ten seconds
+constexpr int kStartTries = 4;  // each waits for ten seconds
 
 // Returns addresses with ports that are free now.
 std::vector<std::string> FreeAddresses(size_t count) {
@@ -124,8 +124,8 @@ bool ReplicatedServers::Start(size_t server) {
   command.insert(command.end(), flags_.begin(), flags_.end());
   servers_[server] = process::Child::Start(command, {}, log_);
   if (servers_[server] == nullptr) return false;
-  // Tries several times, because a server waits for etcd, which takes long on a
-  // busy machine.
+  // Tries several times. A server waits for etcd, which takes long on a busy
+  // machine.
   for (int i = 0; i < kStartTries && servers_[server]->IsAlive(); ++i) {
     if (servers_[server]->Find("port ").has_value()) return true;
   }

@@ -48,7 +48,7 @@ TEST_F(AgreementsTest, ViewsGoForwardOneByOne) {
   view.set_number(3);
   EXPECT_TRUE(absl::IsFailedPrecondition(AdvanceView(registry_.get(), view)));
   view.set_number(2);
-  etcd_.LoseNextAnswer();  // of the read
+  etcd_.LoseNextAnswer();  // the answer to the read
   EXPECT_TRUE(AdvanceView(registry_.get(), view).ok());
   view.set_number(1);
   EXPECT_TRUE(absl::IsAborted(AdvanceView(registry_.get(), view)));

@@ -1,4 +1,4 @@
-// Tests servers as processes that register in etcd itself.
+// Tests servers, as processes, that register in a real etcd.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(ProcessTest, ServersAreFoundInTheOrderOfTheirNames) {
   EXPECT_TRUE(Answers(addresses[1]));
   etcd->process()->Resume();
 
-  // Expects that a server that ends normally deletes its key first.
+  // Expects that a server that ends normally first deletes its key.
   kill(servers[0]->pid(), SIGTERM);
   servers[0]->ReadAll();
   EXPECT_EQ(servers[0]->Finish(), 0);

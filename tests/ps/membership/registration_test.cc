@@ -62,7 +62,8 @@ class MembershipTest : public testing::Test {
     return registration.ok() ? *std::move(registration) : nullptr;
   }
 
-  // Blocks until `is_true`, by the thread of a registration.
+  // Blocks until `is_true` returns true. The thread of a registration makes the
+  // change.
   bool Eventually(const std::function<bool()>& is_true) {
     etcd::Cancel pause;
     const absl::Time limit = base::SteadyNow() + absl::Seconds(20);
@@ -125,7 +126,7 @@ TEST_F(MembershipTest, TheNameOfADeadServerIsWaitedFor) {
   Registration::Options options = Server("a", 2);
   options.patience = absl::Seconds(20);
   std::thread end([this, leases = etcd_.Save().leases.size()] {
-    // Waits until the other process has asked for its own lease.
+    // Waits until the other process has requested a lease.
     EXPECT_TRUE(Eventually([&] { return etcd_.Save().last_lease > 1; }));
     EXPECT_EQ(leases, 1u);
     etcd_.ExpireLeases();
@@ -289,8 +290,8 @@ TEST_F(MembershipTest, ServersOfAViewAreFoundWithoutThoseThatAreGone) {
   ASSERT_EQ(servers->size(), 2u);
   EXPECT_EQ((*servers)[0].name(), "b");
   EXPECT_EQ((*servers)[1].address(), "a:1");
-  // A view with other incarnations of the servers belongs to a training that
-  // has ended.
+  // A view with other incarnations of the servers belongs to an earlier
+  // training.
   view.set_incarnations(0, 6);
   etcd_.Put("t/view", view.SerializeAsString());
   etcd_.Delete("t/servers/d");

@@ -145,7 +145,7 @@ TEST(ModelTest, EachFieldTells) {
           << name;
     }
   }
-  EXPECT_EQ(names.size(), 34u);  // all that there are
+  EXPECT_EQ(names.size(), 34u);  // all scalar fields of a model
 }
 
 struct Refused {
@@ -209,7 +209,7 @@ TEST(ModelTest, WhatCannotBeServedIsRefusedByName) {
 // Tests that the number of policies is limited, whatever a chief defines,
 // because a push asks each policy.
 TEST(ModelTest, PoliciesAreNotAsManyAsTables) {
-  v1::Model model = Parse(kFull);  // of four
+  v1::Model model = Parse(kFull);  // has four policies
   const v1::Table table = model.tables(2);
   for (size_t i = 4; i <= kMaxPolicies; ++i) {
     ASSERT_TRUE(FromMessage(model).ok()) << i;
@@ -259,7 +259,7 @@ TEST(ModelTest, TellsItsPartsWhatTheyNeed) {
   const sparse::Options words = OptionsOf(*model.Find("words"));
   EXPECT_EQ(words.name, "words");
   EXPECT_EQ(words.dim, 16u);
-  EXPECT_EQ(words.slots(), 2u);  // FTRL's
+  EXPECT_EQ(words.slots(), 2u);  // FTRL has two slots
   EXPECT_EQ(LayoutOf(*model.Find("words"))->row_bytes, 64u);
   EXPECT_EQ(LayoutOf(*model.Find("layer/kernel"))->rows, 30u);
   EXPECT_EQ(LayoutOf(*model.Find("layer/kernel"))->row_bytes, 40u);

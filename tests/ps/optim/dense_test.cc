@@ -144,8 +144,8 @@ TEST(ApplyDenseTest, BitsDoNotDependOnThreadsAddressesOrVectors) {
 
 TEST(ApplyDenseTest, TheMeanIsSummedByRankAndDividedOnce) {
   const Workers workers(1);
-  // Chooses gradients whose small values would survive in any other order of
-  // additions.
+  // Chooses gradients whose small values would not be lost in any other order
+  // of additions.
   const std::vector<float> sent[] = {{1e8F, 9}, {1, 1}, {1, 0}, {-1e8F, 2}};
   std::vector<GradientView> views;
   for (const auto& one : sent) views.push_back({DType::kF32, one.data(), 2});
@@ -234,7 +234,7 @@ TEST(ApplyDenseTest, TheOldValueStaysAsItIs) {
     EXPECT_EQ(*variable.updated(), Encoded(DType::kF32, first));
     const float rate = static_cast<float>(0.1);
     for (size_t i = 0; i < count; ++i) {
-      const float moved = rate * gradient[i];  // rounded by itself
+      const float moved = rate * gradient[i];  // rounded before the subtraction
       ASSERT_EQ(F32At(variable.value(), i), first[i] - moved) << i;
     }
   }

@@ -65,7 +65,7 @@ TEST(ClipByGlobalNormTest, TogetherTheyHaveThatNorm) {
   const Workers workers;
   std::vector<float> a = {3}, b = {0, 4};
   EXPECT_EQ(ClipByGlobalNorm(6, {ViewOf(&a), ViewOf(&b)}, workers).value(), 5);
-  EXPECT_EQ(a[0], 3);  // already short enough
+  EXPECT_EQ(a[0], 3);  // unchanged, because the norm is below the limit
   EXPECT_EQ(ClipByGlobalNorm(2.5, {ViewOf(&a), ViewOf(&b)}, workers).value(),
             5);
   EXPECT_EQ(a[0], 1.5F);

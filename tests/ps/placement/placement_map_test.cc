@@ -93,7 +93,7 @@ TEST(PlacementMapTest, AllTablesTogetherHaveLessThan63BitsOfBytes) {
 TEST(PlacementMapTest, LargeTablesAreSplitByRows) {
   const PlacementMap map = Make({Dense("w", 25, 10)}, 4);
   const PlacedTable& table = *map.Find("w");
-  ASSERT_EQ(table.ranges.size(), 3u);  // of at most 100 bytes
+  ASSERT_EQ(table.ranges.size(), 3u);  // each of at most 100 bytes
   EXPECT_EQ(table.ranges[0].rows, 9u);
   EXPECT_EQ(table.ranges[1].rows, 8u);
   EXPECT_EQ(table.ranges[2].first, 17u);

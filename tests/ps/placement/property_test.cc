@@ -1,5 +1,5 @@
-// Tests maps of random tables, servers and moves against a model that has the
-// server of each single row and shard.
+// Tests the maps of random tables, servers and moves. A model stores the server
+// of each single row and shard.
 //
 // property_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 

@@ -76,7 +76,7 @@ TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
   const auto take = [&](const Snapshot& message) {
     return c.backup()->OnSnapshot(message, At(0), &replaces_values);
   };
-  EXPECT_FALSE(take(snapshot).status.ok());  // of view 3
+  EXPECT_FALSE(take(snapshot).status.ok());  // the snapshot belongs to view 3
   const auto renewed = primary().RenewSnapshot(kC, snapshot, At(0));
   ASSERT_TRUE(renewed.has_value());
   primary().OnAnswer(take(*renewed), At(0));
@@ -91,8 +91,9 @@ TEST_F(ReplicaTest, ASnapshotGoesOnThroughViewsAndHeartbeats) {
   EXPECT_EQ(primary().Complete(), std::vector<ReplicaId>{kC});
 }
 
-// Expects that a joiner keeps its progress only up to the committed entries. In
-// views that primary A missed, another primary may have replaced later entries.
+// Expects that a joiner keeps its progress only up to the committed entries.
+// Another primary may have replaced later entries in views that primary A has
+// missed.
 TEST_F(ReplicaTest, AJoinerKeepsItsPlaceThroughViewsUpToTheCommittedEntries) {
   Replica c(OptionsOf(kC), PushHistory(), false);
   const auto exchange = [&] {
@@ -155,8 +156,8 @@ TEST_F(ReplicaTest, AJoinerThatIsBehindLosesItsPlaceBeforePushesAreRefused) {
   EXPECT_EQ(primary().WantSnapshot(), std::vector<ReplicaId>{kC});
 }
 
-// A late answer may bring a second snapshot. The primary counts on the entries
-// that were held before.
+// A late answer may bring a second snapshot. The primary must still count the
+// entries that the replica held before.
 TEST_F(ReplicaTest, ASnapshotDropsNoEntryThatIsHeld) {
   const uint64_t first = Push(0);
   const uint64_t second = Push(1);

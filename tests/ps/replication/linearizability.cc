@@ -33,8 +33,8 @@ class Search {
     return deadline;
   }
 
-  // Lets a pull that returns the current sum take effect. This excludes no
-  // order of the other calls, because a pull changes nothing.
+  // Applies a pull that returns the current sum. This excludes no order of the
+  // other calls, because a pull changes nothing.
   bool TakeOnePull(std::vector<size_t>* taken) {
     const absl::Time deadline = Deadline();
     for (size_t at = first_; at < calls_.size(); ++at) {
@@ -96,7 +96,7 @@ class Search {
     while (first_ < calls_.size() && done_[first_]) ++first_;
   }
 
-  std::vector<Operation> calls_;  // by time of call
+  std::vector<Operation> calls_;  // ordered by the time of the call
   const size_t max_states_;
   std::vector<bool> done_;
   size_t first_ = 0;  // first call that is not done
@@ -110,7 +110,7 @@ Judgement JudgeHistory(const std::vector<Operation>& history,
                        size_t max_states) {
   std::vector<Operation> calls;
   for (const Operation& call : history) {
-    // Leaves out a pull without an answer, which proves nothing.
+    // Leaves out a pull without an answer, because it proves nothing.
     const bool counts = call.kind == Operation::kPush ||
                         call.answered != absl::InfiniteFuture();
     if (counts) calls.push_back(call);

@@ -29,7 +29,8 @@ enum class Judgement { kLinearizable, kNot, kTooLarge };
 // and answer (Herlihy and Wing, 1990). A push adds its value, and a pull
 // returns the sum of all pushes before. A push without an answer may have taken
 // effect at any moment after its call, or never.
-// | Searches as in Wing and Gong (1993), and remembers visited states as in
+//
+// Searches as in Wing and Gong (1993), and remembers visited states as in
 // Lowe (2017). Pushes commute, so the set of calls that have taken effect is
 // the whole state. Gives up after `max_states` states.
 Judgement JudgeHistory(const std::vector<Operation>& history,

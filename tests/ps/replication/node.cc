@@ -108,8 +108,8 @@ void Node::AcceptOne(const Call& call) {
 
 void Node::Gather(const Call& call) {
   gathered_[call.push.worker.rank] = call;
-  // Drops the pushes of workers that were superseded after their pushes had
-  // come.
+  // Drops the pushes of workers that were superseded after these pushes had
+  // arrived.
   for (auto at = gathered_.begin(); at != gathered_.end();) {
     const auto verdict = replica_.primary()->Judge(at->second.push).verdict;
     at = verdict == Verdict::kNew ? std::next(at) : gathered_.erase(at);
@@ -263,7 +263,7 @@ void Node::SendSnapshot(const ReplicaId& to, const Snapshot& message) {
   });
 }
 
-// Renews snapshots that have taken so long that there are later views.
+// Renews snapshots that are older than the current view.
 void Node::RenewSnapshots(Primary* primary) {
   for (const auto& [joiner, message] : snapshots_) {
     const auto renewed = primary->RenewSnapshot(joiner, message, clock_.Now());
@@ -300,7 +300,7 @@ void Node::AnswerCalls() {
       continue;
     }
     world_->Count("pull");
-    hooks_.check_answer(this, 0);  // no entry
+    hooks_.check_answer(this, 0);  // entry 0: none
     ledger_->Pulled(world_->has_wild_clocks() ? 0 : pull.call.floor,
                     primary->holdings().applied, values_.bits);
     hooks_.reply(pull.call.from,

@@ -116,7 +116,7 @@ TEST_F(ReplicaTest, AFormerPrimaryHasRoomForTheEntriesOfItsSuccessor) {
 }
 
 // Tests an entry of a former primary. The entry stays in the log until another
-// entry replaces it, and must leave room for that one.
+// entry replaces it. The log must have room for that other entry.
 TEST_F(ReplicaTest, ABackupCommitsNothingThatItsPrimaryHasNotSent) {
   const uint64_t former = Push(0, 6000);
   Exchange(At(0));

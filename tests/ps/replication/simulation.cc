@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kEvents = 4000;
 constexpr uint64_t kFairPushes = 3;
-// Limits the time of a fair schedule, which takes a few leases, waits and
-// snapshots. All of these take twice as long if clocks run at half speed.
+// Limits the time of a part without faults, which takes a few leases, waits and
+// snapshots. With clocks at half speed, all of these take twice as long.
 constexpr absl::Duration kFairTime = absl::Seconds(200);
 
 }  // namespace

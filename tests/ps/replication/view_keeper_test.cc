@@ -77,7 +77,8 @@ TEST(ViewKeeperTest, OnlyAJoinerBecomesABackup) {
   EXPECT_EQ(next->shards[0].joiners.size(), 1u);
 }
 
-// Server 2 leaves. The copy of shard 0 moves once no other shard has a joiner.
+// Server 2 is leaving. The copy of shard 0 moves when no other shard has a
+// joiner.
 TEST(ViewKeeperTest, ShardsMoveOneAfterAnother) {
   ViewKeeper::Knowledge known = ThreeServers();
   known.view = View{kRun,

@@ -41,8 +41,8 @@ class HalfSource final : public RestoreSource {
     EXPECT_TRUE(tables->dense().Restore(0, std::move(room)).ok());
     return absl::DataLossError("damaged");
   }
-  // Returns one value for each choice of a cut: true if the checkpoint was
-  // verified.
+  // Returns the results of the choices of a cut. A result is true if the
+  // checkpoint was verified.
   const std::vector<bool>& choices() const { return choices_; }
 
  private:
@@ -139,8 +139,8 @@ TEST(BeginTest, OneOfChiefsThatDefineAtOnceGivesTheRun) {
   }
 }
 
-// Tests a server that holds no part of the model. The worker pushes to this
-// server nevertheless.
+// Tests a server that holds no part of the model. The worker still pushes to
+// this server.
 TEST(BeginTest, ServerWithNothingDoesNotHoldBackAnAsynchronousWorker) {
   Server::Options options;
   options.membership.expected_workers = 2;

@@ -30,7 +30,7 @@ Server::Options ForWorkers(uint32_t workers) {
 // Tests two threads that push at the same time. If checking and reserving were
 // two steps, each push would find room.
 TEST(BoundsTest, PushesThatComeTogetherStayWithinTheLimit) {
-  constexpr uint32_t kEach = 20;  // of the ranks of each of two threads
+  constexpr uint32_t kEach = 20;  // ranks per thread
   Server::Options options = ForWorkers(2 * kEach + 1);
   options.max_held_bytes = kEach * (sizeof(uint64_t) + sizeof(float));
   const tensor::Bundle push = {{Ids("e", {1}), Floats("e", {1, 1}, {1})}};
@@ -100,8 +100,8 @@ TEST(BoundsTest, ACheckpointThatKeepsThePushesBeforeItOutEnds) {
   EXPECT_TRUE(server.Push({1, 1}, 0, push).ok());
 }
 
-// Tests a deadlock: one worker waits for the other's push, and the other
-// worker's push waits for room.
+// Tests a deadlock: one worker waits for another worker's push, and that push
+// waits for room.
 TEST(BoundsTest, AStepThatDoesNotFitEndsForAllWithTheBytesNeeded) {
   Server::Options options = ForWorkers(2);
   options.max_held_bytes = 100;
@@ -233,7 +233,7 @@ TEST(BoundsTest, WhatPullsThatWaitHaveAskedForIsBounded) {
 }
 
 // Tests a worker that pushes only new ids, and is told to retry. Another
-// worker, whose ids have rows, must be able to train.
+// worker, whose ids already have rows, must be able to train.
 TEST(BoundsTest, SparseTablesWithoutABudgetAreBoundedTogether) {
   Server::Options options = ForWorkers(1);
   options.tables.max_sparse_bytes = size_t{8} << 20;
@@ -292,8 +292,8 @@ TEST(BoundsTest, AnswersThatNobodyReadsAreBounded) {
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("take 8000 bytes, and may take 10000"),
                     HasSubstr("--held-answers")));
-  // Frees an answer. Only the kept answers count against the limit, not the
-  // refused one.
+  // Frees one answer. Only the answers that are held count against the limit,
+  // not the refused one.
   kept.pop_back();
   EXPECT_TRUE(server.Pull(absl::nullopt, 0, ids).ok());
   const tensor::Bundle more = {{Ids("e", std::vector<int64_t>(26, 1))}};

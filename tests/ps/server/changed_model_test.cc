@@ -115,7 +115,7 @@ TEST_F(ChangedModelTest, TablesThatAreNewBeginAnewBesideTheOthers) {
   model.tables.push_back(SparseTable("f", 2));
   for (TableSpec& table : model.tables) table.optimizer = Adam();
   TableValues first;
-  first.dense["a"] = {7, 7, 7};  // has its value
+  first.dense["a"] = {7, 7, 7};  // "a" has a restored value
   first.dense["c"] = {5, 6};
   first.dense["large too"].assign(5000, 8);
   for (size_t servers = 1; servers <= 3; ++servers) {
@@ -167,7 +167,7 @@ TEST_F(ChangedModelTest, TablesThatAreGoneAreDroppedOnlyIfThatWasSaid) {
   Step(&training);
   ASSERT_TRUE(training.Checkpoint().ok());
   Model model = SmallModel();
-  model.tables.erase(model.tables.begin() + 2);  // "large"
+  model.tables.erase(model.tables.begin() + 2);  // removes "large"
   SmallTraining::Options options = Of(1, true);
   const absl::Status refused =
       SmallTraining(model, &files_, options).Define().status();
@@ -185,8 +185,8 @@ TEST_F(ChangedModelTest, TablesThatAreGoneAreDroppedOnlyIfThatWasSaid) {
   EXPECT_EQ(smaller.State().rows, wanted.rows);
 }
 
-// Tests a checkpoint with the rows of two servers. One server has no room for
-// all of them. 64 shards have 8 rows each.
+// Tests a checkpoint with the rows of two servers, on one server that has no
+// room for all of them. 64 shards have 8 rows each.
 TEST_F(ChangedModelTest, RowsThatDoNotFitAreDroppedOnlyIfThatWasSaid) {
   Model model = SmallModel();
   absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;
@@ -219,8 +219,8 @@ TEST_F(ChangedModelTest, RowsThatDoNotFitAreDroppedOnlyIfThatWasSaid) {
       log, Contains(AllOf(HasSubstr("table e: "), HasSubstr("dropped those"))));
 }
 
-// Tests a table that evicts. Such a table is nearly always full. In another
-// process, the rows spread over the shards in another way.
+// Tests a table that evicts, which is nearly always full. In another process,
+// the rows are distributed to the shards in a different way.
 TEST_F(ChangedModelTest, ATableThatIsFullIsRestoredWithoutAFlag) {
   Model model = SmallModel();
   absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;

@@ -1,4 +1,4 @@
-// Tests that a checkpoint is of one run and one cut, and that a training
+// Tests that a checkpoint belongs to one run and one cut, and that a training
 // continues from this cut.
 
 #include <gmock/gmock.h>
@@ -274,7 +274,7 @@ TEST_F(CheckpointTest, PushIsInAllTablesOfACheckpointOrInNone) {
   gradients.rows["e"] = {{5, {1}}};
   ASSERT_TRUE(training.Push(0, gradients).ok());
   while (training.server(0).report().tables[1].rows == 0) {
-    std::this_thread::yield();  // until one table has it
+    std::this_thread::yield();  // until the asynchronous table has the push
   }
   CheckpointWriter& writer = training.writer(0);
   const auto attempt = training.BeginAttempt();

@@ -150,8 +150,8 @@ TEST_F(CheckpointLossTest, FolderThatIsNotSharedIsNamed) {
   absl::Status status = elsewhere.Write(*attempt, {}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("shared folder"));
-  // Makes the folder of this step in the second folder, as an earlier
-  // checkpoint of that step would have done.
+  // Makes the folder of this step in the second folder, like an earlier
+  // checkpoint of the same step.
   ASSERT_TRUE(own.MakeFolder(checkpoint::StepFolder(1)).ok());
   const auto here = training.writer(0).Write(*attempt, {});
   const auto there = elsewhere.Write(*attempt, {});

@@ -191,7 +191,7 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
   SmallTraining training(MovingModel(), &files, Of(1, 2, false));
   ASSERT_TRUE(training.Define().ok());
   ASSERT_TRUE(training.Begin().ok());
-  files.SetMostAtOnce(200);  // makes a checkpoint take some time
+  files.SetMostAtOnce(200);  // makes a checkpoint slow
   Pushes pushes;
   std::vector<std::thread> workers;
   for (uint32_t worker = 0; worker < 2; ++worker) {

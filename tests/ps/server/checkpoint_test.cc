@@ -85,7 +85,7 @@ TEST_F(CheckpointTest, IncrementalOnesHaveWhatHasChanged) {
   SmallTraining training(SmallModel(), &files_, Of(2));
   Start(&training);
   Step(&training);
-  ASSERT_TRUE(training.Checkpoint(true).ok());  // a full one: it is the first
+  ASSERT_TRUE(training.Checkpoint(true).ok());  // full, because it is the first
   TableValues rows_only;
   rows_only.rows["e"] = {{7, {1, 1}}};
   ASSERT_TRUE(training.Push(0, rows_only).ok());
@@ -188,8 +188,8 @@ TEST_F(CheckpointTest, SecondCallerWaitsAndGetsACheckpointWithItsPushes) {
   EXPECT_EQ(next->state, State::kBegun);
   EXPECT_EQ(next->attempt.step, 2u);
 
-  // Gives up an attempt, which lets the next caller begin.
-  writer.GiveUp(*first);  // not the current one
+  // Gives up an attempt, so that the next caller can begin.
+  writer.GiveUp(*first);  // not the current attempt
   EXPECT_EQ(writer.Begin({training.view()})->state, State::kRunning);
   writer.GiveUp(next->attempt);
   EXPECT_TRUE(absl::IsAborted(writer.Renew(next->attempt)));

@@ -37,8 +37,8 @@ TEST(CheckpointTurnTest, SilentCallerLosesItsTurnToTheNext) {
   EXPECT_TRUE(turn.IsTaken(now));
   now += kMoment;
   EXPECT_FALSE(turn.IsTaken(now));
-  // Renews after the lease: nobody has taken the turn, so the first caller may
-  // continue.
+  // Renews after the lease has ended. Nobody has taken the turn, so the first
+  // caller may continue.
   ASSERT_TRUE(turn.Renew(1, now));
   EXPECT_FALSE(turn.Begin(2, now));
   now += kLease;

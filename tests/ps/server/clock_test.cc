@@ -58,8 +58,8 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
           .ok());
   SetClockBy(absl::Hours(1));
   ASSERT_TRUE(server->Heartbeat(kView.run, kFirst).ok());
-  // Waits for the answer. The check of the clock, which ends memberships, ends
-  // this wait as well.
+  // Waits for the answer. The check of the clock ends memberships, and thereby
+  // this wait.
   Answer<Server::Pulled> pulled;
   Server::PullSpec spec;
   spec.clock = 7;
@@ -71,7 +71,7 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
 }
 
 // Tests a clock that is set an hour ahead before the join. The server's thread
-// waits by the true time of day.
+// still waits by the true time of day.
 TEST_F(ClockTest, SetBackKeepsNoDeadWorker) {
   SetClockBy(absl::Hours(1));
   const auto server = MakeServer(absl::Milliseconds(1));

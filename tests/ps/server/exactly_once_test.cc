@@ -33,7 +33,7 @@ class Program {
       Act(&workers_[Below(2)]);
       TakeAnswers(/*wait=*/false);
     }
-    // Ends the waits for workers, so that steps are done without the workers.
+    // Ends the waits for workers, so that steps end without these workers.
     for (const Worker& worker : workers_) server_->Lost(worker.id);
     TakeAnswers(/*wait=*/true);
     while (server_->report().held_bytes > 0) {
@@ -251,11 +251,11 @@ class Program {
 
   std::mt19937_64 random_;
   SmallServer server_;
-  std::vector<int64_t> staleness_;  // of each table
+  std::vector<int64_t> staleness_;  // staleness of each table
   Worker workers_[2];
   std::map<std::tuple<uint32_t, uint64_t, uint64_t>, size_t> push_of_;
   std::vector<OnePush> pushes_;
-  std::list<Attempt> attempts_;  // without an answer, as far as is known
+  std::list<Attempt> attempts_;  // attempts without a known answer
   std::vector<Answer<Server::Pulled>> pulls_;
   std::vector<size_t> duplicates_;
   uint64_t counted_ = 0;

@@ -1,5 +1,5 @@
-// Tests small steps on the server's thread and on a helping thread, with the
-// same result. The helper may come in time, late or not at all.
+// Tests small steps on the server's thread and on a helping thread. The result
+// must be the same. The helper may come in time, late or not at all.
 
 #include <gtest/gtest.h>
 
@@ -210,8 +210,8 @@ class Program {
     }
   }
 
-  // Takes snapshots. A snapshot of a synchronous table is of a certain step,
-  // which a helping thread must not pass.
+  // Takes snapshots. A snapshot of a synchronous table belongs to one step, and
+  // a helping thread must not go beyond that step.
   void TakeSnapshots() {
     const bool is_synchronous = staleness_ == 0;
     for (uint64_t version = 1; version <= kSteps; version += 7) {

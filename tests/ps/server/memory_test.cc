@@ -1,5 +1,5 @@
-// Tests steps without memory, which are retried until a time limit, and values
-// that readers keep, which must not take all of the memory.
+// Tests steps that find no memory, and are retried until a time limit. Also
+// tests values that readers keep, which must not use up the memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,8 +96,8 @@ TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
   }
 }
 
-// Tests a limit with room for the variable's 8 bytes and the next version.
-// Readers may keep older versions of the same size in addition.
+// Tests a limit with room for the variable's 8 bytes and for the next version.
+// Readers may keep as many bytes of older versions in addition.
 TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
   Server::Options options;
   options.membership.expected_workers = 1;
@@ -121,7 +121,7 @@ TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
   EXPECT_THAT(
       std::string(refused.message()),
       AllOf(HasSubstr("let go of what was pulled"), HasSubstr("--memory")));
-  // Continues the training without readers: this pull asks for no values.
+  // Continues the training without readers. This pull requests no values.
   for (; step < 20; ++step) {
     Server::PullSpec step_is_there;
     step_is_there.clock = step;

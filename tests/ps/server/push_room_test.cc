@@ -76,9 +76,9 @@ class Pushes {
     WorkerId id;
     bool runs = false;
     bool is_waiting = false;
-    bool pushes = false;  // else pulls
+    bool pushes = false;  // false: pulls
     uint64_t clock = 0;
-    size_t ids = 0;  // of the gradients to push
+    size_t ids = 0;  // number of ids in the gradients to push
     uint64_t steps = 0;
   };
   struct Call {
@@ -199,7 +199,7 @@ class Pushes {
       worker.clock = answer.clock;
       worker.pushes = true;
       worker.ids = 1 + Draw(uint64_t{1} << Draw(limit_bits_ + 1));
-      // Sometimes makes a push that exceeds the limit even alone.
+      // Sometimes makes a push that alone exceeds the limit.
       if (!is_fair_ && Draw(50) == 0) worker.ids += limit_ / kIdBytes;
     }
   }
@@ -213,8 +213,8 @@ class Pushes {
     return versions;
   }
 
-  // Lets all workers continue without a stop, unless the training was ended.
-  // Expects of an ended training that some step really could not end.
+  // Lets all workers continue without faults, unless the training has ended. If
+  // the training has ended, expects that some step could never have ended.
   void PlayFair() {
     is_fair_ = true;
     std::vector<uint64_t> steps_at_end;
@@ -254,7 +254,7 @@ class Pushes {
   std::vector<Worker> workers_;
   std::map<uint64_t, Call> calls_;  // by ticket
   std::vector<Coordinator::Apply> applying_;
-  uint64_t next_ = 1;  // ticket or incarnation
+  uint64_t next_ = 1;  // the next ticket or incarnation
   bool has_ended_ = false;
   bool is_fair_ = false;
   std::string error_;

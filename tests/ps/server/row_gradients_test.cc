@@ -1,4 +1,4 @@
-// Tests the memory that a push of rows keeps until the push is applied.
+// Tests how long a push of rows keeps memory: until the push is applied.
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,8 @@
 
 namespace {
 
-// The size of an allocation that only the mean makes at once in these tests.
+// The size of an allocation that only the computation of the mean makes in
+// these tests.
 constexpr size_t kLarge = size_t{1} << 20;
 std::atomic<bool> is_full{false};
 std::atomic<int> refused{0};
@@ -114,7 +115,7 @@ TEST_F(RowMemoryTest, AStepWaitsForMemoryAndIsTakenOnceByAllTables) {
   ASSERT_EQ(rows.size(), kIds * kDim);
   const auto half = rows.begin() + rows.size() / 2;
   EXPECT_THAT(std::vector<float>(rows.begin(), half),
-              Each(-2));                                        // one push has
+              Each(-2));  // one push is applied
   EXPECT_THAT(std::vector<float>(half, rows.end()), Each(-4));  // both have
 }
 

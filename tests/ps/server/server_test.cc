@@ -98,8 +98,8 @@ TEST(ServerTest, RepeatedPushCountsOnce) {
   EXPECT_EQ(server->report().pushes.not_counted, 2u);
 }
 
-// Tests a worker whose connection broke after the push counted, or before. The
-// returning worker learns which.
+// Tests a worker whose connection breaks before or after its push has counted.
+// The worker learns which when it returns.
 TEST(ServerTest, WorkerThatWasAwayLearnsWhetherItsPushHasCounted) {
   SmallServer server(ForWorkers(2));
   Start(&server);
@@ -348,7 +348,8 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("worker 1"));
 }
 
-// Tests a wait that alone wakes the server's thread, because there are no rows.
+// Tests a wait that alone must wake the server's thread, because there are no
+// rows.
 TEST(ServerTest, WaitEndsInTimeWhenNothingElseIsDueForLong) {
   Server::Options options = ForWorkers(2);
   options.membership.lease = options.membership.assemble_timeout =

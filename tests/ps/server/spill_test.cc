@@ -137,8 +137,9 @@ class EmptiedTier : public MemoryTier {
   absl::Notification* const is_empty_;
 };
 
-// Tests rows that expire. Checking some thousands of rows a second would take a
-// minute, and the disk would keep replaced data for all that time.
+// Tests rows that expire. If only some thousands of rows were checked per
+// second, the check would take a minute, and the disk would keep replaced data
+// for all that time.
 TEST(ServerSpillTest, RowsOnDiskExpireSoonHoweverManyThereAre) {
   constexpr size_t kMany = 250'000;
   absl::Notification is_empty;

@@ -97,7 +97,7 @@ TEST_F(AttendTest, WorkerThatHasConnectedAnewIsNotLostWithItsOldStream) {
   Stream old(channel_);
   old.Beat(kWorker);
   WaitForMembers(1);
-  core_->Lost(kWorker);  // makes the effect of the next heartbeat visible
+  core_->Lost(kWorker);  // the next heartbeat must add the member again
   Stream next(channel_);
   next.Beat(kWorker);
   WaitForMembers(1);

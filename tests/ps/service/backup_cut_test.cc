@@ -1,5 +1,5 @@
-// Tests checkpoints of servers whose tables have different numbers of backup
-// workers, over stock gRPC. A table may then be a step ahead of another one.
+// Tests checkpoints of tables with different numbers of backup workers, over
+// stock gRPC. One table may then be a step ahead of another table.
 
 #include <gtest/gtest.h>
 
@@ -146,8 +146,8 @@ class BackupCutTest : public testing::Test {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// Chooses the cut while "first" is a step ahead of "all". Then both workers
-// push beyond the cut.
+// Chooses the cut while "first" is one step ahead of "all". Afterwards both
+// workers push beyond the cut.
 TEST_F(BackupCutTest, TablesOfACheckpointAreAtOneStepAndNoStepIsSkipped) {
   ASSERT_NO_FATAL_FAILURE(Start(/*restore=*/false));
   Push(0, 0);
@@ -185,7 +185,7 @@ TEST_F(BackupCutTest, TablesOfACheckpointAreAtOneStepAndNoStepIsSkipped) {
   for (const auto& worker : workers_) EXPECT_EQ(worker->clock(), 1u);
   EXPECT_EQ(ValueAt(0, 1, "all"), -1);
   EXPECT_EQ(ValueAt(0, 1, "first"), -1);
-  EXPECT_EQ(ValueAt(0, 1, "free"), -2);  // one of each worker
+  EXPECT_EQ(ValueAt(0, 1, "free"), -2);  // has one push of each worker
   for (uint64_t step = 1; step < 3; ++step) {
     Push(0, step);
     Push(1, step);

@@ -67,7 +67,7 @@ TEST_F(CheckpointServiceTest, TrainingGoesOnAtMoreServers) {
   EXPECT_TRUE(ValuesAt(5) == uncut);
 }
 
-// Tests the progress that a waiting caller sees. The files hold the servers
+// Tests the progress that a waiting caller sees. The files block the servers
 // until the caller has seen the progress of all bytes.
 TEST_F(CheckpointServiceTest, WhoWaitsIsToldHowMuchOfAllServersIsWritten) {
   HeldFiles held(files_.get());
@@ -138,8 +138,9 @@ TEST_F(CheckpointServiceTest, RequestOfAnotherRunIsRefused) {
             grpc::StatusCode::ABORTED);
 }
 
-// Tests a caller that is cancelled. Otherwise the server would wait for an
-// hour, and could answer no other checkpoint call.
+// Tests a caller that is cancelled. The server must stop its work for this
+// caller. Otherwise it would wait for an hour, and answer no other checkpoint
+// call.
 TEST_F(CheckpointServiceTest, CallerWhoGivesUpFreesTheServer) {
   Start(1, WithFolder());
   Step(0);
@@ -262,8 +263,8 @@ TEST_F(CheckpointServiceTest, AFailedIncrementalOneIsNotRepeatedAsAFullOne) {
   EXPECT_TRUE(taken->is_incremental);
 }
 
-// Tests short steps: each server is past a version before the message with that
-// version arrives.
+// Tests short steps: a server may already have passed a version when the
+// message with that version arrives.
 TEST_F(CheckpointServiceTest, StepsMayBeShorterThanACall) {
   rows_of_big_ = 1;
   Start(2, WithFolder());

@@ -86,7 +86,7 @@ TEST_F(CheckpointServiceTest, CallerWhoIsInterruptedFreesItsTurn) {
   EXPECT_TRUE(taken.ok()) << taken.status();
 }
 
-// Holds the thread that would remove the files. The failure must count
+// Blocks the thread that would remove the files. The failure must count
 // nevertheless.
 TEST_F(CheckpointServiceTest, TurnEndsBeforeTheWriteOfTheShard) {
   HeldFiles held(files_.get());

@@ -103,7 +103,7 @@ TEST(PsMetricsTest, EachFigureOfTheReportIsThere) {
       {"penstock_ps_workers{}", 2},
       {"penstock_ps_workers_expected{}", 3},
       {"penstock_ps_workers_lost_total{}", 4},
-      {"penstock_ps_slowest_worker_behind{}", 2},  // of members
+      {"penstock_ps_slowest_worker_behind{}", 2},  // the slowest member
       {"penstock_ps_held_bytes{}", 8},
       {"penstock_ps_held_limit_bytes{}", 9},
       {"penstock_ps_tables{}", 2},

@@ -138,7 +138,7 @@ v1::PushRequest Requests::AnyPush() {
 std::string Requests::Valid(const std::string& method) {
   if (method == "Push") return AnyPush().SerializeAsString();
   if (method == "Initialize") {
-    v1::PushRequest request = AnyPush();  // with the same fields
+    v1::PushRequest request = AnyPush();  // Initialize has the same fields
     request.mutable_header()->set_clock(0);
     return request.SerializeAsString();
   }

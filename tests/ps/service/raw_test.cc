@@ -105,7 +105,8 @@ class Victim {
       left.Wait();
       for (const auto& call : all) {
         ++counts_[call->status.error_code()];
-        // Expects another message than gRPC's for a call without an answer.
+        // Expects a message other than gRPC's message for a call without an
+        // answer.
         EXPECT_NE(call->status.error_message(), "Deadline Exceeded");
         EXPECT_NE(call->status.error_code(), grpc::StatusCode::UNAVAILABLE)
             << call->status.error_message();

@@ -115,7 +115,8 @@ class RestoreTest : public testing::Test {
     definition.timeout = timeout;
     return definition;
   }
-  // Acts as a chief that defined only server `at`, with a cut, and died.
+  // Acts as a chief that has defined the model only at server `at`, with a cut,
+  // and has died.
   void DefineOnly(size_t at, const absl::optional<CutId>& cut, uint64_t run) {
     const Definition whole = DefinitionOf();
     Server::Definition definition;
@@ -286,8 +287,8 @@ TEST_F(RestoreTest, DamagedCheckpointIsPassedOverByAllServers) {
   EXPECT_EQ(defined_.restored_step, 1u);
 }
 
-// Tests that a damaged checkpoint that was asked for by its step is reported,
-// and not passed over.
+// Tests a damaged checkpoint whose step the caller has named. The error must be
+// reported, and no other checkpoint may be used.
 TEST_F(RestoreTest, DamageOfTheOnlyChoiceIsReported) {
   Train(&files_, 1);
   StartNode(0, On(&files_, true));
@@ -330,7 +331,7 @@ TEST_F(RestoreTest, ServerThatIsStartedAnewAfterAStepHasLostValues) {
   StartNode(1, On(&files_, false));
   ASSERT_NO_FATAL_FAILURE(Begin());
   StartNode(1, On(&files_, false));
-  ASSERT_NO_FATAL_FAILURE(Begin());  // nothing was trained
+  ASSERT_NO_FATAL_FAILURE(Begin());  // works, because nothing was trained
   ASSERT_NO_FATAL_FAILURE(Step());
   StartNode(1, On(&files_, false));
   const absl::Status status = Define(DefinitionOf()).status();

@@ -22,7 +22,7 @@ namespace {
 using replication::ReplicaId;
 using replication::ShardReplicas;
 
-// The times of leases, which even a loaded machine renews in time.
+// The durations of leases. Even a loaded machine renews these in time.
 constexpr replication::LeaseTimes kLease = {absl::Milliseconds(600),
                                             absl::Milliseconds(50)};
 constexpr absl::Duration kPatience = absl::Seconds(60);
@@ -52,7 +52,7 @@ ShardOptions OptionsOf(const Node::Options& node, CheckpointWriter* claim,
   return options;
 }
 
-// Returns true if the call may succeed elsewhere, or later.
+// Returns true if the call may succeed at another server, or later.
 bool IsPassing(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
          absl::IsCancelled(status);
@@ -252,7 +252,7 @@ std::shared_ptr<Node> Cluster::TakePrimary(uint32_t shard) {
   absl::MutexLock lock(&mu_);
   if (view_.shards[shard].backups.empty()) return nullptr;
   const std::string name = view_.shards[shard].primary.server;
-  isolated_.insert(name);  // ignores its wishes
+  isolated_.insert(name);  // ignores its requests for views
   std::shared_ptr<Node> node = std::move(nodes_[name]);
   nodes_.erase(name);
   return node;

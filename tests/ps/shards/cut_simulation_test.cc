@@ -1,7 +1,7 @@
-// Tests that replicas of a shard that apply at different speeds stay equal
-// through checkpoints and snapshots for joiners. The cut of a checkpoint is a
-// position in the log, and its gate is in front of the log. Only the primary
-// chooses the cut of a joiner's snapshot.
+// Tests that replicas of a shard stay equal through checkpoints and through
+// snapshots for joiners, even if they apply entries at different speeds. The
+// cut of a checkpoint is a position in the log. The gate is in front of the
+// log. Only the primary chooses the cut of a joiner's snapshot.
 
 #include <gtest/gtest.h>
 
@@ -121,9 +121,9 @@ class Replica {
   std::deque<Coordinator::Apply> applies_;
   size_t fed_ = 0;
   uint64_t ticket_ = 0;
-  bool is_waiting_ = false;  // `pushed_` has no answer
+  bool is_waiting_ = false;  // `pushed_` is unanswered
   PushId pushed_;
-  Applied taken_;  // in the order of taking
+  Applied taken_;  // in order
 };
 
 // A primary with a gate and a log, a backup, and workers.
@@ -284,15 +284,15 @@ class World {
     gate_.Open(hold_);
     state_ = State::kNone;
   }
-  // Draws a cut, possibly one step further, because another server may have
-  // begun that step.
+  // Draws a cut. The cut may be one step further, because another server may
+  // have begun that step.
   CutPoint DrawCut(HeldSteps held) {
     HeldSteps other = held;
     if (dice_() % 2 == 0) ++other.version;
     for (RankClock& each : other.begun) each.clock += dice_() % 2;
     return FirstCutOf({held, other}, IsSynchronous());
   }
-  // The values have just the pushes in the cut.
+  // The values contain exactly the pushes in the cut.
   void CheckSnapshot() {
     ++checkpoints_;
     for (const Applied& applied : primary_.applied()) {
@@ -300,7 +300,7 @@ class World {
         EXPECT_LT(clock, cut_.ClockOf(rank));
       }
     }
-    // A late push is in no step.
+    // Late pushes belong to no step.
     if (staleness_.front() == 0) return;
     const Applied& applied = primary_.applied().front();
     for (const auto& push : primary_.taken()) {
@@ -326,7 +326,7 @@ class World {
   size_t logged_ = 0;
   CutPoint cut_;
   int checkpoints_ = 0;
-  int vain_ = 0;  // were past the cut
+  int vain_ = 0;  // checkpoints whose cut was passed
 };
 
 TEST(CutSimulationTest, ReplicasStayEqualThroughCheckpointsAndSnapshots) {

@@ -1,4 +1,5 @@
-// The lock of the folder of checkpoints, which the primary of shard 0 has.
+// Tests the lock of the checkpoint folder. The primary of shard 0 holds the
+// lock.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,8 +101,8 @@ TEST(CheckpointTest, TheFolderOfATrainingMayBeClaimedForIt) {
               testing::HasSubstr("--restore"));
 }
 
-// Tests a chief that ended after it had defined a training again. The view is
-// still that of the former training, whose primary has the folder.
+// Tests a chief that dies after it has defined a training again. The view is
+// still that of the former training, whose primary holds the folder.
 TEST(CheckpointTest, TheFolderMayBeClaimedAgainBeforeTheNextView) {
   const checkpoint::TestFolder folder;
   const auto opened = checkpoint::OpenFolder(folder.name());

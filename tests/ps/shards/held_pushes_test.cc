@@ -40,7 +40,7 @@ TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
   Model model;
   model.tables = {DenseTable("a", {kWorkers}, ConsistencyPolicy::kUnlimited)};
   Cluster cluster(options, model);
-  cluster.AwaitBackups();  // until then, there may be no view
+  cluster.AwaitBackups();  // earlier, there may be no view
   for (uint32_t rank = 0; rank < kWorkers; ++rank) {
     ASSERT_TRUE(cluster.Join(0, {rank, 100 + rank}).ok());
   }
@@ -52,7 +52,8 @@ TEST(HeldPushesTest, AreWithinTheLimitWhileACheckpointIsTaken) {
   EXPECT_TRUE(absl::IsResourceExhausted(third.answer.Wait().status()));
   EXPECT_FALSE(first.answer.is_there());
   EXPECT_FALSE(second.answer.is_there());
-  // Puts the third push inside the cut, so that the other pushes make room.
+  // Puts the third push into the cut, so that the other pushes release their
+  // room.
   CutPoint cut;
   cut.clocks.push_back({{2, 0}, 1});
   std::thread snapshot([&] {

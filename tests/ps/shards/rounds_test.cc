@@ -1,4 +1,4 @@
-// Tests that the threads that have the news of a push do all its work. These
+// Tests that the threads that bring news of a push do all work for it. These
 // replicas have no thread of their own.
 
 #include "ps/shards/rounds.h"
@@ -174,7 +174,7 @@ TEST_F(RoundsTest, AcceptingAPushSendsIt) {
   EXPECT_EQ(post_.size(), 1U);
   EXPECT_FALSE(first.is_there());
   EXPECT_EQ(primary_.value(), 0);
-  // A replica gets one message at a time.
+  // A replica receives one message at a time.
   Push(kOther, 0, &second);
   EXPECT_EQ(post_.size(), 1U);
   Deliver();

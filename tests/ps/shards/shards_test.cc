@@ -1,5 +1,5 @@
 // Tests that shards keep their promises while servers are killed, join and are
-// cut off.
+// isolated.
 
 #include "ps/shards/shards.h"
 
@@ -106,7 +106,8 @@ TEST(ShardsTest, EachAcknowledgedPushCountsOnceWhilePrimariesDie) {
   EXPECT_EQ(values, expected);
 }
 
-// Returns a gradient that depends on the values, so that any difference grows.
+// Returns a gradient that depends on the values. Any difference between
+// replicas therefore grows.
 tensor::Bundle GradientOf(const std::vector<float>& values, uint32_t rank,
                           uint64_t step) {
   std::vector<float> gradient;
@@ -139,7 +140,7 @@ void Train(Cluster* cluster, uint32_t rank, uint64_t steps,
         0, worker, step, GradientOf(ValuesOf(pulled), rank, step));
     ASSERT_TRUE(verdict.ok()) << verdict.status();
     *progress = step;
-    // Leaves time for a joiner, which then catches up during the training.
+    // Leaves time for a joiner, which catches up during the training.
     absl::SleepFor(absl::Milliseconds(2));
   }
 }
@@ -197,7 +198,8 @@ tensor::Bundle SparsePush(uint64_t clock) {
   return bundle;
 }
 
-// Returns the values at one server, read directly and not through its log.
+// Returns the values at one server. Reads them directly, and not through the
+// server's log.
 std::vector<float> ValuesAt(Server* server) {
   tensor::Bundle ids;
   std::vector<int64_t> all;
@@ -249,8 +251,8 @@ TEST(ShardsTest, JoinerCatchesUpWhilePushesGoOn) {
   const auto backup =
       cluster.node(cluster.view().shards[0].backups.front().server);
   ASSERT_NE(backup, nullptr);
-  // Waits: the last push may still be applied, and the backup learns of its
-  // commit only with the next message.
+  // Waits. The last push may still be being applied, and the backup learns only
+  // by the next message that the push is committed.
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   std::vector<float> expected;
   while (expected.empty() || (expected.front() != static_cast<float>(clock) &&
@@ -288,7 +290,7 @@ TEST(ShardsTest, DeposedPrimaryAnswersNothing) {
   const std::string name = old->id().server;
   old->peers().Cut(true);
   cluster.Isolate(name, true);
-  absl::SleepFor(absl::Seconds(1));  // ends its lease
+  absl::SleepFor(absl::Seconds(1));  // the lease of the primary ends
   const auto calls = old->shards().CallsOf(0);
   ASSERT_TRUE(calls.ok());
   Answer<Verdict> push;
@@ -358,7 +360,7 @@ TEST(ShardsTest, ServiceFindsTheShardOfACall) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   EXPECT_EQ(reply.server(), 0u);
-  EXPECT_EQ(reply.instance(), instance);  // no value is lost
+  EXPECT_EQ(reply.instance(), instance);  // the same instance: no value is lost
   EXPECT_TRUE(model_of(second, "1", &reply).ok());
 }
 

@@ -24,7 +24,8 @@ class WorkerLeasesTest : public testing::Test {
   absl::Time now_ = absl::UnixEpoch();
 };
 
-// A stopped primary sees the time, and not yet the heartbeats in its sockets.
+// A primary that was stopped sees the time, but not yet the heartbeats that
+// wait in its sockets.
 TEST_F(WorkerLeasesTest, AWorkerIsSilentAtTheSecondLook) {
   now_ += absl::Minutes(1);
   EXPECT_TRUE(leases_.Silent(now_).empty());

@@ -58,7 +58,7 @@ bool IdleThreads::Waits(int thread) {
   }
   char text[256];
   const ssize_t size = pread(file->second, text, sizeof(text) - 1, 0);
-  if (size <= 0) {  // ended, or another thread has its number
+  if (size <= 0) {  // the thread has ended, or its number was reused
     close(file->second);
     files_.erase(file);
     return false;

@@ -191,9 +191,9 @@ bool Ledger::IsOnlySynchronous() const {
                      [](int64_t staleness) { return staleness == 0; });
 }
 
-// Checks the rows of one policy. Groups the pushes of one synchronous step. In
-// a model with both kinds of tables, a push may be late for the synchronous one
-// and count for the other.
+// Checks the rows of one policy. Groups the pushes of each synchronous step. In
+// a model with both kinds of tables, a push may be late for the synchronous
+// table and count for the other table.
 void Ledger::CheckRows(const Life& life, size_t policy,
                        const std::map<uint64_t, float>& rows,
                        std::vector<std::string>* wrong) const {

@@ -89,8 +89,9 @@ class Mail::Interceptor final : public grpc::experimental::Interceptor {
 
  private:
   bool is_stream() const { return letter_->method == "Attend"; }
-  // Returns true if the client's calls must be cancelled. The simulation may
-  // then be in the client's destructor, which waits for the calls.
+  // Returns true if the client's calls must be cancelled. The simulation may be
+  // in the client's destructor at that time, and the destructor waits for the
+  // calls.
   bool is_abandoned() const {
     absl::MutexLock lock(&mail_->mu_);
     return mail_->abandoned_.count(letter_->client) > 0;
@@ -135,8 +136,8 @@ class Mail::Factory final
   const size_t server_;
 };
 
-// Returns channels that never connect, because the interceptor takes each call
-// first.
+// Returns channels that never connect. The interceptor takes each call before
+// gRPC connects.
 TrainingConnection::Channels Mail::ChannelsOf(uint64_t client, size_t servers) {
   TrainingConnection::Channels channels;
   for (size_t server = 0; server < servers; ++server) {

@@ -21,12 +21,14 @@
 namespace penstock::ps {
 
 // One unary call in the simulation.
-// |   stage      event            next
+//
+//   stage      event            next
 //   ---------  ---------------  ---------
 //   sent       deliver          at server
 //   at server  answer           answered
 //   any        return the call  unchanged
-// | A client may get an error in every stage. If a client gets its answer
+//
+// A client may get an error in every stage. If a client gets its answer
 // before the server has finished, the letter becomes a ghost: a server still
 // receives and answers it.
 struct Letter {

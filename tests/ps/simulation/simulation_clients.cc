@@ -22,7 +22,7 @@ std::string NameOf(Trainer::Call call) {
 bool AsksForServers(const absl::Status& status) {
   return absl::StrContains(status.message(), "start all servers");
 }
-// Returns true if servers with wrong flags have refused a chief.
+// Returns true if a chief's error shows that servers have wrong flags.
 bool AreServersWrong(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) &&
          !absl::StrContains(status.message(), "has to define one");
@@ -124,8 +124,8 @@ void Simulation::StartSaver() {
   savers_[at]->StartSave(incremental, keep, ledger_.SettledIn(life->run));
 }
 
-// Destroys the clients whose calls have ended. The destructor of any other
-// client would wait.
+// Destroys the clients whose calls have ended. Other clients stay, because
+// their destructors would block.
 void Simulation::BuryClients() {
   AwaitThreads();
   if (mail_.ReturnCancelled()) return;

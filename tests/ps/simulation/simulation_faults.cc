@@ -8,7 +8,7 @@
 
 namespace penstock::ps {
 
-// Skips time: more time than steps are held, or than a dead caller keeps its
+// Skips more time than a step is held, and more than a dead caller keeps its
 // turn. Servers also cancel the calls of dead clients.
 void Simulation::LetTimePass() {
   Say("time passes");
@@ -67,8 +67,8 @@ void Simulation::LoseLetter() {
       std::any_of(trainers_.begin(), trainers_.end(), [&](const auto& trainer) {
         return trainer != nullptr && trainer->id() == letter->client;
       });
-  // Fail a worker's call as UNAVAILABLE, which the worker repeats. Any other
-  // client would wait for the server in real time.
+  // Fails a worker's call as UNAVAILABLE. The worker repeats the call. Any
+  // other client would wait for the server in real time.
   mail_.Fail(letter,
              {is_worker && !letter->is_typed ? grpc::StatusCode::UNAVAILABLE
                                              : grpc::StatusCode::CANCELLED,
@@ -89,8 +89,8 @@ void Simulation::TellLoss() {
   }
 }
 
-// Ends the lease of a live worker at one server, as if the server had received
-// none of its heartbeats.
+// Ends the lease of a live worker at one server, as if its heartbeats had not
+// arrived there.
 void Simulation::EndLease() {
   const auto rank = static_cast<uint32_t>(dice_.Below(workers_));
   const size_t server = dice_.Below(servers_.size());

@@ -18,15 +18,16 @@ CutId CutOf(const v1::CheckpointAttempt& attempt) {
 void Witness::NotePush(const Letter& letter) {
   tensor::Message<v1::PushHeader> push;
   if (!tensor::Decode(letter.request, &push).ok()) return;
-  if (push.bundle.tensors.empty()) return;  // a step that is forgone
+  if (push.bundle.tensors.empty()) return;  // the worker skips this step
   // Reads the number of the push from the ids of its rows, which are in the
   // first tensor.
   const auto ids = push.bundle.tensors.front().tensor.flat<int64_t>();
   const auto number = static_cast<uint64_t>(ids->front()) / kIdsPerPush;
   const Taken taken = {push.header.view().run(), letter.server, letter.node,
                        push.header.clock()};
-  // A push that counts while its call is being cancelled is answered CANCELLED.
-  // Only its rows, or the verdict on its repetition, show that it has counted.
+  // A push may count while its call is being cancelled. The call is then
+  // answered CANCELLED. Only the push's rows, or the verdict on its repetition,
+  // show that it has counted.
   if (letter.status.error_code() == grpc::StatusCode::CANCELLED) {
     return cancelled_.push_back({number, taken});
   }
@@ -79,7 +80,7 @@ void Witness::NoteBegun(const Letter& letter,
   if (!letter.status.ok() || !tensor::ToProto(letter.reply, &attempt).ok()) {
     return;
   }
-  if (attempt.running()) return;  // the caller waits for another one
+  if (attempt.running()) return;  // the caller waits for another attempt
   Observe();  // a worker that attaches again may have defined the training
   if (!attempt.committed()) return ledger_->OnBegun(CutOf(attempt), run);
   if (settled != nullptr) {

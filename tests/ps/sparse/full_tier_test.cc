@@ -76,8 +76,8 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   EXPECT_EQ(counters.dropped, 0u);
 }
 
-// Tests a push of more rows than memory and a full disk have room for. Each row
-// would fit only if another row left its place.
+// Tests a push of more rows than memory and the full disk have room for. Each
+// row would fit only if another row left its place.
 TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

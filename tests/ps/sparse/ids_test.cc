@@ -47,7 +47,7 @@ TEST(AdmissionTest, AdmitsWithTheCountThatIsAskedForAndThenCountsAnew) {
   EXPECT_EQ(admission.bytes(), Admission::BytesFor(1));
 }
 
-// Tests that no counter gets lost, because that would delay its id.
+// Tests that no counter is lost. A lost counter would delay the row of its id.
 TEST(AdmissionTest, GrowsWithUseAndKeepsItsCounters) {
   FailingMemory memory;
   Admission admission(2, 1 << 20, &kHash, &memory);

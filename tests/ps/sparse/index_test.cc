@@ -30,14 +30,14 @@ TEST(RowIndexTest, AnEmptyOneHasNothing) {
 }
 
 // Tests random tags, and tags of which many share few places. Runs of occupied
-// places get long, wrap around the end, and close up in all ways.
+// places get long, wrap around the end, and are closed in every way.
 TEST(RowIndexTest, RandomProgramsGiveWhatAMapGives) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
   std::mt19937 random(seed);
   for (int program = 0; program < 200; ++program) {
     RowIndex index(SystemMemory());
-    std::map<uint32_t, uint32_t> model;  // row: tag
+    std::map<uint32_t, uint32_t> model;  // tag of each row
     const uint32_t tags =
         std::array<uint32_t, 3>{0xffffffff, 40, 6}[program % 3];
     for (int step = 0; step < 1000; ++step) {

@@ -104,7 +104,7 @@ TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->not_admitted, 2u);
   EXPECT_EQ(result->dropped, 0u);
-  // Expects that the next push of the id needs room, and succeeds once there is
+  // Expects that the next push of the id needs room, and succeeds when there is
   // room.
   EXPECT_FALSE(Push(table.get(), {next}).ok());
   EXPECT_GT(table->Remove(Range(0, id)), 0u);
@@ -121,7 +121,7 @@ TEST(TableBudgetTest, ByOptionTheLeastRecentlyUsedMakeRoom) {
   EXPECT_GT(counters.rows, 1500u);
   EXPECT_EQ(counters.over_budget, 10000 - counters.rows);
   EXPECT_EQ(counters.refused + counters.dropped, 0u);
-  // Expects the row that every push used, and the newest rows.
+  // Expects the row that every push has used, and the newest rows.
   EXPECT_EQ(Pull(table.get(), {0}), Floats{10001});
   const uint64_t last = 10000 - counters.rows * 9 / 10;
   EXPECT_EQ(Pull(table.get(), Range(last, 10000)), Floats(10000 - last, 1));

@@ -148,8 +148,9 @@ TEST(ReservationTest, WhatIsReservedStaysWithoutAnyRow) {
             5000u);
 }
 
-// Tests a table of which Maintain() has stopped in the middle of a slab of 520
-// rows. All but one of the free rows that Maintain() counts on are reserved.
+// Tests a table in which Maintain() has stopped in the middle of a slab of 520
+// rows. Maintain() counts on free rows of that slab, all but one of which are
+// reserved.
 TEST(ReservationTest, RowsAreNotMovedToWhatWasReservedMeanwhile) {
   FailingMemory memory;
   Options options = SmallOptions();

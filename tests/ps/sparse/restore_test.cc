@@ -63,8 +63,8 @@ RowBlock UsedAt(const Ids& ids, const std::vector<uint32_t>& last_use) {
   return block;
 }
 
-// Tests a restore without enough room. The order of the file says nothing about
-// use.
+// Tests a restore without enough room. The order in the file says nothing about
+// the last use of the rows.
 TEST(RestoreTest, WithoutRoomTheLeastRecentlyUsedRowsGo) {
   Options by_rows = SmallOptions();
   by_rows.max_rows = 3;
@@ -103,7 +103,8 @@ TEST(RestoreTest, WithoutMemoryTheLeastRecentlyUsedRowsGo) {
   }
 }
 
-// Tests a later checkpoint of a chain, which has the last word on an id.
+// Tests a later checkpoint of a chain. Its value of an id replaces the earlier
+// one.
 TEST(RestoreTest, AnIdThatIsRemovedOrPutLaterIsNotLost) {
   Options options = SmallOptions();
   options.max_rows = 2;

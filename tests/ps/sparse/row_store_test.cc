@@ -69,7 +69,7 @@ TEST(RowStoreTest, ARowThatIsFreeIsTakenAgainBeforeMemoryIs) {
 
 TEST(RowStoreTest, FirstSlabsCountByPagesAndLaterOnesAsAWhole) {
   FailingMemory memory;
-  RowStore rows(60, &memory);  // 272 bytes: 15 to a page, 7,710 to a slab
+  RowStore rows(60, &memory);  // 272 bytes: 15 per page, 7,710 per slab
   ASSERT_TRUE(rows.AddRoom(kNoLimit));
   EXPECT_EQ(rows.bytes(), 15 * 272u);
   while (memory.held() <= size_t{8} << 20) ASSERT_TRUE(rows.AddRoom(kNoLimit));

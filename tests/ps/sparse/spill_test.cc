@@ -1,4 +1,4 @@
-// Tests a table with a tier that has room, has no room, or fails.
+// Tests a table with a tier. The tier has room, has no room, or fails.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -184,8 +184,8 @@ TEST(SpillTest, OptionsThatDoNotFitEachOtherAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(Validate(options)));
 }
 
-// Tests that a call reads only few rows that the snapshot lacks, so that a
-// waiting caller can be cancelled soon.
+// Tests that a call reads only few rows that the snapshot lacks. A caller that
+// waits can then be cancelled soon.
 TEST(SpillTest, ACallForRowsOfASnapshotReadsFewThatItDoesNotHave) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

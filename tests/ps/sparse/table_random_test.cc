@@ -281,7 +281,7 @@ class Program {
     snapshot_ = *std::move(snapshot);
     expected_ = model_.rows();
     given_.clear();
-    if (Once(8)) snapshot_.reset();  // abandoned
+    if (Once(8)) snapshot_.reset();  // sometimes abandoned
   }
 
   // Reads the snapshot. Merges it like a restore of both snapshots.
@@ -369,8 +369,8 @@ class Program {
   std::vector<Held> held_;
   std::unique_ptr<Snapshot> snapshot_;
   ModelRows expected_;  // the model, when the snapshot began
-  ModelRows given_;     // by this one
-  ModelRows taken_;     // with those before it
+  ModelRows given_;     // read from this snapshot
+  ModelRows taken_;     // merged with the snapshots before
   ModelRows last_;
   uint32_t last_epoch_ = 0;
 };
@@ -392,7 +392,8 @@ TEST(TableRandomTest, ProgramsDoWhatTheyDoToTheModel) {
     if (HasFailure()) return;
     fetched += program.fetched();
   }
-  // Expect that rows came from a tier. A few programs may have none.
+  // Expect that rows came from a tier. In a few programs, none may come from
+  // there.
   EXPECT_TRUE(seeds < 20 || fetched > 0);
 }
 

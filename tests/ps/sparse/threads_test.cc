@@ -95,8 +95,8 @@ void OnAllThreads(size_t tasks, absl::FunctionRef<void(size_t)> task) {
   });
 }
 
-// Tests that a push in concurrent tasks gives the sums of one thread. The sums
-// depend on the order of an id's gradients.
+// Tests that concurrent tasks give the same sums as one thread. The sums depend
+// on the order of an id's gradients.
 TEST(TableThreadsTest, APushInTasksIsThatOfOneThread) {
   Options options = SharedTable();
   options.shards = 16;
@@ -134,7 +134,7 @@ TEST(TableThreadsTest, APushInTasksIsThatOfOneThread) {
   EXPECT_EQ(table->counters().rows, model.size());
   EXPECT_EQ(table->counters().created, other->counters().created);
   EXPECT_EQ(table->counters().hits,
-            other->counters().hits + model.size());  // of these pulls
+            other->counters().hits + model.size());  // the hits of these pulls
   EXPECT_EQ(table->counters().reserved, 0u);
 }
 

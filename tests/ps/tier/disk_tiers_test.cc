@@ -37,7 +37,7 @@ std::string RowOf(uint64_t id) {
   return row;
 }
 
-// The mode of this program for a test that kills the process. A mere fork would
+// A mode of this program, for a test that kills the process. A mere fork would
 // lack RocksDB's threads.
 constexpr char kFill[] = "--fill";
 int Fill(const char* folder) {
@@ -155,7 +155,7 @@ uint64_t BytesRead() {
   return bytes;
 }
 
-// Tests how few blocks are read for a row, in a memory without room for the
+// Tests that few blocks are read for a row, although memory has no room for the
 // whole index of the files.
 TEST_F(DiskTiersTest, ARowIsFoundByAFewBlocks) {
   const auto tiers = Open();
@@ -345,8 +345,8 @@ TEST_F(DiskTiersTest, ATableAtTheLimitGoesOnWithTheRowsThatItHas) {
   EXPECT_EQ(SumOf(table.get()), rows + 2 * 400 * 100);
   EXPECT_EQ(table->counters().rows, rows);
   EXPECT_LE(tiers->bytes(), options_.max_bytes);
-  // Allows that one row is refused, because another thread may have taken the
-  // room for it.
+  // Allows one refused row, because another thread may have taken the room for
+  // it.
   EXPECT_LE(table->counters().bytes, table->options().budget_bytes * 9 / 8);
 }
 

@@ -97,8 +97,8 @@ TEST_F(FullDiskTest, HasNoRoomAndLosesNothing) {
   ExpectRows([](uint64_t) { return true; });
 }
 
-// Tests rows that are read back from a full disk, and written there again once
-// it has room.
+// Tests rows that are read back from a full disk, and written there again when
+// there is room.
 TEST_F(FullDiskTest, RowsAreErasedAllTheSame) {
   for (uint64_t id = 0; id < rows_; id += 2) {
     const absl::Status erased = tier_->Erase({0, id});

@@ -78,7 +78,7 @@ TEST_F(ShortageTest, AFailedTableIsToldUntilOneOfItsKindIsDone) {
 }
 
 // Tests that a failure is forgotten after some time, even without a later
-// success: nothing is left to compact.
+// success: nothing may be left to compact.
 TEST_F(ShortageTest, AFailureIsForgotten) {
   Shortage::Pace pace = Quick();
   pace.memory = absl::Milliseconds(5);

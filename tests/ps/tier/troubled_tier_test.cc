@@ -1,5 +1,5 @@
-// Tests rows on a disk that fails for a while. Writes are refused, nothing may
-// be lost, and nobody restarts the server.
+// Tests rows on a disk that fails for a while. Writes are refused, and no row
+// may be lost. Nobody restarts the server.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 constexpr size_t kRow = 1000;
-// The number of rows that a test puts. More than the memory for waiting rows
-// can hold.
+// The number of rows that a test puts. These rows exceed the memory for waiting
+// rows.
 constexpr uint64_t kMost = 4000;
 
 std::string RowOf(uint64_t id) {

@@ -35,7 +35,7 @@ TEST_F(KeepingTest, TheFirstViewWaitsForTheRunAndBecomesComplete) {
 
 TEST_F(KeepingTest, AServerThatIsGoneIsReplacedAndReturnsAsABackup) {
   Begin();
-  nodes_[1] = nullptr;  // deletes its key, as the end of its lease does
+  nodes_[1] = nullptr;  // deletes its key, like the end of its lease
   ASSERT_TRUE(Await([](const View& view) {
     return PrimariesOf(view) ==
                std::vector<std::string>({"ps0:1", "ps2:1", "ps2:1"}) &&
@@ -146,7 +146,7 @@ TEST_F(KeepingTest, ErrorsInTurnAreLoggedOnce) {
     ASSERT_LT(base::SteadyNow(), limit) << nodes_[0]->log();
     absl::SleepFor(absl::Milliseconds(10));
   }
-  // Many rounds of a keeper, each of which finds a stranger and a lost shard.
+  // Runs many rounds of a keeper. Each round finds a stranger and a lost shard.
   absl::SleepFor(absl::Milliseconds(300));
   const std::vector<std::string> lines = absl::StrSplit(nodes_[0]->log(), '\n');
   EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(),

@@ -102,7 +102,7 @@ TEST_F(MovingTest, ATrainingDoesNotBeginWithADrainedServer) {
   })) << nodes_[0]->log();
 }
 
-// The first view is on its way to etcd while the server is marked.
+// The first view is being written to etcd while the server is marked.
 TEST_F(MovingTest, ADrainOutrunsAFirstViewThatDoesNotKnowOfIt) {
   etcd_.HoldWritesOf("t/view");
   for (const auto& node : nodes_) node->replicas.SetRun(kRun);
@@ -169,14 +169,14 @@ TEST_F(MovingTest, ANewServerWithOtherFlagsTakesNoPlace) {
     return PrimariesOf(view)[1] == "ps2:1" && IsComplete(view);
   })) << nodes_[0]->log();
   EXPECT_THAT(AddServer(options_, "ps3", "").ToString(), HasSubstr("replicas"));
-  // Views go on.
+  // Later views are still made.
   Start(1, 111);
   EXPECT_TRUE(Rebalance(options_).ok());
 }
 
 TEST_F(MovingTest, WrongRequestsNameTheRemedy) {
   EXPECT_THAT(Rebalance(options_).ToString(), HasSubstr("no shards yet"));
-  EXPECT_TRUE(DrainServer(options_, "ps1").ok());  // holds nothing yet
+  EXPECT_TRUE(DrainServer(options_, "ps1").ok());  // ps1 holds nothing yet
   EXPECT_TRUE(AddServer(options_, "ps1", "").ok());
   Begin();
   EXPECT_THAT(DrainServer(options_, "ps7").ToString(),
@@ -254,8 +254,8 @@ TEST_F(MovingTest, ADrainNamesTheLastCopy) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(drained)) << drained;
   EXPECT_THAT(drained.ToString(),
               HasSubstr("ps1 (ps1:1) has the last copy of shard 1: do not"));
-  // Expects that a second attempt is refused immediately, with a text that says
-  // so.
+  // Expects that a second attempt is refused immediately, and that the error
+  // says so.
   EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
               HasSubstr("ps1 (ps1:1) has the last copy of shard 1: do not"));
 }
@@ -371,7 +371,7 @@ TEST_F(MovingTest, AKilledDrainLeavesNoMark) {
   std::thread watcher = OnceOneJoins([&] { in_mid_drain = etcd_.Save(); });
   EXPECT_TRUE(absl::IsDeadlineExceeded(DrainServer(options_, "ps1")));
   watcher.join();
-  // The mark ends with the lease of the command, as after kill -9.
+  // The mark ends with the lease of the command, like after kill -9.
   const auto mark = in_mid_drain.values.find("t/leaving/ps1");
   const auto move = in_mid_drain.values.find("t/move");
   ASSERT_NE(mark, in_mid_drain.values.end());

@@ -98,7 +98,8 @@ TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "told once";
     EXPECT_EQ(memory::DevicesOfProcess(), nullptr);
   }
-  // Uses the memory in all other ways, which work although it cannot be lent.
+  // Uses the memory in all other ways. These work although the memory cannot be
+  // lent.
   SetDeviceMemory(&memory);
   const Tensor here = *Tensor::Of<float>({2}, {1.f, 2.f});
   EXPECT_EQ(here.ToDevice(kSecond)->ToHost()->bytes(), here.bytes());
@@ -175,7 +176,8 @@ TEST_F(LendTest, WhatATransportCouldNotSendIsCopied) {
   EXPECT_TRUE(refused(Filled(kFirst, memory::kMinDeviceBytes - 1, 'a')));
   EXPECT_FALSE(refused(Filled(kFirst, memory::kMinDeviceBytes, 'a')));
   EXPECT_TRUE(refused(*Buffer::Allocate(kBytes)));
-  // Fakes several allocations, according to the driver, and no memory.
+  // Simulates memory that the driver reports as several allocations, and memory
+  // that the driver does not know.
   std::shared_ptr<Buffer> whole = Filled(kFirst, kBytes, 'a');
   EXPECT_TRUE(refused(Buffer::WrapDevice(kFirst, whole->device_address(),
                                          kBytes * 1000, true, nullptr)));

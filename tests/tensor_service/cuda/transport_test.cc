@@ -245,8 +245,8 @@ TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
     const std::string bytes(kLarge, static_cast<char>('a' + i));
     ASSERT_TRUE(client_->Put({{{"x", OnDevice(kFirst, bytes)}}}).ok());
   }
-  // Waits until only the copies of the server itself are left. The server keeps
-  // one.
+  // Waits until only the server's own copies are left. The server keeps one
+  // copy.
   const absl::Time until = absl::Now() + absl::Seconds(30);
   while (Driver()->CallsOf("MemFree") < before + 2 * kTimes - 1 &&
          absl::Now() < until) {

@@ -47,7 +47,7 @@ TEST(LimitedLog, WarningsKeepTheirLevel) {
     LimitedLog limited;
     for (int i = 0; i < 100; ++i) limited.Warning("a stranger");
   });
-  EXPECT_EQ(Lines(log), 11) << log;  // the burst, and the last line
+  EXPECT_EQ(Lines(log), 11) << log;  // the burst, and the final line
   EXPECT_TRUE(absl::StrContains(log, "(89 lines before this left out)")) << log;
   EXPECT_FALSE(absl::StrContains(log, " info ")) << log;
 }

@@ -46,7 +46,7 @@ class Taken {
 TEST(WhyCannotListenTest, NothingIsSaidWhereItWorks) {
   EXPECT_EQ(WhyCannotListen("127.0.0.1", 0), "");
   EXPECT_EQ(WhyCannotListen("localhost:0"), "");
-  // Expects that addresses other than those of TCP are not tried.
+  // Expects that the function tries only TCP addresses.
   EXPECT_EQ(WhyCannotListen("unix:/tmp/x"), "");
   EXPECT_EQ(WhyCannotListen("127.0.0.1:70000"), "");
   EXPECT_EQ(WhyCannotListen(""), "");

@@ -95,8 +95,8 @@ TEST(Log, LineSaysWhenHowBadAndWho) {
 }
 
 // Tests a misspelled log level. Penstock must still log errors, and must name
-// the allowed levels. Level names that only the logging library knows count as
-// misspelled, too.
+// the allowed levels. Names that only the logging library knows also count as
+// misspelled.
 TEST(Log, MistypedLevelSilencesNoErrorAndSaysWhatIsAllowed) {
   for (const char* level :
        {"wraning", "verbose", "2", "critical", "info ", "debug,info"}) {

@@ -44,8 +44,8 @@ void RunWithStderr(int fd, const std::function<void()>& body) {
 std::string LoggedBy(const std::function<void()>& body) {
   const base::UniqueFd file(memfd_create("stderr", MFD_CLOEXEC));
   // Sets O_APPEND, so that each write appends. The kernel does not lock the
-  // position of a memfd: otherwise two processes that write at once could
-  // overwrite each other's lines.
+  // position of a memfd. Without O_APPEND, two processes that write at once
+  // could overwrite each other's lines.
   EXPECT_EQ(fcntl(file.get(), F_SETFL, O_APPEND), 0);
   RunWithStderr(file.get(), body);
   return ReadAll(file.get());

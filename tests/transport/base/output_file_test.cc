@@ -46,7 +46,7 @@ int handled = 0;
     failed = write(file.get(), "x", 1) == -1 && errno == EFBIG;
   }
   if (!failed || IsPending() || IsBlocked() || handled != 0) _exit(1);
-  (void)!write(file.get(), "x", 1);  // a byte that the program itself writes
+  (void)!write(file.get(), "x", 1);  // written by the program itself
   _exit(handled == 1 ? 0 : 2);
 }
 

@@ -49,8 +49,8 @@ TEST_F(HeartbeatTest, IsAtLeastAsFrequentAsKeepalive) {
       absl::Milliseconds(10));
 }
 
-// Tests the first use of a path, which needs no heartbeat: the frames that set
-// up the path have just passed over the lifeline.
+// Tests the first use of a path. No heartbeat is due, because the frames that
+// set up the path have just passed over the lifeline.
 TEST_F(HeartbeatTest, FirstUseOnlyStartsTheTimer) {
   Receive();
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);
@@ -72,8 +72,8 @@ TEST_F(HeartbeatTest, StopsWhereNothingHappens) {
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kNone);
 }
 
-// Tests a use after a pause. A beat is due at once, because the lifeline may
-// have been silent for as long as the proxy allows.
+// Tests a use after a pause. A heartbeat is due immediately, because the
+// lifeline may have been silent for as long as a proxy allows.
 TEST_F(HeartbeatTest, BeatsAtOnceWhenUseBeginsAgain) {
   Receive();
   ASSERT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);

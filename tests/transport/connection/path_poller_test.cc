@@ -123,7 +123,7 @@ TEST_F(PathPollerTest, WhatCameBeforeTheArmingIsScheduled) {
   path_->input = true;
   poller_.Watch(path_);
   EXPECT_EQ(executor_.tasks.size(), 1);
-  poller_.Watch(path_);  // there is no new input
+  poller_.Watch(path_);  // no new input
   EXPECT_EQ(executor_.tasks.size(), 1);
 }
 
@@ -132,7 +132,7 @@ TEST_F(PathPollerTest, InputThatRemainsAfterSeveralPollsIsLeft) {
   poller_.Watch(path_);
   for (int poll = 1; poll <= PathPoller::kPolls; ++poll) {
     EXPECT_EQ(owner_.left, 0);
-    EXPECT_EQ(owner_.refs, 2);  // the PollSet's and the task's
+    EXPECT_EQ(owner_.refs, 2);  // one of the PollSet, one of the task
     executor_.RunOne();
     EXPECT_EQ(owner_.polls, poll);
   }
@@ -149,8 +149,8 @@ TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
   EXPECT_EQ(executor_.tasks.size(), 1);
 }
 
-// Tests that a thread polls before ClearWakeup(), and checks for input after
-// it, because the peer does not ring before ClearWakeup().
+// Tests that a thread polls before ClearWakeup(), and checks for input
+// afterwards. The peer does not ring before ClearWakeup().
 TEST_F(PathPollerTest, WakeUpIsClearedBetweenTwoLooks) {
   poller_.Watch(path_);
   path_->input = true;
@@ -159,7 +159,7 @@ TEST_F(PathPollerTest, WakeUpIsClearedBetweenTwoLooks) {
   EXPECT_EQ(path_->cleared, 1);
   EXPECT_EQ(executor_.tasks.size(), 1);
 
-  // Wakes the poller without input, as a path does that requests a poll to
+  // Wakes the poller without input, as a path does when it must be polled to
   // probe its device.
   path_->input = false;
   path_->on_cleared = [this] { path_->input = true; };

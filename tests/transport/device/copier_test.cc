@@ -169,7 +169,7 @@ TEST_F(CopierTest, WhereNothingCanBePinnedTheDriverCopies) {
     EXPECT_TRUE(heap == bytes);
     EXPECT_TRUE(std::string(pool.data(), bytes.size()) == bytes);
   }
-  // Expects one attempt to pin the range. After a failure it is not repeated,
+  // Expects one attempt to pin the range. A failed attempt is not repeated,
   // unlike the attempt to pin a lane's slots.
   EXPECT_EQ(driver_.CallsOf("MemHostRegister"), 1);
   driver_.RefusePinning(false);
@@ -296,7 +296,7 @@ TEST_F(CopierTest, MoreThreadsThanLanesAllGetThrough) {
 }
 
 // Makes each call fail in turn. After each failure, the caller must get back
-// the memory lent to the device, and the next copy must work.
+// the memory that the device has borrowed, and the next copy must work.
 TEST_F(CopierTest, AfterAnyFailureNothingIsLeakedAndTheNextCopyWorks) {
   std::mt19937 random(6);
   const std::string bytes = RandomBytes(&random, 20000);

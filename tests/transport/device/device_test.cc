@@ -94,8 +94,8 @@ TEST(DeviceTest, AStickyErrorIsRememberedAndTheFirstOneStays) {
   auto failed = AllocateOnDevice(device->get(), 8);
   EXPECT_TRUE(absl::IsUnavailable(failed.status())) << failed.status();
   EXPECT_THAT(failed.status().message(), HasSubstr("compute-sanitizer"));
-  // Expects the error although the driver would succeed now, because the
-  // device's memory cannot be trusted.
+  // Expects the error although the driver would now succeed. After an error,
+  // the device's memory cannot be trusted.
   EXPECT_EQ(CreateStream(device->get()).status(), failed.status());
   (void)(*device)->Check(abi::kLaunchFailed, "launch");
   EXPECT_EQ((*device)->Enter().status(), failed.status());

@@ -260,8 +260,8 @@ abi::Result FakeDriver::StreamDestroy(abi::Stream stream) {
   std::lock_guard<std::recursive_mutex> lock(mu_);
   (void)Begin("StreamDestroy", true);
   if (streams_.erase(stream) == 0) return abi::kInvalidHandle;
-  // Records a violation, although CUDA allows this call: CUDA would finish the
-  // copies first.
+  // Records a violation, although CUDA allows this call. CUDA would first
+  // finish the copies.
   if (!stream->queue.empty() && lost_ == abi::kSuccess) {
     violations_.emplace_back("a stream was destroyed with copies in it");
   }

@@ -52,8 +52,8 @@ bool FakeDriver::IsPinned(const void* memory, size_t bytes) const {
   return Covers(pinned_, begin, bytes) || Covers(registered_, begin, bytes);
 }
 
-// Records a violation if memory is freed that the device will still read or
-// write.
+// Records a violation if freed memory will still be read or written by the
+// device.
 void FakeDriver::CheckUnused(const char* what, const void* memory,
                              size_t bytes) {
   const char* const begin = static_cast<const char*>(memory);
@@ -110,7 +110,7 @@ abi::Result FakeDriver::MemFree(abi::Address address) {
     violations_.emplace_back("what is no block was freed");
     return abi::kInvalidValue;
   }
-  RunAll();  // the driver waits for the device
+  RunAll();  // the driver waits for the device first
   if (SharedMemories::Get()->Remove(it->second.handle) > 0) {
     violations_.emplace_back("memory was freed that another process has open");
   }

@@ -60,9 +60,9 @@ class OpenAllocationsTest : public testing::Test {
       return Mapping{kAddress, kBytes, OpenedMemory()};
     });
   }
-  // Opens the allocation on another thread, which is inside the driver when
-  // this function returns. The thread leaves the driver, with `result`, when
-  // the test says so.
+  // Opens the allocation on another thread. Returns when that thread is inside
+  // the driver. The thread leaves the driver, with `result`, when the test says
+  // so.
   std::future<absl::StatusOr<memory::OpenAllocation>> StartOpening(
       const absl::Status& result) {
     auto opener = Start([this, result] {
@@ -85,8 +85,8 @@ class OpenAllocationsTest : public testing::Test {
 };
 
 // Calls IsForeign() while another thread opens memory. Each thread that sends
-// memory calls IsForeign(), and must not wait: opening may create a context,
-// which takes half a second.
+// memory calls IsForeign(), and must not wait. Opening memory may create a
+// context, which takes half a second.
 TEST_F(OpenAllocationsTest, WhoSendsDoesNotWaitForWhoOpens) {
   auto opener = StartOpening(absl::OkStatus());
   auto asked = Start([&] { return open_.IsForeign(kAddress); });
@@ -132,8 +132,8 @@ TEST_F(OpenAllocationsTest, WhoWaitsForOneThatCannotBeOpenedTriesIt) {
   EXPECT_EQ(maps_, 1);
 }
 
-// Opens allocations while one is being closed, which may wait for the work of
-// the device. Only the thread that opens the closing allocation may wait.
+// Opens allocations while another one is being closed. Closing may wait for the
+// work of the device. Only a thread that opens the closing allocation may wait.
 TEST_F(OpenAllocationsTest, NobodyWaitsForWhoClosesButWhoOpensTheSameOne) {
   SlowToClose driver;
   Devices devices(&driver, 0);

@@ -23,8 +23,8 @@ using memory::OpenAllocation;
 using memory::SharedAllocation;
 using testing::HasSubstr;
 
-// Decodes a name, so that a test can change it. Once encoded again, the changed
-// name looks as if another process had sent it.
+// Decodes a name, so that a test can change it. The test encodes the changed
+// name again, which then looks as if another process had sent it.
 AllocationName NameOf(const SharedAllocation& shared) {
   return AllocationNames::Create()->Decode(shared.handle)->name;
 }
@@ -171,7 +171,7 @@ TEST_F(SharingTest, APeerThatClaimsMoreThanThereIsGetsNothing) {
     // size in the name.
     EXPECT_TRUE(absl::IsInvalidArgument(
         receiver_->access()->Open(shared.handle, size).status()));
-    if (size == 99) continue;  // a peer may ask for less
+    if (size == 99) continue;  // a peer may request less
     AllocationName name = NameOf(shared);
     name.size = size;
     EXPECT_TRUE(absl::IsInvalidArgument(
@@ -206,7 +206,7 @@ TEST_F(SharingTest, OnesOwnMemoryThatWasFreedIsGone) {
 
 TEST_F(SharingTest, MemoryThatCameAfterIsNotWhatWasShared) {
   // Allocates until another allocation has the address of the freed one. The
-  // name then has a right mark and a wrong id.
+  // name then has the right mark and a wrong id.
   const auto range = sender_->OnDevice(std::string(100, 'x'));
   const SharedAllocation shared = Share(range);
   sender_->Free();

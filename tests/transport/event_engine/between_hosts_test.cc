@@ -54,27 +54,28 @@ class BetweenHostsTest : public testing::Test, protected Hosts {
     from->Write(bytes);
     EXPECT_EQ(to->Read(bytes.size()), bytes);
   }
-  // Does the first flight of TLS in both directions.
+  // Sends the first flight of TLS in both directions.
   void Greet() {
     hello_ = Hello();
     Send(hello_, &client_, &server_);
     Send(Record(100, 's'), &server_, &client_);
   }
-  // Does a handshake of TLS, after which both ends seek a path.
+  // Does a TLS handshake. Afterwards both ends look for a path.
   void ShakeHands() {
     Greet();
     Send(Record(50, 'f'), &client_, &server_);
     server_.Write(Record(60, 't'));
     flights_ = hello_ + Record(50, 'f');
   }
-  // Does a handshake, and moves to the path.
+  // Does a TLS handshake, and moves to the path.
   void MoveToRdma() {
     ConnectBoth();
     ShakeHands();
     EXPECT_EQ(client_.Read(65), Record(60, 't'));
     ASSERT_TRUE(WaitForPath("verbs")) << WaitForReason();
   }
-  // Waits for at most `limit` until so few queue pairs are left.
+  // Waits until at most `most` queue pairs are left. Returns false after
+  // `limit`.
   bool WaitForQueuePairs(int most, absl::Duration limit) {
     const absl::Time deadline = absl::Now() + limit;
     while (api_->counts().qps > most) {
@@ -88,7 +89,7 @@ class BetweenHostsTest : public testing::Test, protected Hosts {
   std::unique_ptr<MeetingPlaces> places_;
   User client_, server_;
   std::string hello_;
-  std::string flights_;  // of the client
+  std::string flights_;  // the client's connection
 };
 
 TEST_F(BetweenHostsTest, TlsMovesToRdma) {
@@ -137,8 +138,8 @@ TEST_F(BetweenHostsTest, StockServerSeesOnlyTheClientsBytes) {
   EXPECT_EQ(Describe(true).path, "http2");
 }
 
-// Tests another user of the server's machine who listens at the port, and knows
-// the addresses of the connection, but not its bytes.
+// Tests another user on the server's machine who listens at the port. This user
+// knows the addresses of the connection, but not its bytes.
 TEST_F(BetweenHostsTest, AnotherUsersPortIsRefused) {
   const TcpAddress client = TcpOf(client_address_);
   const TcpAddress server = TcpOf(server_address_);
@@ -240,8 +241,8 @@ TEST_F(BetweenHostsTest, LastBytesArriveBeforeTheEnd) {
   EXPECT_EQ(server_.Read(1), "");
 }
 
-// gRPC ends the connection while TCP has no room for the bytes that the lost
-// path had accepted.
+// gRPC ends the connection. At this time, TCP has no room for the bytes that
+// the lost path had accepted.
 TEST_F(BetweenHostsTest, LastBytesArriveAfterTheLossOfThePath) {
   MoveToRdma();
   api_->Hold();
@@ -284,8 +285,8 @@ TEST_F(BetweenHostsTest, BrokenConnectionFreesItsQueuePairAtOnce) {
   api_->Release();
 }
 
-// Tests a client that sends the first bytes of TLS and asks for a path, but
-// that TLS has not authenticated.
+// Tests a client that is not authenticated by TLS: it only sends the first
+// bytes of TLS, and asks for a path.
 TEST_F(BetweenHostsTest, StrangerGetsNoPath) {
   Listen();
   Accept();
@@ -309,7 +310,8 @@ TEST_F(BetweenHostsTest, StrangerGetsNoPath) {
   EXPECT_TRUE(WaitForQueuePairs(0, kPatience));
 }
 
-// A fabric whose paths have no doorbell, so that nobody could poll them.
+// A fabric whose paths have no doorbell. No thread could therefore sleep on
+// them.
 class NoDoorbells final : public fabric::Fabric {
  public:
   absl::string_view name() const override { return "verbs"; }
@@ -357,8 +359,8 @@ TEST_F(BetweenHostsTest, TakenRdmaPortIsSeldomTriedAgain) {
   EXPECT_LE(openings, 2 + (absl::Now() - begin) / absl::Seconds(1));
 }
 
-// Two threads open a taken port. The first one blocks, and fails after the
-// second one has succeeded.
+// Two threads open a port that is in use. The first thread blocks, and fails
+// after the second thread has succeeded.
 TEST_F(BetweenHostsTest, PortThatAnotherThreadHasOpenedStays) {
   std::atomic<int> openings{0};
   absl::Notification second_opened;

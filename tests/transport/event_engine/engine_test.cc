@@ -61,7 +61,7 @@ void LoseAllPaths() {
   }
 }
 
-// Must run first: tests that the engine may come after gRPC was used.
+// Must run first: tests that the engine may be installed after gRPC was used.
 TEST(EngineTest, EngineMayComeAfterTheFirstChannel) {
   EchoServer stock(kStock);
   EXPECT_TRUE(Echo(NewChannel(stock.target(), kStock), "hello").ok());
@@ -145,7 +145,8 @@ TEST(EngineTest, StockServer) {
   EXPECT_EQ(PathTo(channel, server.target()), "http2");
 }
 
-// Tests that programs that use other features link, and learn of the absence.
+// Tests that programs that use other features link, and learn that these
+// features are absent.
 TEST(EngineTest, AbsentFeaturesSaySo) {
   EXPECT_TRUE(absl::IsUnimplemented(RecordCalls("calls")));
   EXPECT_TRUE(absl::IsUnimplemented(ServeMetrics("9464").status()));
@@ -346,7 +347,8 @@ TEST(EngineTest, ChildThatExecsDisturbsNobody) {
 }
 
 // Forks, and destroys the channel in the child. The child cannot use gRPC, and
-// may hang. The connection is the parent's and goes on, over either path.
+// may hang. The connection belongs to the parent and continues, over either
+// path.
 TEST(EngineTest, ChildThatDoesNotExecDisturbsNobody) {
   Options over_tcp = kPenstock;
   over_tcp.fabrics = {Fabric::kTcp};

@@ -118,7 +118,7 @@ TEST_P(HandshakeTest, AuthenticatedClientGetsAPath) {
   EXPECT_EQ(down_->all().size(), down);
 }
 
-// The client may begin to ask, because it trusts the server.
+// The client may send its request for a path, because it trusts the server.
 TEST_P(HandshakeTest, ClientWithoutACertificateGetsNone) {
   server_ = std::make_unique<Server>(ServerCredentials());
   const auto channel = Connect(/*with_certificate=*/false);

@@ -55,7 +55,7 @@ TEST_F(LateServerTest, ClientAsksAgainAfterTheServersFirstBytes) {
   EXPECT_EQ(up_->all().size(), on_tcp);
 }
 
-// Tests a server that, like stock gRPC, never meets its clients.
+// Tests a server that never comes to the meeting, like stock gRPC.
 TEST_F(LateServerTest, ClientOfAStockServerStaysOnTcp) {
   EXPECT_FALSE(WaitForReason().empty());
   down_->Write("settings");

@@ -1,5 +1,5 @@
-// Tests connections whose TCP ends at any moment, such as while the ends move
-// to shared memory. CMakeLists.txt builds this file, because Bazel's gRPC is
+// Tests connections whose TCP ends at any moment, even while the ends move to
+// shared memory. CMakeLists.txt builds this file, because Bazel's gRPC is
 // older.
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kIp[] = "127.77.7.8";
 constexpr uint16_t kServerPort = 50052;
-// More than the time in which the ends move.
+// Longer than the ends take to move.
 constexpr uint32_t kLongestMicros = 20000;
 
 // Returns the number of connections that are not closed.
@@ -37,7 +37,7 @@ void SendAll(User* user, const std::atomic<bool>* has_ended, uint32_t seed) {
   while (!*has_ended) user->Write(std::string(1 + random() % 5000, 'x'));
 }
 
-// Returns the number of the bytes that came before the end.
+// Returns the number of bytes received before the end.
 size_t ReadAll(User* user) {
   size_t bytes = 0;
   while (user->error().ok()) bytes += user->Read(1 << 16).size();

@@ -113,7 +113,7 @@ class InnerEngine final : public EventEngine {
   }
   bool Cancel(TaskHandle) override { return false; }
 
-  // The listener's port, from which the names of UNIX sockets follow. No TCP
+  // The listener's port. The names of UNIX sockets are derived from it. No TCP
   // socket uses this port.
   const int port = 1 + getpid() % 60000;
   Listener::AcceptCallback accept;
@@ -134,7 +134,7 @@ class RequireConfig final : public EndpointConfig {
   std::optional<absl::string_view> GetString(absl::string_view) const override {
     return std::nullopt;
   }
-  // Has the inner engine make the sockets, as for a program with a mutator.
+  // Makes the inner engine create the sockets, as for a program with a mutator.
   void* GetVoidPointer(absl::string_view key) const override {
     static int mutator = 0;
     return key == GRPC_ARG_SOCKET_MUTATOR ? &mutator : nullptr;

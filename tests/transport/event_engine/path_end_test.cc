@@ -57,8 +57,8 @@ class PathEndTest : public testing::Test {
   const std::shared_ptr<Pipe> down_ = std::make_shared<Pipe>(GetCrew());
 };
 
-// Tests a path that was lost before gRPC ended the connection, while no thread
-// has polled since.
+// Tests a path that was lost before gRPC ended the connection. No thread has
+// polled the path in between.
 TEST_F(PathEndTest, PathThatWasLostUnnoticedLosesNoBytes) {
   Move();
   const size_t before = up_->all().size();
@@ -78,11 +78,12 @@ TEST_F(PathEndTest, PathThatCarriedNoBytesEndsAtOnce) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
 }
 
-// gRPC ends a connection whose second path has nothing to send, while TCP still
-// sends the bytes of the first one. The input of the second path is invalid,
-// and nobody takes it. A thread that polled it would find it again and again.
+// gRPC ends a connection whose second path has nothing to send. TCP is still
+// sending the bytes of the first path. The input of the second path is invalid
+// and is never taken, so a thread that polled the path would find the input
+// again and again.
 TEST_F(PathEndTest, NonsenseAfterTheEndKeepsNoThreadAwake) {
-  auto* const set = new progress::PollSet(1);  // of a crew that never ends
+  auto* const set = new progress::PollSet(1);  // a crew that never ends
   const auto crew = Crew::Create(set, progress::PollingMode::kEvent);
   ASSERT_TRUE(crew.ok()) << crew.status();
   crew_ = *crew;
@@ -103,7 +104,7 @@ TEST_F(PathEndTest, NonsenseAfterTheEndKeepsNoThreadAwake) {
   EXPECT_TRUE(WaitFor([this] { return script_->destroyed_paths == 2; }));
 }
 
-// Tests a lost path that is required. The other end continues over TCP, and
+// Tests a lost path that is required. The other end may continue over TCP, but
 // this end must not.
 TEST_F(PathEndTest, BytesAfterARequiredPathAreNotRead) {
   settings_.policy = Policy::kRequire;

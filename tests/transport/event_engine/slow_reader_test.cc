@@ -20,8 +20,8 @@ namespace {
 
 constexpr int kMessages = 200;
 constexpr size_t kBytes = 1 << 20;
-// Limits the messages that a reader may leave with gRPC and Penstock. gRPC's
-// windows of both directions and Penstock's streams hold fewer.
+// Limits the messages that wait in gRPC and Penstock while the reader does not
+// read. The windows of gRPC and of Penstock's streams hold fewer messages.
 constexpr int kMostUnread = 80;
 
 std::string MessageOf(int number) {
@@ -42,7 +42,7 @@ std::string TextOf(const grpc::ByteBuffer& buffer) {
   return text;
 }
 
-// Sends all messages as fast as gRPC takes them. Reads an echo only when told.
+// Sends all messages as fast as gRPC takes them. Reads an echo only in Read().
 class Sender final
     : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -132,8 +132,8 @@ class SlowReaderTest : public testing::TestWithParam<std::string> {
   }
 };
 
-// Tests that a reader who does not read stops its sender, and no other call on
-// the same connection.
+// Tests that a slow reader stops its sender, but no other call on the same
+// connection.
 TEST_P(SlowReaderTest, StopsOnlyItsSender) {
   EchoServer server(OptionsOfParam());
   const auto channel = NewChannel(server.target(), OptionsOfParam());

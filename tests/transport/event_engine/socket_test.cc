@@ -135,7 +135,7 @@ TEST(SocketTest, ManyLargeMessagesAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Compares the errors of a port at which nobody listens with stock gRPC's.
+// Compares the errors for a port where nobody listens with stock gRPC's errors.
 TEST(SocketTest, RefusedConnectionHasTheErrorOfStockGrpc) {
   int port = 0;
   { port = EchoServer(OverTcp()).port(); }
@@ -146,7 +146,7 @@ TEST(SocketTest, RefusedConnectionHasTheErrorOfStockGrpc) {
   EXPECT_EQ(ours.error_message(), stock.error_message());
 }
 
-// Fills the backlog of a listener, whose next client then waits for ever.
+// Fills the backlog of a listener. The next client then waits forever.
 TEST(SocketTest, AttemptThatHangsEndsWithItsChannel) {
   base::UniqueFd listening(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = Loopback(0);
@@ -236,8 +236,8 @@ TEST(SocketTest, AThousandStrangersDisturbNobody) {
 }
 
 // Opens a thousand connections of one process to its own server, with a call on
-// each. All of them get a path, except for a few whose sides did not meet in
-// time. A machine may stop the process for longer than a server waits.
+// each. All get a path, except for a few whose sides did not meet in time: a
+// machine may stop the process for longer than a server waits.
 TEST(SocketTest, AThousandConnections) {
   constexpr int kConnections = 1000;
   constexpr int kMostLate = 10;

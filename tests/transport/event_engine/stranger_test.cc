@@ -1,5 +1,5 @@
-// Tests peers that do not speak HTTP/2, or only badly. Compares what they
-// receive with what stock gRPC sends them.
+// Tests peers that send no HTTP/2, or invalid HTTP/2. Compares the bytes that
+// they receive with those of stock gRPC.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr absl::string_view kEmptySettings("\0\0\0\4\0\0\0\0\0", 9);
-// The end of a connection must come within this time.
+// Limits the time until the end of a connection.
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
 Options OverTcp() {
@@ -146,8 +146,8 @@ TEST(StrangerTest, BadOpeningsAreAnsweredAsByStockGrpc) {
   ExpectService(tcp);
 }
 
-// Sends the preface byte by byte on many connections. Other clients are served
-// meanwhile, and the slow connections end at the server's own deadline.
+// Sends the preface byte by byte on many connections. Meanwhile, other clients
+// are served. The slow connections end at the server's deadline.
 TEST(StrangerTest, SlowOpeningsDisturbNobody) {
   constexpr int kSlow = 200;
   EchoServer server(kPenstock);
@@ -162,7 +162,7 @@ TEST(StrangerTest, SlowOpeningsDisturbNobody) {
   ExpectService(server);
 }
 
-// Asks for millions of answers, and reads none of them.
+// Causes millions of answers, and reads none of them.
 TEST(StrangerTest, StrangerThatNeverReadsDisturbsNobody) {
   constexpr size_t kRequests = 200000;
   std::string requests = absl::StrCat(kPreface, kEmptySettings);
@@ -220,7 +220,7 @@ TEST(StrangerTest, BadServersGiveTheErrorOfStockGrpc) {
   std::mt19937 random(2);
   const std::string answers[] = {
       "", "HTTP/1.1 400 Bad Request\r\n\r\n", RandomBytes(&random, 1000),
-      // Frames without the client's preface: a server has none.
+      // Frames without a client's preface, as servers send them.
       RandomFrames(&random).substr(sizeof kPreface - 1)};
   for (const std::string& answer : answers) {
     const BadServer server(answer);

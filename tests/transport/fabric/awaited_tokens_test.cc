@@ -70,7 +70,7 @@ TEST(AwaitedTokens, CancelledAttemptIsForgottenAndNotTold) {
   EXPECT_EQ(told.calls(), 0);
 }
 
-// Awaits a name whose earlier attempt was cancelled, but is not forgotten yet.
+// Awaits a name whose earlier attempt was cancelled, but not yet forgotten.
 TEST(AwaitedTokens, AttemptThatWasDroppedDoesNotHoldItsName) {
   auto tokens = Make();
   Told first, second;

@@ -1,4 +1,5 @@
-// Tests the beginning of one side's setup, and its end, which must happen once.
+// Tests the beginning of one side's set-up, and its end. The end must happen
+// once.
 
 #include "transport/fabric/timed_setup.h"
 

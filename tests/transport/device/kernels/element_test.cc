@@ -1,4 +1,4 @@
-// The conversions of elements, compared with those of Eigen and of the
+// Compares the conversions of elements with those of Eigen and of the
 // processor.
 
 #include "transport/device/kernels/element.h"
@@ -26,15 +26,15 @@ bool SameValue(float a, float b) {
 }
 
 // Calls `check` with each float at which rounding to 16 bits may change: each
-// 16-bit number, the middle between it and the next number, and the neighbours
-// of both. Between these floats, rounding is monotonic.
+// 16-bit number, the middle between neighbours, and the floats next to both.
+// Between these floats, rounding is monotonic.
 template <typename ValueOf, typename Check>
 void ForEachEdge(uint16_t infinity, ValueOf value_of, Check check) {
   const float inf = std::numeric_limits<float>::infinity();
   for (uint16_t bits = 0; bits <= infinity; ++bits) {
     const float value = value_of(bits);
     // Uses the distance to the previous number for the largest number, because
-    // its next number is infinite.
+    // the next number is infinite.
     const double next = bits + 1 < infinity ? value_of(bits + 1)
                                             : 2.0 * value - value_of(bits - 1);
     const float middle = static_cast<float>((value + next) / 2);

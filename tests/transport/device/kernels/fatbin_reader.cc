@@ -19,15 +19,15 @@ struct FileHeader {
   uint32_t magic;
   uint16_t version;
   uint16_t header_bytes;
-  uint64_t bytes;  // the bytes behind the header
+  uint64_t bytes;  // bytes after the header
 };
 
 struct ImageHeader {
   uint16_t kind;
   uint16_t version;
   uint32_t header_bytes;
-  uint64_t bytes;             // the bytes behind the header
-  uint32_t compressed_bytes;  // the compressed bytes without padding
+  uint64_t bytes;             // bytes after the header
+  uint32_t compressed_bytes;  // compressed bytes without padding
   uint32_t options;
   uint16_t minor;
   uint16_t major;
@@ -35,7 +35,7 @@ struct ImageHeader {
   uint32_t name[2];
   uint64_t flags;
   uint64_t unused;
-  uint64_t content_bytes;  // the size of the content after decompression
+  uint64_t content_bytes;  // size after decompression
 };
 static_assert(sizeof(ImageHeader) == 64, "the layout has holes");
 
@@ -60,8 +60,8 @@ absl::StatusOr<Struct> Take(absl::string_view bytes, uint64_t offset) {
 absl::StatusOr<std::string> DecompressZstd(absl::string_view compressed,
                                            uint64_t bytes) {
   using Decompress = size_t (*)(void*, size_t, const void*, size_t);
-  // Opens the library by name. dpkg itself needs it, so it is present, but its
-  // headers may be missing.
+  // Opens the library by name. dpkg needs the library, so it is present, but
+  // its headers may be missing.
   void* library = dlopen("libzstd.so.1", RTLD_NOW);
   if (library == nullptr) {
     return absl::UnimplementedError("there is no libzstd.so.1 here");

@@ -1,5 +1,5 @@
 // Tests that the embedded file has the kernels that the plans name, for each
-// architecture that the file claims.
+// architecture that the file names.
 
 #include "transport/device/kernels/fatbin.h"
 

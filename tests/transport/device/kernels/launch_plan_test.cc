@@ -85,7 +85,7 @@ TEST(LaunchPlanTest, BlocksAreNoMoreThanThereIsWorkFor) {
   EXPECT_EQ(sum.Plan()->blocks, 0u);
   sum.count = 1;
   EXPECT_EQ(sum.Plan()->blocks, 1u);
-  sum.count = 256 * 4 + 3;  // vectors for one block, and 3 elements more
+  sum.count = 256 * 4 + 3;  // one block's vectors, and 3 elements more
   EXPECT_EQ(sum.Plan()->blocks, 1u);
   sum.count = 257 * 4;
   EXPECT_EQ(sum.Plan()->blocks, 2u);

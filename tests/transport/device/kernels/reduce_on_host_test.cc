@@ -31,10 +31,11 @@ TEST(ReduceOnHostTest, EachBitIsThatOfTheReference) {
   }
 }
 
-// Returns the bound of docs/gpu/kernels.md: n-1 additions, each with an error
-// of 2^-24 of the added numbers; for a mean 2^-23 of the mean itself; and half
-// of the last place of a result of 16 bits. A thousandth more covers the
-// products of these errors.
+// Returns the bound of docs/gpu/kernels.md: the sum of
+// - n-1 additions, each with an error of 2^-24 of the added numbers;
+// - for a mean, 2^-23 of the mean;
+// - half of the last place of a 16-bit result;
+// - a thousandth more, for the products of these errors.
 double Bound(const Reduction& reduction, double magnitudes, double exact) {
   const size_t fan_in = reduction.inputs.size();
   double bound = static_cast<double>(fan_in - 1) * 0x1p-24 * magnitudes;
@@ -63,7 +64,7 @@ void ExpectWithinBound(Operation operation, ElementType type, size_t fan_in,
   const Reduction reduction = {operation, type, kCount, inputs, output.data()};
   ASSERT_TRUE(ReduceOnHost(reduction).ok());
   for (uint64_t i = 0; i < kCount; ++i) {
-    double exact = 0, magnitudes = 0;  // exact but for 2^-53 of the numbers
+    double exact = 0, magnitudes = 0;  // exact, except for 2^-53 of the numbers
     for (const Array& array : arrays) {
       exact += array.At(i);
       magnitudes += std::fabs(array.At(i));

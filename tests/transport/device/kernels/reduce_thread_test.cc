@@ -1,6 +1,6 @@
-// Runs the kernels' own code with the plans that start it, one thread of a
-// launch after another. A device would give the same results, except for the
-// work of its compiler.
+// Runs the kernels' own code with the plans for a launch. Runs the threads of a
+// launch one after another. A device would give the same results, except for
+// the work of its compiler.
 
 #include "transport/device/kernels/reduce_thread.h"
 

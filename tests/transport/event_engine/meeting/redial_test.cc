@@ -18,7 +18,7 @@ Answer NewEndpoint() {
   return fabric::fake::Link().Take(fabric::fake::Side::kA);
 }
 
-// Dials with two pauses. All but the last of `answers` are errors.
+// Dials with two pauses. All `answers` except the last are errors.
 Answer RedialWith(std::vector<bool> answers, int* dialed) {
   absl::Notification done;
   Answer last;

@@ -20,7 +20,7 @@ struct Hosts : Pair {
   }
 };
 
-// Returns the offset of a boundary between records, not before `least`.
+// Returns the offset of the first boundary between records at or after `least`.
 uint64_t BoundaryFrom(uint64_t least) {
   const std::string& stream = TlsStream();
   TlsRecords records;
@@ -95,7 +95,7 @@ TEST(BetweenHostsTest, PacketsAfterTheMarkAreIgnored) {
 TEST(BetweenHostsTest, BytesThatLookLikeAMarkAreTheStreams) {
   Hosts pair;
   pair.NewLink();
-  pair.Move(0);  // expects marks from now on; the peer never moves
+  pair.Move(0);  // now expects marks, although the peer never moves
   pair.ends[1].Send(1 << 20);
   while (!pair.ends[1].tcp.empty()) pair.ends[0].ReadTcp(1000);
   EXPECT_EQ(pair.ends[0].got, uint64_t{1} << 20);

@@ -164,7 +164,7 @@ TEST_F(LiarTest, ManyTinyPacketsNeedLittleMemory) {
   EXPECT_TRUE(victim().status.ok()) << victim().status;
 }
 
-// The packets precede byte 0, which then comes over TCP.
+// Byte 0 comes over TCP only after the packets.
 TEST_F(LiarTest, ManyTinyPacketsBeforeTheMoveNeedLittleMemory) {
   constexpr size_t kPackets = 20000;
   Send(Packet::Kind::kBegin, 1);

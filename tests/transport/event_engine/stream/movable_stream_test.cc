@@ -47,7 +47,7 @@ TEST(MovableStreamTest, LostPathIsResumedFromTheLastAcknowledgement) {
   pair.ends[1].Poll();
   pair.ends[0].Send(100);
   pair.ends[1].Poll();
-  EXPECT_EQ(pair.ends[1].got, 100u);  // not acknowledged
+  EXPECT_EQ(pair.ends[1].got, 100u);  // unacknowledged
   pair.ends[0].Send(100);             // lost
   pair.link->Drop();
   pair.ends[0].Poll();
@@ -71,8 +71,8 @@ TEST(MovableStreamTest, PathThatNobodyAnsweredIsLostWithoutAMark) {
   EXPECT_TRUE(pair.status().ok()) << pair.status();
 }
 
-// Loses the path when the peer may have moved, to an offset that this side will
-// never learn. The next bytes of TCP could not be interpreted.
+// Loses the path when the peer may have moved. This side never learns the
+// offset of the move, so it could not interpret the next bytes of TCP.
 TEST(MovableStreamTest, PathThatIsLostInMidSwitchEndsTheConnection) {
   Pair pair;
   pair.NewLink();
@@ -81,8 +81,8 @@ TEST(MovableStreamTest, PathThatIsLostInMidSwitchEndsTheConnection) {
   EXPECT_TRUE(absl::IsAborted(pair.ends[0].stream.error()));
 }
 
-// Expects that the stream itself drops no bytes, because dropping a program's
-// bytes may call the program, which is forbidden under the lock.
+// Expects that the stream drops no bytes itself. Dropping a program's bytes may
+// call the program, which is forbidden under the lock.
 TEST(MovableStreamTest, SentBytesAreDroppedByTheCaller) {
   Pair pair;
   pair.NewLink();
@@ -155,7 +155,7 @@ TEST(MovableStreamTest, KeptPacketsAreLimited) {
 }
 
 TEST(MovableStreamTest, AcknowledgementFollowsAPacketThatWaitedForRoom) {
-  constexpr int kCredits = 200;  // more than the packets of a window
+  constexpr int kCredits = 200;  // more than a window's packets
   Pair pair;
   pair.options.credits = kCredits;
   pair.NewLink();

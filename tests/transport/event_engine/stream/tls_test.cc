@@ -1,4 +1,4 @@
-// Tests what a stream knows of TLS: its first bytes, its handshake, and its
+// Tests how a stream recognises TLS: its first bytes, its handshake, and its
 // records.
 
 #include <cstdint>
@@ -152,7 +152,7 @@ TEST(TlsHandshakeTest, ServerIsDoneWhenItAnswersApplicationData) {
   EXPECT_EQ(server.opening(), HelloRecord().substr(0, TlsOpening::kBytes));
 }
 
-// Of TLS 1.2, application data come only after both messages Finished.
+// In TLS 1.2, application data come only after both Finished messages.
 TEST(TlsHandshakeTest, MessagesOfTheHandshakeAreNoProof) {
   Handshake server(/*is_client=*/false);
   server.Receives(HelloRecord());
@@ -163,8 +163,8 @@ TEST(TlsHandshakeTest, MessagesOfTheHandshakeAreNoProof) {
   EXPECT_EQ(server.Sends(Record(kApplicationData)), kOver);
 }
 
-// A stranger cannot decrypt, and sends what looks like an answer too early, or
-// keeps the server waiting for its end.
+// A stranger cannot decrypt. It sends an apparent answer too early, or makes
+// the server wait for its end.
 TEST(TlsHandshakeTest, StrangersGetNothing) {
   Handshake early(/*is_client=*/false);
   early.Receives(HelloRecord() + Record(kApplicationData));
@@ -181,9 +181,9 @@ TEST(TlsHandshakeTest, StrangersGetNothing) {
   EXPECT_EQ(unfinished.Sends(Record(kHandshake)), kOver);
 }
 
-// Returns a server that has asked for another ClientHello (HelloRetryRequest).
-// From then on it skips application data, if the client has announced early
-// data.
+// Returns a server that has requested a second ClientHello (HelloRetryRequest).
+// From then on, the server skips application data if the client has announced
+// early data.
 Handshake ServerThatAsksAgain() {
   Handshake server(/*is_client=*/false);
   server.Receives(HelloRecord());

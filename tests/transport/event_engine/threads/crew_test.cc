@@ -126,7 +126,7 @@ TEST(CrewPollTest, PathsArePolledWhileATaskBlocks) {
   set->Remove(slot);
 }
 
-// A pollable that has input all the time, and rings no doorbell.
+// A pollable that always has input, and rings no doorbell.
 class Flood : public progress::Pollable {
  public:
   bool Poll() override { return ++polls_ > 0; }
@@ -168,8 +168,8 @@ class Block {
 };
 
 // Tests input that a leader has not polled before its task blocks. The next
-// leader must poll the input, although this leader has learnt to sleep at once,
-// and no doorbell rings.
+// leader must poll the input. This leader has learnt to sleep immediately, and
+// no doorbell rings.
 TEST(CrewPollTest, LeftInputIsPolledWhileATaskBlocks) {
   progress::PollSet* set = nullptr;
   Crew* const crew = NewCrew(PollingMode::kAdaptive, &set);
@@ -182,9 +182,9 @@ TEST(CrewPollTest, LeftInputIsPolledWhileATaskBlocks) {
     Flood::Pause();
   }
   Block first(crew);
-  for (int i = 0; i < 10; ++i) Flood::Pause();  // the second one leads
+  for (int i = 0; i < 10; ++i) Flood::Pause();  // the second thread leads
   first.Release();
-  for (int i = 0; i < 10; ++i) Flood::Pause();  // the first one parks
+  for (int i = 0; i < 10; ++i) Flood::Pause();  // the first thread sleeps
   flood->Set(true);
   crew->Run([] {});
   ASSERT_TRUE(flood->IsPolledSoon());

@@ -43,7 +43,7 @@ void Conformance::Connect() {
 }
 
 size_t Conformance::several_chunks() const {
-  // Three chunks and a third, which a test can read often.
+  // Three and a third chunks. Small enough to be read often.
   const size_t chunk = capabilities().read_chunk_bytes;
   return std::max<size_t>(3 * chunk + chunk / 3, 1000);
 }
@@ -95,7 +95,7 @@ Exposure Conformance::Expose(Side owner, const memory::Payload& payload,
                              size_t max_parts) {
   absl::StatusOr<Exposure> exposure = end(owner)->Expose(payload, max_parts);
   EXPECT_TRUE(exposure.ok()) << exposure.status();
-  // Returns a region that has a first part, so that the failed test can go on.
+  // Returns a region with one empty part, so that the failed test can continue.
   if (!exposure.ok()) return Exposure{RemoteRegion(1), memory::Payload()};
   EXPECT_LE(exposure->region.size(), max_parts);
   for (const RemotePart& part : exposure->region) EXPECT_GT(part.length, 0u);

@@ -36,8 +36,9 @@ TEST_P(Conformance, WritableComesOnlyAfterARefusal) {
   EXPECT_EQ(at_b().writable, 0);
 }
 
-// Tests that an event follows each time that credit ran out. Without the event,
-// the session would wait forever with the frames that it has merged meanwhile.
+// Tests that an event follows each time that credit was used up. Without the
+// event, the session would wait forever with the frames that it has merged in
+// the meantime.
 TEST_P(Conformance, WritableFollowsEachTimeThatCreditRunsOut) {
   for (int round = 1; round <= 5; ++round) {
     SendUntilRefused(Side::kA);
@@ -77,8 +78,8 @@ TEST_P(Conformance, SendFromWithinWritableArrives) {
   }
 }
 
-// Tests two ends that are both out of credit. Neither may wait for the other
-// one to make room first.
+// Tests two ends that are both out of credit. Neither end may wait for the
+// other end to make room first.
 TEST_P(Conformance, BothEndsWithoutCreditGetGoing) {
   const size_t from_a = SendUntilRefused(Side::kA);
   const size_t from_b = SendUntilRefused(Side::kB);
@@ -105,8 +106,8 @@ TEST_P(Conformance, NothingIsLostUnderBackPressure) {
   EXPECT_TRUE(at_a().packets == sent[1]);
 }
 
-// Tests that a read does not wait for the packets of the same end. The receiver
-// of a large message frees the sender's memory by reading.
+// Tests that a read does not wait for packets of the same end. A receiver frees
+// the sender's memory by reading.
 TEST_P(Conformance, ReadsNeedNoCredit) {
   const std::string bytes = RandomBytes(several_chunks(), 3);
   const Exposure exposure = Expose(Side::kB, PayloadOf(bytes));

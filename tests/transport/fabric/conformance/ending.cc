@@ -124,7 +124,7 @@ TEST_P(ConformanceEnding, DestroyedEndHasNoMoreEvents) {
     harness_->Step();
     Kill(first);
     Kill(Other(first));
-    Pump();  // the recorders would report an event here
+    Pump();  // any event would be reported here
   }
 }
 

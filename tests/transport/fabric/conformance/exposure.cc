@@ -1,5 +1,4 @@
-// Tests how long exposed memory is held, and the behaviour of fabrics when
-// memory runs out.
+// Tests how long exposed memory is held, and what fabrics do without memory.
 
 #include <cstdint>
 #include <memory>
@@ -68,7 +67,7 @@ TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   RemoteRegion unknown = exposure.region;
   unknown[0].key ^= uint64_t{1} << 63;
   a()->Withdraw(unknown);
-  // Withdraws the peer's region, whose key does not name a region of this end.
+  // Withdraws the peer's region. Its key names no region of this end.
   b()->Withdraw(exposure.region);
   EXPECT_EQ(ReadWhole(Side::kB, exposure.region).value_or("error"),
             "some bytes");

@@ -135,7 +135,7 @@ TEST_P(ConformanceLoading, RegionsThatAreNotThereAreRefused) {
   EXPECT_EQ(TextOf(*loaded), "some bytes");
 }
 
-// Allows no case, because some fabrics share no memory.
+// Allows an empty list, because some fabrics share no memory.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceLoading);
 INSTANTIATE_TEST_SUITE_P(
     Fabric, ConformanceLoading,

@@ -58,8 +58,8 @@ TEST_P(Conformance, PacketOfTheFullSizeArrives) {
   }
 }
 
-// Sends packets of every small size. The sizes include those at which a fabric
-// changes its padding or stops to send inline.
+// Sends packets of every small size, including those at which a fabric changes
+// its padding, or no longer sends inline.
 TEST_P(Conformance, PacketOfEverySmallSizeArrives) {
   Texts sent;
   for (size_t size = 0; size <= std::min<size_t>(max_packet(), 300); ++size) {

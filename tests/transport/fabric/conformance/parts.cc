@@ -41,8 +41,7 @@ class ConformanceParts : public Conformance {
     return block.AsBytes();
   }
 
-  // Expects that the stable copy and the peer's copy equal the payload,
-  // whatever its parts are.
+  // Expects that the stable copy and the peer's copy equal the payload.
   void ExpectRead(Side owner, const memory::Payload& payload,
                   size_t max_parts) {
     const Exposure exposure = Expose(owner, payload, max_parts);

@@ -23,13 +23,13 @@ class ConformancePolling : public Conformance {
   void SetUp() override {
     Conformance::SetUp();
     ASSERT_FALSE(HasFatalFailure());
-    // Disarms both ends, because an end may begin armed or unarmed.
+    // Disarms both ends, because an end may be armed initially.
     for (Side side : kSides) end(side)->SetArmed(false);
   }
 };
 
-// A fixture for the two ways in which an end rings its peer: an event of the
-// peer's descriptor, if there is one, or the lifeline.
+// A fixture for both ways in which an end rings its peer: a descriptor of the
+// peer, if there is one, or the lifeline.
 class ConformanceDoorbell : public ConformancePolling {
  protected:
   void SetUp() override {
@@ -43,7 +43,7 @@ class ConformanceDoorbell : public ConformancePolling {
         event.events = EPOLLIN | EPOLLET;
         ASSERT_EQ(epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event), 0);
       }
-      (void)TakeEvent(side);  // a descriptor may be readable at first
+      (void)TakeEvent(side);  // a descriptor may be readable initially
     }
   }
   // Returns true if the end of `side` has rung its peer since the last call, or
@@ -160,8 +160,8 @@ TEST_P(ConformanceDoorbell, ReceiverThatPollsIsNotToBeRung) {
   EXPECT_FALSE(Rings(Side::kA));
 }
 
-// Tests input that comes between the receiver's last poll and its arming, when
-// nobody rings. The receiver must look again.
+// Tests input that comes between the receiver's last poll and its arming.
+// Nobody rings for such input, so the receiver must look again.
 TEST_P(ConformanceDoorbell, InputFromBeforeArmingIsSeenAfterIt) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_FALSE(Rings(Side::kA));
@@ -175,7 +175,7 @@ TEST_P(ConformanceDoorbell, EachPacketToAnArmedReceiverIsARequest) {
     ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "x"));
     EXPECT_TRUE(Rings(Side::kA)) << i;
     Pump();
-    b()->ClearWakeup();  // as the owner does
+    b()->ClearWakeup();  // like the owner
     (void)Rings(Side::kA);
   }
 }
@@ -264,7 +264,7 @@ TEST_P(ConformanceDescriptor, NobodyIsToBeRung) {
   EXPECT_FALSE(a()->TakeDoorbellRequest());
 }
 
-// Arms the end without the owner's lock, as a poller does before it sleeps.
+// Arms the end without its owner's lock, like a poller before it sleeps.
 TEST_P(ConformancePolling, AnyThreadMayLookForInputAndArm) {
   std::atomic<bool> done{false};
   std::thread other([&] {

@@ -95,7 +95,7 @@ TEST_P(Conformance, ReadFromWithinTheEndOfAnotherSucceeds) {
   EXPECT_TRUE(target.text() == bytes);
 }
 
-// Tests that a destination is left alone once its read has ended, because the
+// Tests that nobody writes to a destination after its read has ended. The
 // session then hands the memory to the application.
 TEST_P(Conformance, DestinationIsNotWrittenToAfterTheReadsEnd) {
   const size_t size = capabilities().read_chunk_bytes;

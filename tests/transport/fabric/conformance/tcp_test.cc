@@ -19,8 +19,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// The owner of both connections; the gRPC layer owns one connection in the same
-// way.
+// The owner of both connections. In the product, the gRPC layer owns one
+// connection in the same way.
 class TcpHarness : public Harness {
  public:
   explicit TcpHarness(std::unique_ptr<Wire> wire) : wire_(std::move(wire)) {

@@ -20,14 +20,14 @@ namespace {
 
 constexpr size_t kMaxRegion = 400 * 1000;
 constexpr size_t kRegionBytes = 8 * kMaxRegion;
-// The bytes that each end sends in packets before the test ends, as a number of
-// full packets. The packets may have any size.
+// The bytes that each end sends in packets of any size before the test ends, as
+// a number of full packets.
 constexpr size_t kFullPackets = 80;
 constexpr int kMaxRounds = 1000 * 1000;
 
 // A test in which both ends send, expose, read and load in an order that a seed
-// decides. Each byte is compared with the byte that was sent. The test passes
-// each region directly to the reader; a session would announce it.
+// decides. Each received byte is compared with the sent byte. The test passes
+// regions directly to the reader, where a session would announce them.
 class ConformanceTraffic : public Conformance {
  protected:
   struct Pull {
@@ -42,7 +42,7 @@ class ConformanceTraffic : public Conformance {
   struct Direction {
     // The packets that were sent and have not yet arrived.
     std::deque<absl::string_view> packets;
-    std::map<uint64_t, Pull> pulls;  // the reads under way, by the region's key
+    std::map<uint64_t, Pull> pulls;  // reads in progress, by the region's key
     // The reads by cookie.
     std::map<uint64_t, std::pair<uint64_t, size_t>> reads;
     size_t packet_bytes = 0;

@@ -22,8 +22,8 @@ namespace conformance {
 namespace {
 
 // The time without arrivals after which the test assumes that everything was
-// delivered. Needed because a device works in the background. Many times the
-// time of a packet on an emulated processor.
+// delivered. Needed because a device works in the background. Far longer than
+// an emulated processor takes for a packet.
 constexpr absl::Duration kQuiet = absl::Milliseconds(30);
 
 class VerbsHarness : public Harness {

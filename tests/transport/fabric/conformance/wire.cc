@@ -25,7 +25,7 @@ size_t MemoryWire::Cut(size_t size) {
 
 size_t MemoryWire::Put(Side from, absl::Span<const uint8_t> bytes) {
   // Drops the bytes, because the receiving side has closed. The sender does not
-  // learn this from sending.
+  // notice.
   if (closed_[Index(Other(from))]) return bytes.size();
   std::string& to = to_[Index(Other(from))];
   const size_t size = Cut(std::min(bytes.size(), kCapacity - to.size()));
@@ -60,7 +60,7 @@ size_t SocketWire::Put(Side from, absl::Span<const uint8_t> bytes) {
       send(Socket(from).get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent >= 0) return sent;
   if (errno == EAGAIN) return 0;
-  return bytes.size();  // the peer has gone, and Take() finds that
+  return bytes.size();  // the peer has left, which Take() reports
 }
 
 std::vector<uint8_t> SocketWire::Take(Side to) {

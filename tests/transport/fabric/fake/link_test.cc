@@ -182,7 +182,7 @@ TEST_F(FakeLinkTest, DropEndsReadsThenBreaksOnce) {
   Read(b_.get(), part, 0, &into, 2);
   link_.Drop();
   link_.Drop();
-  Read(b_.get(), part, 0, &into, 3);  // the read ends at once
+  Read(b_.get(), part, 0, &into, 3);  // the read ends immediately
   EXPECT_EQ(at_b_.Take(), Lines{"read 3 failed"});
   Send(b_.get(), "lost too");
   EXPECT_TRUE(a_->HasInput());

@@ -41,7 +41,7 @@ TEST_F(FakeLinkTest, ReadsOutsideOfWhatIsExposedFail) {
   Read(b_.get(), RemotePart{good.key, 0, 10}, 0, &into, ++cookie);
   Read(b_.get(), RemotePart{good.key, good.offset, 11}, 0, &into, ++cookie);
   Read(b_.get(), RemotePart{good.key + 1, good.offset, 10}, 0, &into, ++cookie);
-  Read(a_.get(), good, 0, &into, ++cookie);  // a region of the end itself
+  Read(a_.get(), good, 0, &into, ++cookie);  // a region of this end
   std::string large(4097, '.');
   Read(b_.get(), good, 0, &large, ++cookie);
   EXPECT_EQ(link_.StepAll(), 8);

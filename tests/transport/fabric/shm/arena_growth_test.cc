@@ -166,7 +166,7 @@ TEST_F(ArenaGrowth, RequestsThatWaitGetTheError) {
 TEST_F(ArenaGrowth, TheNextSegmentIsReadyBeforeItIsNeeded) {
   Use(13);
   EXPECT_TRUE(WaitForReserved(16 + 32));
-  TheKernel().Stop();  // a request that made a segment would hang
+  TheKernel().Stop();  // a request for a new segment would hang
   Use(20);
   EXPECT_EQ(leases_[1]->place().segment_size, 32 * kMiB);
   EXPECT_EQ(TheKernel().calls(), 2);

@@ -117,7 +117,7 @@ TEST_F(BorrowerTest, SaysUnaskedWhatIsClosedAtTheEnd) {
   AwaitClosed(1);
   EXPECT_TRUE(borrower_->OnClosed(kId));
   ExpectClosed(kId);
-  // Sends a message as a peer does that has not heard of the close yet.
+  // Sends a message like a peer that does not know of the close yet.
   Say(Kind::kTakeBack, kId);
   // Lends memory after the peer was told to stop lending.
   Say(Kind::kDevice, kId + 2);

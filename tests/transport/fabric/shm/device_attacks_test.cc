@@ -137,7 +137,7 @@ TEST_F(ShmDeviceAttacks, WhoNeverSaidThatItOpensDevicesPassesNone) {
   Connect(kOpensDevices, /*has_devices=*/false);
   EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
   ExpectRefused("not opened here");
-  // Sets feature bits of later releases, which must be ignored.
+  // Sets feature bits of later releases. The end must ignore them.
   Connect(~kOpensDevices);
   EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
   Connect(~0u);
@@ -169,7 +169,7 @@ TEST_F(ShmDeviceAttacks, APeerThatReadsNothingIsLentNoMore) {
   for (size_t i = 0; i < kMaxPassedDevices; ++i) {
     pieces.push_back(ours_.Put(std::string(memory::kMinDeviceBytes, 'y')));
   }
-  // Never gives loans back, so that their numbers run out.
+  // Never returns loans, so that their numbers are used up.
   for (uint32_t i = 0; i < 2 * kMaxLoans; ++i) {
     (void)attacked->Expose(memory::Payload(pieces[i % pieces.size()]), 1);
   }
@@ -201,8 +201,9 @@ TEST_F(ShmDeviceAttacks, DecliningEndsLendingOfThatAndNothingElse) {
   EXPECT_TRUE(pair_->end.events.broken.empty());
 }
 
-// Tests lending to a peer that has sent nonsense. This side no longer receives
-// the peer's messages, and so would miss a refusal. Therefore it must not lend.
+// Tests lending to a peer that has sent an invalid message. This side no longer
+// receives the peer's messages, and so would miss a refusal. Therefore it must
+// not lend.
 TEST_F(ShmDeviceAttacks, AfterNonsenseNothingIsLentEither) {
   Endpoint* const attacked = pair_->end.endpoint.get();
   EXPECT_TRUE(attacked->TakesDeviceMemory());

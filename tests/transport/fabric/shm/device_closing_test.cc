@@ -23,8 +23,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Tests that memory is freed only after the peer has closed it. CUDA leaves an
-// earlier free undefined.
+// Tests that memory is freed only after the peer has closed it. In CUDA, an
+// earlier free is undefined.
 TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Connect();
   std::promise<void> may_close;
@@ -35,9 +35,9 @@ TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Pass(piece);
   piece = memory::Bytes();
   EXPECT_TRUE(IsFreed(used));
-  // Expects that the owner's memory still exists. Nobody can lend the memory
-  // again, so the loan was taken back. But the peer's driver is slow to close
-  // the memory.
+  // Expects that the owner's memory still exists. The loan was taken back,
+  // because the memory cannot be lent again. But the peer's driver is slow to
+  // close the memory.
   absl::SleepFor(absl::Milliseconds(100));
   EXPECT_EQ(theirs_.allocated(), 1);
   EXPECT_EQ(ours_.open_now(), 1);
@@ -95,7 +95,7 @@ TEST_F(ShmDevices, WhatIsIdleIsClosed) {
   Pass(idle);
   const memory::Payload held = Load(Expose(memory::Payload(OnDevice(kMiB, 2))));
   EXPECT_EQ(ours_.open_now(), 2);
-  // Expects that the memory is closed after some seconds, though nobody polls.
+  // Expects that the memory is closed after some seconds, even without a poll.
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 1; }));
   EXPECT_EQ(Read(held), Content(kMiB, 2));
 }
@@ -121,7 +121,7 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
 
 TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   std::promise<void> may_close;
-  // Holds up the thread that closes allocations which were never opened.
+  // Blocks the thread that closes allocations which were never opened.
   progress::RunAside(progress::Aside::kMemory,
                      [&] { may_close.get_future().wait(); });
   for (size_t i = 0; i < kMaxPassedDevices; ++i) {
@@ -140,7 +140,7 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   }));
 }
 
-// Tests that the peer learns of the end only once all its memory is closed.
+// Tests that the peer learns of the end only when all its memory is closed.
 // Until then, this side may still read the memory.
 TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   Lend(kId);
@@ -208,9 +208,8 @@ TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
   EXPECT_EQ(ours_.open_now(), 1);
 }
 
-// Simulates peers that have left more to close than this process accepts at
-// once. Another peer, which has done nothing wrong, must be served again
-// afterwards.
+// Simulates peers that leave more allocations to close than this process
+// accepts at once. Afterwards, a new peer must be served.
 TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   Lend(kId);
   EXPECT_TRUE(Load(kId).ok());
@@ -234,7 +233,7 @@ TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   EXPECT_TRUE(Load(kId + 1).ok());
 }
 
-// Tests a slow driver, whose time must not count as work of strangers.
+// Tests a slow driver. Its time must not count as work of strangers.
 TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   std::promise<void> closed;
   progress::RunAside(progress::Aside::kDevice,
@@ -252,8 +251,8 @@ TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
 }
 
-// Tests that memory of a stuck device is not offered: it would block each
-// connection that depends on the device.
+// Tests that memory of a stuck device is not offered. The memory would block
+// each connection that depends on the device.
 TEST(DeviceSharing, IsNotOfferedWhileADeviceIsStuck) {
   memory::FakeDeviceAccess devices;
   Options options;

@@ -1,5 +1,4 @@
-// Tests two processes that hold device memory of each other, when one of them
-// dies.
+// Tests two processes that hold device memory of each other. One of them dies.
 
 #include <signal.h>
 #include <unistd.h>

@@ -70,7 +70,7 @@ class DeviceLenderTest : public ::testing::Test {
   void Use(const memory::DeviceAccess* devices) {
     lender_ = std::make_unique<DeviceLender>(socket_.get(), devices);
   }
-  // Waits until lent memory may be taken back in favour of other memory.
+  // Waits until lent memory may be taken back to make room for other memory.
   static void AwaitKeepTime() { absl::SleepFor(kDeviceKeepTime); }
   memory::Bytes Put() { return devices_.Put(std::string(kBytes, 'x')); }
   absl::optional<SetupMessage> Receive() {
@@ -119,7 +119,7 @@ TEST_F(DeviceLenderTest, TakesBackWhatIsIdle) {
   (void)Receive();
   const uint32_t id = lent->segment_id;
   const absl::Time now = base::SteadyNow();
-  // Takes back nothing, because the memory is lent and so not idle.
+  // Takes nothing back, because the memory is in use.
   lender_->TakeBackIdle(now + 2 * kDeviceIdleTime);
   lent.reset();
   lender_->TakeBackIdle(now + 3 * kDeviceIdleTime - absl::Milliseconds(1));
@@ -218,7 +218,8 @@ TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
   const memory::Bytes one_more = Put();
   AwaitKeepTime();
   EXPECT_FALSE(lender_->Lend(one_more).has_value());
-  // The memory of one loan was taken back, but the peer does not know it yet.
+  // The memory of one loan was taken back, and the peer does not know of this
+  // yet.
   EXPECT_TRUE(absl::StrContains(lender_->Describe(), "still to close 1"));
   EXPECT_EQ(lender_->count(), kMaxPassedDevices);
   while (Receive().has_value()) {
@@ -298,7 +299,7 @@ TEST_F(DeviceLenderTest, KeepsMemoryUntilThePeerHasClosedIt) {
 }
 
 // Tests that memory is freed on another thread. Freeing may take long, and the
-// thread that notices the peer's end also serves all timers and set-ups.
+// thread that notices the peer's end serves all timers and set-ups, too.
 TEST_F(DeviceLenderTest, WhatIsLentToAPeerThatEndsIsFreedAside) {
   LyingDevices devices;
   Use(&devices);

@@ -19,9 +19,9 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Passes messages of random pieces. Some pieces are held for long, and each
-// call that can fail sometimes fails. A message that cannot be lent or loaded
-// is skipped; a session would send it over the lifeline. Each message that
+// Passes messages of random pieces. Some pieces are held for long. Each call
+// that can fail sometimes fails. A message that cannot be lent or loaded is
+// skipped, where a session would send it over the lifeline. Each message that
 // arrives must be right, and nothing may remain at the end.
 class ShmDevicesAtRandom : public ShmDevices,
                            public ::testing::WithParamInterface<int> {

@@ -45,7 +45,7 @@ TEST_F(ShmDevices, PiecesAreUsedWhereTheyLie) {
                               Content(kMiB, 2).substr(4097, 300 * kKiB) +
                               Content(5000, 3));
   // Changes the owner's memory. The borrower sees the change, because both
-  // processes map the same memory, at different addresses.
+  // processes have mapped the same memory.
   const std::string changed = Content(300 * kKiB, 9);
   ASSERT_TRUE(theirs_
                   .CopyFromHost(AsBytes(changed),
@@ -227,8 +227,8 @@ TEST_F(ShmDevices, WhatCannotBeCopiedEitherIsNotLent) {
   const std::weak_ptr<const void> freed = piece.owner;
   const absl::Status refused =
       lender()->Expose(memory::Payload(std::move(piece)), kMany).status();
-  // Expects RESOURCE_EXHAUSTED, because the connection still works. A session
-  // would send the message over another fabric, where it would fail.
+  // Expects RESOURCE_EXHAUSTED: the connection still works. A session would
+  // send the message over another fabric.
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_TRUE(absl::StrContains(refused.message(), "the device fell off"));
   EXPECT_TRUE(freed.expired());
@@ -264,8 +264,8 @@ TEST_F(ShmDevices, TheLeastRecentlyUsedIsClosedForAnotherOne) {
 }
 
 // Sends several tensors in each step, each in its own allocation. There is one
-// tensor more than may be open at once. Opening each tensor every time would
-// cost more than copying some of them.
+// tensor more than may be open at once. Copying some of the tensors is cheaper
+// than opening all of them in each step.
 TEST_F(ShmDevices, ManyInTurnAreNotEachOpenedEachTime) {
   Connect();
   std::vector<memory::Bytes> pieces;

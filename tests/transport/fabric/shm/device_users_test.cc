@@ -1,4 +1,4 @@
-// Memory of devices, with a peer of another user.
+// Tests memory of devices with a peer of another user.
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Tests how often doorbells ring, and other descriptors that a peer may pass as
+// Tests how often doorbells ring, and wrong descriptors that a peer may pass as
 // a doorbell.
 
 #include "transport/fabric/shm/doorbell.h"
@@ -44,7 +44,7 @@ class ShmDoorbell : public ::testing::Test {
     pair_ = MakePair(&fabric_, &fabric_);
     ASSERT_NE(pair_, nullptr);
     ASSERT_TRUE(WaitUntil([this] {
-      a()->Poll();  // else a slow set-up fills the ring
+      a()->Poll();  // otherwise a slow set-up fills the ring
       a()->SetArmed(true);
       return !SendAndRing(b());
     }));
@@ -83,7 +83,7 @@ TEST_F(ShmDoorbell, DoesNotRingForAPeerThatPolls) {
   a()->SetArmed(false);
   SleepingEnd asleep(a());
   EXPECT_FALSE(SendAndRing(b()));
-  a()->ClearWakeup();  // after a ring from before
+  a()->ClearWakeup();  // after an earlier ring
   EXPECT_FALSE(SendAndRing(b()));
   EXPECT_FALSE(asleep.TakeRing());
 }
@@ -133,9 +133,9 @@ bool HideProc() {
          mount("none", "/proc", "tmpfs", 0, nullptr) == 0;
 }
 
-// Tests a process that cannot check doorbells. The peer must not send it a
-// doorbell, which would stay in the set-up socket and block the segments behind
-// it.
+// Tests a process that cannot check doorbells. The peer must not send a
+// doorbell to it. The doorbell would stay in the set-up socket and block the
+// segments after it.
 TEST(ShmWithoutProc, LifelinesRing) {
   ForkedChild probe([] { EXPECT_TRUE(HideProc()); });
   if (!probe.Join()) GTEST_SKIP() << "may not mount here";
@@ -157,7 +157,7 @@ TEST(ShmFewDescriptors, DoorbellsLeaveThemToPaths) {
   ASSERT_NE(MakePair(&fabric, &fabric), nullptr);
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  // Leaves room for a path, but not for a doorbell.
+  // Leaves enough descriptors for a path, but not for a doorbell.
   const rlimit few = {512, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   const std::unique_ptr<Pair> pair = MakePair(&fabric, &fabric);
@@ -182,7 +182,7 @@ class ShmHostileDoorbell : public ::testing::Test {
     SetupMessage message;
     message.kind = SetupMessage::Kind::kDoorbell;
     ASSERT_TRUE(SendSetup(pair_->socket.get(), message, fd).ok());
-    // Runs two turns of the loop. In the first turn, the loop may have looked
+    // Runs two rounds of the loop. In the first round, the loop may have looked
     // for messages before this message arrived.
     for (int turn = 0; turn < 2; ++turn) {
       std::atomic<bool> ran{false};
@@ -205,11 +205,11 @@ class ShmHostileDoorbell : public ::testing::Test {
 TEST_F(ShmHostileDoorbell, PeerFromBeforeDoorbellsGetsNone) {
   Connect(0);
   EXPECT_TRUE(end()->wakeup_fds().empty());
-  // Writes 1, as a peer without a doorbell always does.
+  // Writes 1, like a peer without a doorbell.
   PageOf(*pair_->control)->armed.store(1);
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(SendAndRing(end()));
-    EXPECT_FALSE(end()->TakeDoorbellRequest());  // nothing was sent since
+    EXPECT_FALSE(end()->TakeDoorbellRequest());  // nothing was sent since then
   }
 }
 
@@ -229,7 +229,7 @@ TEST_F(ShmHostileDoorbell, PeerWithTheFeatureGetsOne) {
   EXPECT_FALSE(asleep.TakeRing());
 }
 
-// The owner sleeps, and has to learn that its path is lost.
+// The owner sleeps, and must learn that its path is lost.
 TEST_F(ShmHostileDoorbell, HangUpWakesTheOwner) {
   Connect(kTakesDoorbell);
   SleepingEnd asleep(end());
@@ -238,8 +238,8 @@ TEST_F(ShmHostileDoorbell, HangUpWakesTheOwner) {
   EXPECT_TRUE(end()->HasInput());
 }
 
-// Tests descriptors that are no eventfds. Writing to one would block, end this
-// process with SIGPIPE, or change a foreign file.
+// Tests descriptors that are no eventfds. A write would block, end this process
+// with SIGPIPE, or change another file.
 TEST_F(ShmHostileDoorbell, AnythingButAnEventFdIsRefused) {
   int pipe_ends[2];
   int sockets[2];
@@ -276,8 +276,8 @@ TEST_F(ShmHostileDoorbell, EmptiedOneStillRings) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(Ring());
 }
 
-// Tests a forked child, in which gRPC closes the parent's descriptors. Another
-// descriptor may have got the number.
+// Tests a forked child, in which gRPC closes the parent's descriptors. The
+// number may then belong to another descriptor.
 TEST(Doorbell, ChildLeavesTheNumberOpen) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
@@ -297,7 +297,7 @@ TEST(Doorbell, ChildLeavesTheNumberOpen) {
 }
 
 // Tests that an end with a doorbell of its own keeps the peer's doorbell.
-// Otherwise this end could sleep, and could not wake a peer that sleeps too.
+// Otherwise a sleeping peer could not be woken by this end.
 TEST(Doorbell, PeersIsKeptNextToAnOwnOne) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);

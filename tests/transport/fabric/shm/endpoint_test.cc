@@ -77,7 +77,7 @@ TEST_F(ShmEndpointTest, OnePollIsBounded) {
 }
 
 TEST_F(ShmEndpointTest, OnePollLoadsABoundedNumberOfBytes) {
-  // Messages of less than the bound, of the bound, and more.
+  // Messages that are smaller than the bound, equal to it, and larger.
   for (const size_t size : {100 * 1024, 256 * 1024, 2 << 20}) {
     constexpr int kMessages = 12;
     std::vector<Exposure> exposures;
@@ -100,8 +100,9 @@ TEST_F(ShmEndpointTest, OnePollLoadsABoundedNumberOfBytes) {
   }
 }
 
-// Returns true if `from` rings the doorbell of `to`, or asks for a ring by the
-// lifeline. The lifeline is needed until `from` has received the doorbell.
+// Returns true if `from` rings the doorbell of `to`, or asks for a doorbell
+// over the lifeline. The lifeline is needed until `from` has received the
+// doorbell.
 bool Rings(Endpoint* from, SleepingEnd* to) {
   return from->TakeDoorbellRequest() || to->TakeRing();
 }
@@ -126,8 +127,7 @@ TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
   EXPECT_TRUE(Send(b(), packet));
 }
 
-// Returns how much memory all mappings of control segments in this process
-// take.
+// Returns the size of all mappings of control segments in this process.
 uint64_t ControlKiB() {
   std::ifstream maps("/proc/self/smaps");
   uint64_t sum = 0;
@@ -233,7 +233,7 @@ TEST_F(ShmEndpointTest, DroppingTheLastShareEndsTheLoan) {
   b()->Poll();
   EXPECT_EQ(arena_->used(), kMiB);
   share = memory::Bytes();
-  EXPECT_EQ(arena_->used(), kMiB);  // until the lender looks for returns
+  EXPECT_EQ(arena_->used(), kMiB);  // until the lender looks for returned loans
   b()->Poll();
   EXPECT_EQ(arena_->used(), 0u);
 }

@@ -154,8 +154,8 @@ TEST(ShmFork, ChildOnlyReadsReservedPages) {
   EXPECT_TRUE(IsAll(segment.data(), segment.size(), 1));
 }
 
-// Tests a segment whose descriptor was closed. Some programs close all
-// descriptors above 2 when they become a daemon, and then reuse the numbers.
+// Tests a segment whose descriptor was closed. Some programs become a daemon by
+// closing all descriptors above 2, and then reuse the numbers.
 TEST(ShmFork, ChildOnlyReadsWhatHasLostItsDescriptor) {
   Segment segment = Segment::Create("test", kMiB).value();
   memset(segment.data(), 1, segment.size());

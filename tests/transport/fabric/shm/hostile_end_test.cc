@@ -92,8 +92,8 @@ TEST_F(ShmHostileEnd, SocketThatEndsIsNoClosedPeer) {
 }
 
 // The peer may not know yet that its socket has ended. Otherwise the peer could
-// write a packet after the end's last look at the ring, and end in the belief
-// that the packet will be read.
+// write a packet after the end's last look at the ring, and end believing that
+// the packet will be read.
 TEST_F(ShmHostileEnd, PeerKnowsAtOnceThatNothingMoreIsRead) {
   auto welcome = ReceiveSetup(pair_->socket.get());
   ASSERT_TRUE(welcome.ok()) << welcome.status();

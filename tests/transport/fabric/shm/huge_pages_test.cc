@@ -56,7 +56,7 @@ uint64_t AddressSpace() {
 }
 
 TEST(AlignedMapping, PayloadsLieAtHugePagesOnBothSides) {
-  // Tries several sizes, because a single one could be aligned by chance.
+  // Tries several sizes, because one size could be aligned by chance.
   for (uint64_t size : {kBytes, kBytes + 4096, uint64_t{4096}, 5 * kMiB}) {
     auto segment = Segment::Create("test", size, HugePages::kTransparent);
     ASSERT_TRUE(segment.ok()) << segment.status();
@@ -264,7 +264,7 @@ TEST_F(ReservedTest, ArenaTakesOtherPagesWhenTheyHaveRunOut) {
   auto pair = MakePair(&fabric, &fabric);
   ASSERT_NE(pair, nullptr);
   Endpoint* const lender = pair->listening.endpoint.get();
-  // Keeps the first payload, so that the second finds no room.
+  // Keeps the first payload, so that the second payload finds no room.
   std::vector<memory::Payload> kept;
   for (uint8_t seed : {1, 2}) {
     auto exposure = lender->Expose(PatternPayload(12 * kMiB, seed), 1);

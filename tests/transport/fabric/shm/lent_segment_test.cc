@@ -1,5 +1,5 @@
-// Tests a peer's segments: mapped once, checked where they are used, and
-// unmapped when the peer takes them back.
+// Tests a peer's segments. They are mapped once, checked where they are used,
+// and unmapped when the peer takes them back.
 
 #include "transport/fabric/shm/lent_segment.h"
 
@@ -36,8 +36,8 @@ base::UniqueFd Duplicate(int fd) {
   return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-// Returns the file of a dishonest peer. The last MiB has no pages, and as many
-// pages lie beyond the end. The file therefore has the right number of pages.
+// Returns the file of a dishonest peer. The last MiB has no pages, but as many
+// pages lie beyond the end. The number of pages is therefore right.
 base::UniqueFd WithHoleAtTheEnd(uint64_t size) {
   base::UniqueFd fd(memfd_create("liar", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
@@ -155,7 +155,7 @@ TEST_F(Lends, SegmentsComeInAndGoWithoutBeingAskedFor) {
   TakeBack(7);
   EXPECT_TRUE(WaitUntil([] { return CountMappings("unasked") == 1; }));
   EXPECT_FALSE(Load(7).ok());
-  Lend(7, *owned);  // the number is free again
+  Lend(7, *owned);  // the number can be used again
   EXPECT_TRUE(Load(7).ok());
 }
 
@@ -191,8 +191,8 @@ TEST_F(Lends, TakingBackWhatWasNotLentHarmsNobody) {
   EXPECT_TRUE(peer_->end.events.broken.empty());
 }
 
-// Lends memory that is given back. Afterwards both sides must have only the
-// first segment again.
+// Lends memory and gets it back. Afterwards both sides must have only the first
+// segment again.
 TEST(GiveBack, IdleSegmentsGoOnBothSides) {
   Options options;
   options.arena = Arena::Create(256 * kMiB, HugePages::kOff,
@@ -234,7 +234,7 @@ struct DeadOwners {
     segment = LentSegment::Get(Duplicate(owned->fd()), size).value();
   }
 
-  // Returns true if the bytes of a range are those that the owner wrote.
+  // Returns true if the bytes of a range are those that the owner has written.
   bool IsWhole(uint64_t offset, uint64_t length) const {
     for (uint64_t i = offset; i < offset + length; ++i) {
       if (segment->data()[i] != static_cast<uint8_t>(i / 4096)) return false;
@@ -242,7 +242,7 @@ struct DeadOwners {
     return true;
   }
 
-  // Returns how many bytes of the segment are in memory, shared or not.
+  // Returns the number of bytes of the segment in memory, shared or not.
   uint64_t ResidentBytes() const {
     std::vector<unsigned char> pages(segment->size() / 4096);
     EXPECT_EQ(mincore(const_cast<uint8_t*>(segment->data()), segment->size(),

@@ -71,7 +71,7 @@ TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
   memory::Bytes bytes = Lend(4 * kMiB, 9);
   lender().endpoint.reset();
   borrower().endpoint.reset();
-  // Uses up the rest of the arena by another connection.
+  // Uses up the rest of the arena through another connection.
   auto other = MakePair(server_.get(), &client_);
   ASSERT_NE(other, nullptr);
   std::vector<Exposure> exposures;
@@ -91,8 +91,8 @@ TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
 }
 
 TEST_F(ShmLifetime, LoanThatIsBackIsNoticedWithoutAPoll) {
-  // Waits without other events on the connection, as an owner of lent memory
-  // may.
+  // Waits without other events on the connection, as happens to an owner of
+  // lent memory.
   for (int i = 0; i < 3; ++i) {
     memory::Bytes bytes = Lend(kMiB, 6);
     // Lets the lender look for returned loans while there are none.
@@ -112,7 +112,7 @@ TEST_F(ShmLifetime, FullArenaTakesBackWhatQuietConnectionsHaveReturned) {
   ASSERT_NE(other, nullptr);
   // Repeats, because the timer may reclaim some of the loans.
   for (int i = 0; i < 20; ++i) {
-    (void)Lend(12 * kMiB, 7);  // returns the loan at once
+    (void)Lend(12 * kMiB, 7);  // returns the loan immediately
     auto exposure =
         other->listening.endpoint->Expose(PatternPayload(12 * kMiB, 8), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
@@ -162,9 +162,9 @@ TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
   EXPECT_EQ(lender_->used(), 0u);
 }
 
-// A fixture for lent memory whose owner's destructor runs code of the
-// application. This code may use the connection that lent the memory. The tests
-// end a loan in each of two ways.
+// A fixture for lent memory whose owner runs code of the application in its
+// destructor. This code may use the connection that has lent the memory. The
+// tests end a loan in each of two ways.
 class OwnersCode : public ShmLifetime {
  protected:
   // Lends memory whose owner uses the connection in its destructor, from

@@ -1,5 +1,5 @@
 // Tests peers in other kernel namespaces: the cases that work, and the errors
-// of the others.
+// of the other cases.
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -154,8 +154,8 @@ TEST_F(ShmNamespaces, DirectoryOfThePeerAloneIsExplained) {
 }
 
 // Tests a user without a number. In a new user namespace without a map, every
-// user appears as the overflow uid, including this one. Two users with this uid
-// may be different users.
+// user appears as the overflow uid. Two users with this uid may be different
+// users.
 TEST_F(ShmNamespaces, UserWithoutANumberIsRefused) {
   if (!MayUnshare(CLONE_NEWUSER)) GTEST_SKIP() << "no CLONE_NEWUSER here";
   ShmFabric server;

@@ -40,8 +40,8 @@ uint64_t AddressSpace() {
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Tests the limit of file sizes. The error must come without SIGXFSZ, which
-// kills by default.
+// Tests the limit of file sizes. The call must return the error without
+// SIGXFSZ, which kills by default.
 TEST(NoMemory, FileSizeLimitIsAnAnswerWithItsRemedy) {
   ForkedChild child([] {
     Limit(RLIMIT_FSIZE, kMiB);
@@ -63,8 +63,8 @@ TEST(NoMemory, AddressSpaceLimitIsAnAnswerWithItsRemedy) {
   EXPECT_TRUE(child.Join());
 }
 
-// Tests a ring that cannot grow. The test unmaps a page, which cannot be
-// populated then, as if memory had run out.
+// Tests a ring that cannot grow. The test unmaps a page. This page cannot be
+// populated, as if memory were used up.
 TEST(NoMemory, RingThatCannotGrowGoesOnWithWhatItHas) {
   ForkedChild child([] {
     auto writer = CreateControl(256 * 1024);
@@ -119,7 +119,7 @@ TEST(NoMemory, ArenaThatCannotGrowAsksAgainLater) {
     EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(kMiB).status()));
     limit.rlim_cur = RLIM_INFINITY;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    // Expects that memory is given back, not at once but before long.
+    // Expects that memory is returned after a short delay.
     EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(kMiB).status()));
     EXPECT_TRUE(WaitUntil([&] { return arena->Allocate(kMiB).ok(); }));
   });

@@ -1,4 +1,4 @@
-// Tests how much lists of parts cost the side that reads them, for lists with
+// Tests the cost of lists of parts for the side that reads them. The lists have
 // any numbers.
 
 #include <algorithm>
@@ -43,7 +43,7 @@ uint64_t MappedBytes() {
   return pages * 4096;
 }
 
-// Returns the fabric of the side that is attacked.
+// Returns the fabric of the attacked side.
 ShmFabric* Attacked() {
   static auto* const fabric = new ShmFabric();
   return fabric;
@@ -62,7 +62,7 @@ class Attack {
   explicit Attack(Random* random)
       : random_(random), pair_(MakeRawPair(Attacked())) {}
 
-  // Returns how many steps the attack has made.
+  // Returns the number of steps of the attack so far.
   int Run() {
     int steps = 0;
     const uint64_t mapped_before = MappedBytes();
@@ -80,7 +80,8 @@ class Attack {
   }
 
  private:
-  // Makes one step. Returns the number of bytes that the peer sent for it.
+  // Makes one step. Returns the number of bytes that the peer has sent in the
+  // step.
   size_t Take() {
     switch (random_->Below(8)) {
       case 0:
@@ -121,7 +122,7 @@ class Attack {
     return kMaxSetupBytes;
   }
 
-  // Returns a region that is honest, or wrong in one part.
+  // Returns a region that is correct, or wrong in one part.
   RemoteRegion AnyRegion() {
     RemoteRegion region(1 + random_->Number(9));
     for (RemotePart& part : region) part = HonestPart();
@@ -199,8 +200,8 @@ class Attack {
 };
 
 TEST(ShmPartsBounds, EachListCostsInProportionToItsBytes) {
-  // Creates the objects that a process creates only once. Otherwise the first
-  // attack would be charged for these objects.
+  // Creates the objects that a process creates only once. Otherwise their cost
+  // would count for the first attack.
   { Attack(nullptr); }
   (void)SharedSegment();
   Random random;

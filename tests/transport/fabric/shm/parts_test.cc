@@ -58,12 +58,12 @@ class ShmParts : public ::testing::Test {
   Endpoint* lender() { return lender_.endpoint.get(); }
   Endpoint* borrower() { return borrower_.endpoint.get(); }
   Arena* arena() { return lender_.arena.get(); }
-  // Returns the number of loans after the lender has looked for returns.
+  // Makes the lender look for returns, and returns the number of loans.
   size_t loans() {
     lender()->Poll();
     return lender_.link->lender()->count();
   }
-  // Returns how often the borrower has given a loan back.
+  // Returns the number of loans that the borrower has returned.
   uint64_t returns() const { return borrower_.link->own_page()->release_head; }
 
   std::shared_ptr<ArenaLease> Lease(size_t size, uint8_t seed) {
@@ -122,8 +122,8 @@ class ShmParts : public ::testing::Test {
   }
 };
 
-// Expects that the region's part and the lender's part both lie in the lease,
-// so that nothing was copied.
+// Expects that the region's part and the lender's part both lie in the lease:
+// nothing was copied.
 void ExpectInPlace(const Exposure& exposure, size_t part,
                    const ArenaLease& lease) {
   const RemotePart& remote = exposure.region[part];

@@ -40,8 +40,8 @@ class ShmPeerDeath : public DeathRig {
     options.arena = arena_;
     Start(options, &RunPeer);
   }
-  // Makes the peer hold 4 MiB of this process, and this process 1 MiB of the
-  // peer.
+  // Makes the peer hold 4 MiB of this process's memory, and this process 1 MiB
+  // of the peer's memory.
   void Exchange() {
     ASSERT_NO_FATAL_FAILURE(DeathRig::Exchange(PatternPayload(4 * kMiB, 11)));
     EXPECT_EQ(arena_->used(), 4 * kMiB);
@@ -105,7 +105,7 @@ TEST_F(ShmPeerDeath, OnlyWhatIsHeldStaysIfThePeerDiesLongAfterTheEnd) {
 
 TEST_F(ShmPeerDeath, AfterOurEndIsGoneLoansComeBackToo) {
   ASSERT_NO_FATAL_FAILURE(Exchange());
-  // Stops the peer, so that it cannot give anything back itself.
+  // Stops the peer, so that it can return nothing itself.
   kill(peer(), SIGSTOP);
   endpoint_.reset();
   EXPECT_EQ(arena_->used(), 4 * kMiB);

@@ -41,8 +41,8 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
   std::string got;
   ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_TRUE(sender_.RoomHasCome());
-  // Sends a smaller packet, for which there is room by now. The sender must
-  // still wait for the room of the larger packet.
+  // Sends a smaller packet, for which there is room in the meantime. The sender
+  // must still wait for the room of the larger packet.
   EXPECT_EQ(Send("small"), Sent::kSent);
   EXPECT_TRUE(receiver_.PeerWaits());
   sender_.StopWaiting();
@@ -52,7 +52,7 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
 
 TEST_F(RingTest, RingIsFilledToTheLastByte) {
   GrowRing();
-  // A packet that takes 1024 bytes with its header.
+  // A packet that takes 1024 bytes including its header.
   const std::string packet(1016, 'm');
   for (uint32_t i = 0; i < kRingBytes / 1024; ++i) {
     ASSERT_EQ(Send(packet), Sent::kSent);
@@ -102,7 +102,7 @@ TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
     for (uint32_t i = 0; i < sent; ++i) {
       ASSERT_EQ(fresh.Receive(&got), Got::kPacket) << start << " " << i;
       ASSERT_EQ(got, text(i)) << start << " " << i;
-      fill();  // in the end the packets fill the larger ring
+      fill();  // the packets fill the larger ring at the end
     }
     EXPECT_EQ(sent, 300u);
     EXPECT_EQ(fresh.Receive(&got), Got::kEmpty);
@@ -152,10 +152,10 @@ TEST_F(RingTest, HostileGrowthBreaks) {
   PageOf(writer_)->head.store(kFirstRingBytes - 8);
   EXPECT_EQ(Receive(&got), Got::kBroken);
   PageOf(writer_)->head.store(kFirstRingBytes);
-  EXPECT_EQ(Receive(&got), Got::kEmpty);  // the peer was honest up to here
+  EXPECT_EQ(Receive(&got), Got::kEmpty);  // up to here, the peer was honest
   WriteLength(kGrown, kFirstRingBytes);
   PageOf(writer_)->head.store(2 * kFirstRingBytes);
-  EXPECT_EQ(Receive(&got), Got::kBroken);  // the ring may not grow twice
+  EXPECT_EQ(Receive(&got), Got::kBroken);  // the ring must not grow twice
 }
 
 // Tests a packet beyond the allocated part of the ring, which the reader must

@@ -44,12 +44,12 @@ struct SocketPair {
   base::UniqueFd b;
 };
 
-// Keeps the process from getting descriptors, while the object lives.
+// Prevents the process from getting descriptors during its lifetime.
 class NoDescriptors {
  public:
   explicit NoDescriptors(int any_fd) {
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const int next = dup(any_fd);  // the lowest number that is free
+    const int next = dup(any_fd);  // the lowest free number
     close(next);
     const rlimit none = {static_cast<rlim_t>(next), before_.rlim_max};
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);

@@ -1,4 +1,4 @@
-// Tests connections that are set up, and the reasons why others are not.
+// Tests connections that are set up, and the errors of those that are not.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -149,7 +149,7 @@ TEST_F(ShmSetup, CancelledListenIsForgotten) {
   EXPECT_FALSE(outcome.finished());
 }
 
-// Cancels on the thread that reports, so that no report can be under way.
+// Cancels on the thread that reports, so that no report can be in progress.
 TEST_F(ShmSetup, CancelledConnectIsNotReported) {
   const SocketAddress silent{NewSocketName().value(), ""};
   base::UniqueFd socket = ListenAt(silent).value();
@@ -193,7 +193,8 @@ TEST_F(ShmSetup, SilentListenerEndsInTime) {
   auto connect = fabric.Connect(MakeOffer(address).value(), NewTestToken(),
                                 outcome.callback());
   EXPECT_TRUE(absl::IsDeadlineExceeded(outcome.Take().status()));
-  // A listener that is late sees from the page that nobody writes there.
+  // A listener that is late sees from the control page that nobody writes
+  // there.
   const base::UniqueFd late(accept(socket.get(), nullptr, nullptr));
   absl::StatusOr<ReceivedSetup> hello = ReceiveSetup(late.get());
   ASSERT_TRUE(hello.ok()) << hello.status();

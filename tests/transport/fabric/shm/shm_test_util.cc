@@ -145,7 +145,7 @@ SleepingEnd::SleepingEnd(Endpoint* end) : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLET;
   EXPECT_EQ(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fds.at(0), &event), 0);
-  EXPECT_TRUE(TakeRing());  // readable from the beginning
+  EXPECT_TRUE(TakeRing());  // readable initially
 }
 
 bool SleepingEnd::TakeRing() {

@@ -54,7 +54,7 @@ class SocketFile : public ::testing::Test {
   // Returns the path of a socket whose listener has gone.
   std::string Dead(time_t age) const {
     const SocketAddress address{NewSocketName().value(), directory_};
-    EXPECT_TRUE(ListenAt(address).ok());  // the listener closes at once
+    EXPECT_TRUE(ListenAt(address).ok());  // the listener is closed immediately
     SetAge(PathOf(address), age);
     return PathOf(address);
   }
@@ -92,8 +92,8 @@ TEST_F(SocketFile, ConnectsAndGoesWithItsFabric) {
 
 TEST_F(SocketFile, GoesWithItsProcess) {
   ForkedChild child([this] {
-    // A fabric that is never destroyed, like that of a process. Static, so that
-    // no leak is reported.
+    // A fabric that is never destroyed, like the fabric of a process. Static,
+    // so that no leak is reported.
     static auto* const fabric = new ShmFabric(options_);
     EXPECT_TRUE(fabric->Offer().ok());
     EXPECT_EQ(Names().size(), 1u);

@@ -1,4 +1,5 @@
-// Tests that other work continues while closing a stranger's descriptor blocks.
+// Tests that other work continues while close() blocks for a stranger's
+// descriptor.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -77,7 +78,7 @@ class Strangers : public ::testing::Test {
     EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
     ExpectLoopMovesOn();
   }
-  // Leaves one connection whose closing blocks forever.
+  // Leaves one connection whose close() blocks forever.
   void TakeAThread(const std::string& offer, Lingering* lingering) {
     base::UniqueFd socket = RawConnect(offer);
     {
@@ -206,8 +207,8 @@ TEST_F(StrangersSegment, SocketThatNobodyReceivesWhenThePathEnds) {
   ExpectLoopMovesOn();
 }
 
-// Tests a connection whose closing is stuck. The other closing threads must
-// stay free.
+// Tests a connection whose close() blocks. The other closing threads must stay
+// free.
 TEST_F(Strangers, OneThatCannotBeClosedLeavesTheRest) {
   TakeAThread(server_.Offer().value(), lingering_.get());
   auto memory = Segment::Create("test", 4096);
@@ -222,16 +223,16 @@ TEST_F(Strangers, FloodOfThemIsBounded) {
   TakeAThread(offer, lingering_.get());
   for (Lingering& each : more) TakeAThread(offer, &each);
   // Connects until the server stops accepting. The server refuses each
-  // connection, but all closing threads are blocked. Refused connections
-  // therefore pile up to the cap. On a busy machine this takes many rounds:
-  // while the server's thread does not run, only the backlog fills.
+  // connection, but all closing threads are blocked, so refused connections
+  // accumulate up to the limit. On a busy machine this takes many rounds: while
+  // the server's thread does not run, only the backlog fills.
   size_t refused = 0;
   const auto flood = [&] {
     for (size_t i = 0; i < 4 * progress::kManyTasksAside; ++i) {
       base::UniqueFd socket =
           ConnectTo(AddressIn(offer, "").value()).value_or(base::UniqueFd());
       if (!socket.valid() || send(socket.get(), "x", 1, MSG_NOSIGNAL) < 0) {
-        ++refused;  // nobody accepts any more
+        ++refused;  // nobody accepts any longer
       }
     }
     return progress::IsBusyAside();

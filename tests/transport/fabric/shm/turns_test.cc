@@ -80,8 +80,8 @@ TEST_F(ShmTurns, OneLargeMessageIsServedBetweenTwoSmallOnes) {
   for (size_t call = 1; call <= 5; ++call) {
     ASSERT_TRUE(Send(polite_->connecting.endpoint.get(), "call"));
     const size_t before = served(*greedy_);
-    // Polls twice, because on a slow machine the first round may end after the
-    // greedy connection.
+    // Polls twice. On a slow machine, the first round may end after the greedy
+    // connection.
     for (int i = 0; i < 2 && served(*polite_) < call; ++i) set.PollHot();
     EXPECT_EQ(served(*polite_), call);
     EXPECT_LE(served(*greedy_) - before, 2u);

@@ -1,4 +1,4 @@
-// Tests peers of another user, and which memory they get.
+// Tests peers of another user, and the memory that they get.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ TEST(UserArenas, EachUserHasAnArenaOfItsOwn) {
   auto first = one->Allocate(kMiB).value();
   auto second = other->Allocate(kMiB).value();
   EXPECT_NE(first->place().segment_id, second->place().segment_id);
-  // Expects that memory which one user's peers could read is never reused for
+  // Expects that memory which peers of one user could read is never reused for
   // another user.
   const uint32_t of_one = first->place().segment_id;
   first.reset();
@@ -120,7 +120,7 @@ TEST_F(ShmCopied, GivingBackEndsTheLoanToo) {
 }
 
 // Tests a payload of several pieces. They become parts of the copy, so that the
-// peer can put each piece where it wants.
+// peer can put each piece into its own memory.
 TEST_F(ShmCopied, PayloadOfSeveralPiecesIsOneCopy) {
   auto lease = arena_->Allocate(kMiB).value();
   memory::Payload payload = PatternPayload(kMiB, 3);
@@ -314,7 +314,7 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
 
 TEST_F(ShmUsers, OtherUserMayBeNobody) {
   ForkedChild child([this] {
-    // Takes the overflow uid, which is the uid of a real user here.
+    // Takes the overflow uid, which is a real user's uid here.
     BecomeUser(65534);
     ShmFabric fabric;
     Outcome outcome;
@@ -361,7 +361,7 @@ TEST_F(ShmPrivate, ListeningSideClosesAtOnce) {
   ForkedChild child([&offer] {
     BecomeUser(kOtherUid);
     base::UniqueFd socket = RawConnect(offer);
-    // Expects that the server closes long before the set-up times out.
+    // Expects that the server closes long before the timeout of the set-up.
     const absl::Time start = absl::Now();
     EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
     EXPECT_LT(absl::Now() - start, absl::Seconds(1));

@@ -54,8 +54,8 @@ TEST_F(TcpEndpointTest, SmallUnitsThatWaitLeaveInOneWriteAndInOrder) {
   EXPECT_EQ(pipe_.writes(), 1);
   (void)TakeWrite();
   EXPECT_EQ(pipe_.writes(), 2);
-  // Expects a single piece, which one system call copies, regardless of the
-  // number of units.
+  // Expects a single piece. One system call copies it, regardless of the number
+  // of units.
   EXPECT_EQ(pipe_.left().size(), 1u);
   const std::vector<Unit> units = SplitUnits(TakeWrite());
   ASSERT_EQ(units.size(), 5u);
@@ -76,8 +76,8 @@ TEST_F(TcpEndpointTest, WriteUnderWayStaysTheSameWhileMoreIsSent) {
   EXPECT_EQ(SplitUnits(TakeWrites()).size(), 100u);
 }
 
-// Tests the limit of the queue. With a longer queue, the session could not
-// merge packets, because they would already be queued.
+// Tests the limit of the queue. If the queue were longer, the session could not
+// merge packets that are already queued.
 TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMorePackets) {
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
   const std::string packet(1000, 'm');
@@ -116,7 +116,7 @@ TEST_F(TcpEndpointTest, DoorbellsThatWaitAreOne) {
 }
 
 // Rings again while the first doorbell is being written. Otherwise the peer
-// would sleep although more was sent afterwards.
+// would sleep although more data was sent after the first doorbell.
 TEST_F(TcpEndpointTest, DoorbellAfterOneThatIsBeingWrittenIsAnother) {
   endpoint_->RingDoorbell();
   ASSERT_TRUE(pipe_.writing());

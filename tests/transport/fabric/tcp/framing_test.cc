@@ -1,4 +1,4 @@
-// The bytes around packets and reads, as docs/protocol.md shows them.
+// Tests the bytes around packets and reads, as docs/protocol.md shows them.
 
 #include "transport/fabric/tcp/framing.h"
 
@@ -99,8 +99,8 @@ TEST(UnitHeader, ErrorNamesTypeAndLength) {
   EXPECT_EQ(status.message(), "malformed unit on tcp: type 9, length 70000");
 }
 
-// Parses any 16 bytes. They must be refused, or equal the encoding of the
-// parsed header.
+// Parses any 16 bytes. The parser must refuse them, or return values that
+// encode to the same bytes.
 TEST(UnitHeader, WhateverParsesEncodesToTheSameBytes) {
   std::mt19937_64 random(3);
   int parsed = 0;

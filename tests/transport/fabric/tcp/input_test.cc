@@ -132,7 +132,7 @@ TEST_F(TcpInput, AnswersThatWereNotAskedForBreak) {
   ExpectBreaks(MakeUnit(UnitType::kReadData, 1, "123456"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadData, 1, std::string(1048576, 'x')),
                kData);
-  // Sends a cookie that the owner gave, which an honest peer does not know.
+  // Sends a cookie that the owner has chosen. An honest peer does not know it.
   ExpectBreaks(MakeUnit(UnitType::kReadData, 100, "12345"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadError, 3, ""),
                "tcp: an answer without a read");
@@ -165,8 +165,8 @@ TEST_F(TcpInput, ReadOfAForbiddenSizeBreaks) {
   }
 }
 
-// Reads a region that does not exist. The owner may have withdrawn the region
-// meanwhile, so this is no violation by the peer.
+// Reads a region that does not exist. This is no violation by the peer, because
+// the owner may have withdrawn the region meanwhile.
 TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   const ReadRequest kRequests[] = {
       {2, 0, 1},

@@ -100,7 +100,7 @@ TEST_F(TcpPushing, PacketWaitsForTwoChunksOfPushesAndNoMore) {
   }
   TakeWrite();
   ASSERT_TRUE(Send("urgent"));
-  TakeWrite();  // two chunks, which were under way already
+  TakeWrite();  // two chunks that were already in flight
   EXPECT_EQ(SplitUnits(TakeWrite())[0].body, "urgent");
   EXPECT_FALSE(endpoint_->idle());
   TakeWrites();
@@ -185,7 +185,7 @@ TEST_F(TcpPushing, PushOfAnotherSizeThanTheReadBreaksTheConnection) {
   EXPECT_EQ(into, ".....");
 }
 
-// Tests a peer that leaves out a push. The read would otherwise wait for ever.
+// Tests a peer that omits a push. Otherwise the read would wait forever.
 TEST_F(TcpPushing, PushThatIsLeftOutBreaksTheConnection) {
   std::string into(5, '.');
   ReadOf(1, 5, 0, &into, 42);

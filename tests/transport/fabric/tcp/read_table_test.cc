@@ -47,7 +47,7 @@ TEST_F(ReadTableTest, RequestedReadsAreFoundByTheirNumbers) {
 }
 
 // Tests that a push never answers a requested read. The peer may choose any
-// number, but pushes and reads have separate numbers.
+// number, but pushes and reads are numbered separately.
 TEST_F(ReadTableTest, PushDoesNotAnswerARequestedRead) {
   const uint64_t number = table_.Request({absl::MakeSpan(into_), kCookie});
   EXPECT_EQ(table_.Find({5, UnitType::kPush, number}), nullptr);

@@ -103,7 +103,7 @@ TEST_F(TcpReceive, ADoorbellMayReceiveFromAnotherSocket) {
 }
 
 // Expects that one call fills all of a read's memory. A call that copied would
-// receive at most one buffer.
+// receive no more than one buffer.
 TEST_F(TcpReceive, OneCallFillsTheWholePlaceOfARead) {
   std::mt19937 random(1);
   for (const bool is_push : {false, true}) {

@@ -42,7 +42,7 @@ class TcpServing : public TcpEndpointTest {
   // Stops the stream: the server has more to write than the peer reads, so the
   // answers wait.
   void StopTheStream() { ASSERT_NO_FATAL_FAILURE(BeginWrite()); }
-  // Reads [0, count * size) in reads of `size`, all under way at once.
+  // Reads [0, count * size) in reads of `size`, all in progress at once.
   void ReadAtOnce(const RemotePart& part, size_t count, size_t size) {
     into_.assign(count * size, '.');
     const absl::Span<uint8_t> into(reinterpret_cast<uint8_t*>(&into_[0]),
@@ -174,15 +174,15 @@ TEST_F(TcpServing, HonestPeerMayReadMuchMoreThan64MiBAtOnce) {
   ExpectServed(400, 256 * kKiB);
 }
 
-// Starts as many reads as a session may have under way: 64 MiB of the smallest
-// messages that are announced.
+// Starts as many reads as a session may have in progress: 64 MiB of the
+// smallest messages that are announced.
 TEST_F(TcpServing, HonestPeerMayHaveMoreThanAThousandReads) {
   ExpectServed(1400, 49 * kKiB);
 }
 
 TEST_F(TcpServing, LargestReadIsServed) { ExpectServed(3, kMiB); }
 
-// Tests that a packet waits only for a bounded part of the answers.
+// Tests that a packet waits for only a limited part of the answers.
 TEST_F(TcpServing, PacketOvertakesMostOfTheAnswersThatWait) {
   const RemotePart part = Expose(Pattern(16 * kMiB));
   ASSERT_NO_FATAL_FAILURE(StopTheStream());

@@ -1,6 +1,6 @@
 // Tests memory of the program on a real libibverbs, through windows: which
 // parts stay registered, how many parts an exposure has, and if a peer reads
-// the present bytes. application_memory_test.cc and parts_test.cc test the same
+// the current bytes. application_memory_test.cc and parts_test.cc test the same
 // on simulated devices, where they can observe more.
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace {
 using memory::StableMemory;
 
 constexpr size_t kMiB = 1 << 20;
-constexpr size_t kLeast = 64 * 1024;  // smallest size of a part of its own
+constexpr size_t kLeast = 64 * 1024;  // smallest size of a separate part
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
 class ApplicationMemoryDeviceTest : public VmTest {
@@ -105,7 +105,8 @@ class ApplicationMemoryDeviceTest : public VmTest {
   }
   void Withdraw(const RemoteRegion& region) {
     server_->Withdraw(region);
-    // Sends a packet. When the peer has it, every earlier operation has ended.
+    // Sends a packet. Once the peer has the packet, all earlier operations have
+    // ended.
     const size_t before = client_.events.packets.size();
     EXPECT_TRUE(Ends::Send(server_, "withdrawn"));
     EXPECT_TRUE(
@@ -172,7 +173,7 @@ TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewWhileInUseIsNotSentStale) {
 }
 
 // Replaces pages of declared memory, which a program must not do. The peer gets
-// old bytes, which shows that the other tests would detect old bytes.
+// old bytes. This shows that the other tests would detect old bytes.
 TEST_F(ApplicationMemoryDeviceTest, BrokenPromiseSendsOldBytes) {
   Mapping memory(kMiB);
   memory.Fill('a');

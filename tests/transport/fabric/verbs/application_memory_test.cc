@@ -1,5 +1,5 @@
 // Tests memory of the program: which parts stay registered, and if a peer reads
-// the present bytes.
+// the current bytes.
 
 #include <cstring>
 #include <memory>
@@ -90,8 +90,8 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
 }
 
 // Replaces pages of declared memory, which a program must not do. The peer gets
-// old bytes, which shows that simulated devices distinguish new pages from old
-// ones.
+// old bytes. This shows that simulated devices distinguish new pages from old
+// pages.
 TEST_F(ApplicationMemoryTest, BrokenPromiseSendsOldBytes) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice()), All('a'));
@@ -122,8 +122,8 @@ TEST_F(ApplicationMemoryTest, PromiseThatIsOverEndsTheRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// Tests a small part of declared memory. Such a part is registered, although a
-// part of other memory would be copied.
+// Tests a small part of declared memory. Such a part is registered, while a
+// small part of other memory is copied.
 TEST_F(ApplicationMemoryTest, SmallPartOfDeclaredMemoryIsSentInPlace) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice(1000, 20000)), All('a', 20000));
@@ -161,7 +161,8 @@ TEST_F(ApplicationMemoryTest, ReceivedMemoryIsSentOnWithoutARegistration) {
 }
 
 // Reads into heap memory, because the pool has no room. The heap memory is
-// registered once for all chunks, and for the next message if that comes soon.
+// registered once for all chunks. The next message uses the same registration
+// if it comes soon.
 TEST_F(ApplicationMemoryTest, HeapMemoryThatIsReadIntoIsRegisteredOnce) {
   Options options;
   options.read_bytes = 600 * 1024;

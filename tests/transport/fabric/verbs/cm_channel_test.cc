@@ -129,7 +129,7 @@ TEST_F(CmChannelTest, EventsForNobodyAreAcknowledgedAndDropped) {
   Resolve(orphan);
   Resolve(loose);
   EXPECT_TRUE(forgotten->events.empty());
-  // The destructors destroy both identifiers here, and must not wait.
+  // The destructors destroy both identifiers here. They must not block.
 }
 
 TEST_F(CmChannelTest, HandlerMayEndItsIdentifier) {

@@ -66,7 +66,7 @@ class BusyEnds {
     ends.Close();
     EXPECT_EQ(ends.CountOfConnections(), 0);
   }
-  // Expects that the end still answers calls, but does no work.
+  // Expects that the end still answers calls, but does nothing.
   void ExpectDead(End* end) {
     EXPECT_FALSE(Ends::Send(*end, "x"));
     EXPECT_FALSE(
@@ -133,8 +133,8 @@ TEST(EndingTest, RemovedDeviceEndsBothSides) {
   }
 }
 
-// Tests a lost packet, which counts as drained: the owner learns of the loss by
-// Poll(), and then sends the packet elsewhere.
+// Tests a lost packet. The packet counts as drained: the owner learns of the
+// loss by Poll(), and then sends the packet over another path.
 TEST(EndingTest, LostPacketsAreDrainedOnlyAfterPoll) {
   Ends ends;
   ASSERT_TRUE(ends.Connect().ok());

@@ -13,8 +13,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Two sides with a link in each direction that keeps the order. A packet uses a
-// receive of the other side as soon as it leaves, which is the worst case.
+// Two sides with an ordered link in each direction. In the worst case, which
+// this test uses, a packet takes a receive of the other side as soon as it
+// leaves.
 class Link {
  public:
   Link(uint16_t a, uint16_t b) : sides_{Side(a, b), Side(b, a)} {}

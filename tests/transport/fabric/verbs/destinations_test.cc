@@ -18,15 +18,15 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-constexpr size_t kLeast = 64 * 1024;  // smallest size of a READ of its own
-// The size of a message that is large enough to be registered for one use.
+constexpr size_t kLeast = 64 * 1024;  // smallest size of a separate READ
+// The size of a message that is large enough for a registration of its own.
 constexpr size_t kLarge = 600 * 1000;
 
 class VerbsDestinationsTest : public testing::Test {
  protected:
   VerbsDestinationsTest() : memory_(kLarge) {
     EXPECT_TRUE(ends_.Connect().ok());
-    ExpectLands(kLeast);  // the server's pool has grown now
+    ExpectLands(kLeast);  // by now, the server's pool has grown
   }
 
   End& client() { return ends_.client; }
@@ -116,7 +116,7 @@ TEST_F(VerbsDestinationsTest, MemoryOfWhichAPartIsDeclaredIsRefused) {
   EXPECT_EQ(Prepare(kLarge), nullptr);
 }
 
-// Tests that a READ under way keeps the registration.
+// Tests that a READ in progress keeps the registration.
 TEST_F(VerbsDestinationsTest, ReadOutlivesWhatWasPrepared) {
   const std::string text(kLeast, 'x');
   const auto exposure = ends_.server->Expose(Ends::PayloadOf(text), 1).value();

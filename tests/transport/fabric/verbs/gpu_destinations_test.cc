@@ -133,7 +133,7 @@ TEST_F(GpuDestinationsTest, LittleMemoryIsNoDestination) {
   EXPECT_NE(Prepare(gpu_.Put(Text(memory::kMinDeviceBytes))), nullptr);
 }
 
-// Tests that a READ under way keeps the registration.
+// Tests that a READ in progress keeps the registration.
 TEST_F(GpuDestinationsTest, ReadOutlivesWhatWasPrepared) {
   Open();
   // Makes the memory anonymous, so that its registration is not kept.

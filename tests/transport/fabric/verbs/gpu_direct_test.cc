@@ -69,7 +69,8 @@ TEST_F(GpuDirectTest, WhatWasReceivedByOneWayIsSentByTheOther) {
   EXPECT_EQ(in_place, 1u);
 }
 
-// Tests that a way that does not work is tried three times.
+// Tests that the fabric tries a way of reaching GPU memory three times if that
+// way does not work.
 TEST_F(GpuDirectTest, StagedWhereThereIsNoWay) {
   DeviceOptions device;
   device.has_dmabuf = false;
@@ -206,8 +207,8 @@ TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
   ExpectStaged(1);
 }
 
-// Tests short messages with dmabuf. A message would need a region of its own,
-// which costs as much as copying some MiB.
+// Tests short messages with dmabuf. A separate region for a message would cost
+// as much as copying some MiB.
 TEST_F(GpuDirectTest, ByDmabufLittleIsCopied) {
   least_alone_ = kGpuTestBytes + 1;
   Open();

@@ -1,5 +1,5 @@
-// Makes each library call fail once, at each time that it is made, while
-// messages in GPU memory pass between two ends.
+// Makes each library call fail once, at each of its calls, while messages in
+// GPU memory pass between two ends.
 
 #include <cerrno>
 #include <string>
@@ -24,12 +24,12 @@ struct Injection {
   int error_number;
   // True if the connection survives the failure.
   bool goes_on = false;
-  // True if the call destroys an object. After its failure the object still
-  // exists, so objects cannot be counted.
+  // True if the call destroys an object. After a failure the object still
+  // exists, so the test cannot count objects.
   bool leaks = false;
 };
 
-// Two ends whose device reaches GPU memory by both ways, or only by dmabuf.
+// Two ends whose device reaches GPU memory in both ways, or only by dmabuf.
 class GpuEnds : public Ends {
  public:
   GpuEnds(const memory::FakeDeviceAccess* gpu, bool has_peermem)
@@ -138,7 +138,7 @@ int GpuFailure::FailEachTime(const Injection& injection, bool has_peermem) {
     const bool came = ends.api->failures_to_come() == 0;
     ends.Close();
     if (!came || HasFailure()) return after;
-    // Connects again, which an earlier failure must not hinder.
+    // Connects again. An earlier failure must not prevent this.
     EXPECT_TRUE(ends.Connect().ok());
     EXPECT_EQ(Talker(&ends, &gpu).Talk(), Talker::kMessages);
     if (HasFailure()) return after;
@@ -180,8 +180,8 @@ INSTANTIATE_TEST_SUITE_P(Every, GpuFailure, testing::ValuesIn(kInjections),
                          });
 
 // Makes the device end a request with an error. If the request belongs to a
-// trial, the connection must survive. After any other failure the connection
-// may end. The next connection must work.
+// trial, the connection must survive. Otherwise the connection may end. The
+// next connection must work.
 void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   memory::FakeDeviceAccess gpu;
   GpuEnds ends(&gpu, has_peermem);
@@ -194,8 +194,8 @@ void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   const int passed = talker.Talk();
   EXPECT_EQ(talker.is_over(),
             passed < Talker::kMessages || !ends.server.events.broken.empty());
-  // Makes two connections if necessary: the failure may happen only in the
-  // first.
+  // Makes a second connection if necessary: the failure may happen only in the
+  // first connection.
   int later = 0;
   for (int i = 0; i < 2 && later < Talker::kMessages; ++i) {
     ends.Close();

@@ -1,4 +1,4 @@
-// Tests which bytes of GPU memory without a window a peer can read, and until
+// Tests which bytes of GPU memory a peer can read without a window, and until
 // when.
 
 #include <set>

@@ -1,4 +1,5 @@
-// Tests which ways are tried, in which order, and how often.
+// Tests which ways of reaching GPU memory are tried, in which order, and how
+// often.
 
 #include "transport/fabric/verbs/gpu_reach.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 class GpuReachTest : public testing::Test {
  protected:
-  // Registers by the ways in `works_` only. Records the ways that are tried.
+  // Registers only in the ways of `works_`. Records the ways that are tried.
   absl::Status Register(GpuUse use) { return RegisterBy(&reach_, use); }
   absl::Status RegisterBy(GpuReach* reach, GpuUse use) {
     tried_.clear();

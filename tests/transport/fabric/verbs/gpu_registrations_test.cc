@@ -60,7 +60,7 @@ class GpuRegistrationsTest : public testing::Test {
     auto* const data = const_cast<uint8_t*>(bytes.data);
     return all_->GetToReceive({data, bytes.size, &gpu_}, kUnnamed);
   }
-  // Registers a part of the first allocation, so that the way is known.
+  // Registers a part of the first allocation, so that the working way is known.
   void FindWay() { Get(Allocate(1)); }
   void Forget() { all_->OnTick(base::SteadyNow() + keeping_.idle); }
   int regions() { return verbs_.counts().mrs; }
@@ -183,8 +183,8 @@ TEST_F(GpuRegistrationsTest, RegionThatIsOvertakenEndsWithItsLastUser) {
   EXPECT_EQ(Get(bytes), now);
 }
 
-// Tests a GPU whose window to the bus is full of kept regions. They must make
-// room.
+// Tests a GPU whose window to the bus is full of kept regions. Kept regions
+// must make room.
 TEST_F(GpuRegistrationsTest, WhatIsKeptMakesRoom) {
   FindWay();
   Get(Allocate(1));
@@ -196,8 +196,8 @@ TEST_F(GpuRegistrationsTest, WhatIsKeptMakesRoom) {
 
 TEST_F(GpuRegistrationsTest, WhatCannotBeRegisteredSaysWhy) {
   FindWay();
-  verbs_.FailNext(Call::kRegDmabufMr, EINVAL);     // of the whole allocation
-  verbs_.FailNext(Call::kRegDmabufMr, EINVAL, 1);  // of the part
+  verbs_.FailNext(Call::kRegDmabufMr, EINVAL);     // the whole allocation's
+  verbs_.FailNext(Call::kRegDmabufMr, EINVAL, 1);  // the part's
   const auto got = TryGet(Allocate(1));
   EXPECT_EQ(got.status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(got.status().message().substr(0, 26), "register a dmabuf on mlx5_");

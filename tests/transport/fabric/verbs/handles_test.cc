@@ -1,4 +1,4 @@
-// Tests that owners end their objects once and in order, and that a failed
+// Tests that owners destroy their objects once and in order, and that a failed
 // creation gives the reason.
 
 #include "transport/fabric/verbs/handles.h"
@@ -44,7 +44,7 @@ class HandlesTest : public testing::Test {
 
 struct Creation {
   Call call;
-  // The beginning of the error text.
+  // The first words of the error text.
   const char* what;
   std::function<absl::Status()> create;
 };

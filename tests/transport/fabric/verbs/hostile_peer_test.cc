@@ -1,4 +1,4 @@
-// Tests a peer that knows the token, and breaks every rule from then on.
+// Tests a peer that knows the token, and breaks all later rules.
 
 #include <cerrno>
 #include <memory>
@@ -57,8 +57,7 @@ class HostilePeerTest : public testing::Test {
 
   End& server() { return ends_->server; }
   Recorder& events() { return server().events; }
-  // Expects that the connection has ended with `code`, and that `packets`
-  // packets had come before.
+  // Expects that the connection has ended with `code`, after `packets` packets.
   void ExpectEnd(absl::StatusCode code, size_t packets = 0) {
     ends_->Exchange();
     ASSERT_EQ(events().broken.size(), 1u);
@@ -116,7 +115,7 @@ TEST_F(HostilePeerTest, AllTheCreditsOfANumberEndIt) {
   ExpectEnd(absl::StatusCode::kDataLoss);
 }
 
-// Tests a flood of packets. Packets for which no receive is posted wait at the
+// Tests a flood of packets. A packet without a posted receive waits at the
 // sender's device.
 TEST_F(HostilePeerTest, FloodWaitsForReceives) {
   int taken = 0;
@@ -190,7 +189,7 @@ TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
       IBV_WC_SUCCESS);
   ends_->Exchange();
   server()->Withdraw({part});
-  // Sends so many packets that the device reports completions.
+  // Sends enough packets to make the device report completions.
   for (int i = 0; i < 5; ++i) (void)Ends::Send(server(), "x");
   ends_->Exchange();
   EXPECT_LE(events().broken.size(), 1u);

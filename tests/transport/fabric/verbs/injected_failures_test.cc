@@ -1,5 +1,5 @@
-// Makes each library call fail once, at each time that it is made, while two
-// ends connect, send and close.
+// Makes each library call fail once, at each of its calls, while two ends
+// connect, send and close.
 
 #include <cerrno>
 #include <memory>
@@ -20,7 +20,7 @@ struct Injection {
   Call call;
   int error_number;
   // True if the failed call would have destroyed an object. The object then
-  // remains, so objects cannot be counted.
+  // remains, so the test cannot count objects.
   bool leaks = false;
 };
 
@@ -73,7 +73,7 @@ bool Talk(Ends* ends) {
          ends->server.events.packets.size() == 1;
 }
 
-// Expects that a connection that is lost is lost once, and at both sides.
+// Expects that a lost connection is reported once, and at both sides.
 void ExpectOrderlyEnd(Ends* ends) {
   for (End* end : {&ends->client, &ends->server}) {
     EXPECT_LE(end->events.broken.size(), 1u);
@@ -116,7 +116,7 @@ TEST_P(InjectedFailure, GivesAnErrorOrWorksAndLeavesNothingBehind) {
       EXPECT_TRUE(status.ok()) << "nothing had failed: " << status;
       continue;
     }
-    // Connects again, which an earlier failure must not hinder.
+    // Connects again. An earlier failure must not prevent this.
     const absl::Status later = ends.Connect();
     EXPECT_TRUE(later.ok()) << later;
     if (later.ok()) {

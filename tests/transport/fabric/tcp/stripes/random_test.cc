@@ -58,7 +58,7 @@ memory::Payload PayloadOf(const std::string& text) {
 // A pair of sockets between two ends, with a relay in the middle.
 struct Relay {
   base::UniqueFd inner[2];
-  std::string left[2];  // received from this side, and not sent on
+  std::string left[2];  // received from this side, and not yet sent
 
   // Moves some bytes from `side` to the other side.
   void Move(int side, Random* random) {

@@ -1,4 +1,4 @@
-// Tests how the sockets of one session find each other, over loopback.
+// Tests how the sockets of one session are matched, over loopback.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -142,7 +142,7 @@ class FewDescriptors {
   ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
 
   static constexpr int kLimit = 128;
-  // A path needs more free descriptors than these.
+  // The number of free descriptors that a path must leave.
   static constexpr int kLeast = kLimit / 4 * 3 / 2;
 
  private:
@@ -235,7 +235,7 @@ TEST_F(StripesSetup, CopiesOfDescriptorsKeepNoConnection) {
 }
 
 TEST_F(StripesSetup, WaitingEndsWhenDescriptorsBecomeFew) {
-  // Makes the event loop and its descriptors before.
+  // Makes the event loop and its descriptors before the limit.
   EXPECT_TRUE(IsClosed(Give(2, 0, token_).get()));
   Result result;
   const FewDescriptors few(FewDescriptors::kLeast + 5);

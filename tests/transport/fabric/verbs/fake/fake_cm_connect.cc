@@ -31,7 +31,7 @@ std::string Padded(const void* data, size_t length, size_t size) {
 }
 
 // Sets `*got` to `wanted`, or to `most` if `wanted` is 0xff. Returns EINVAL if
-// `wanted` is more than `most`.
+// `wanted` exceeds `most`.
 int Bound(uint8_t wanted, int most, uint8_t* got) {
   *got = wanted == 0xff ? static_cast<uint8_t>(most) : wanted;
   return *got > most ? EINVAL : 0;
@@ -105,7 +105,8 @@ void FakeCm::OnRequest(uint64_t from, const std::string& private_data) {
   event->listen_id = listener;
   event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
   event->param.conn = client->param;
-  // Asks the other side to answer as many requests as this side may start.
+  // Requests that the other side answers as many requests as this side may
+  // start.
   event->param.conn.responder_resources = client->param.initiator_depth;
   event->param.conn.initiator_depth = client->param.responder_resources;
   event->private_data = private_data;
@@ -129,7 +130,7 @@ int FakeCm::Accept(rdma_cm_id* id, const rdma_conn_param* param) {
   use.rnr_retry_count = 7;
   if (param != nullptr) use = *param;
   const int most = own->device->options.max_qp_rd_atom;
-  // Replaces 0xff, which means the number that the peer offered.
+  // Replaces 0xff, which stands for the number that the peer has offered.
   if (use.responder_resources == 0xff) {
     use.responder_resources = own->peer_param.initiator_depth;
   }
@@ -189,7 +190,7 @@ void FakeCm::Ready(FakeId* id) {
       std::min(id->param.initiator_depth, id->peer_param.responder_resources);
   qp->max_dest_rd_atomic = id->param.responder_resources;
   qp->rnr_retry = id->peer_param.rnr_retry_count;
-  // Leaves a queue pair broken that its owner has broken meanwhile.
+  // Skips a queue pair that its owner has broken in the meantime.
   if (qp->state == IBV_QPS_INIT) qp->state = IBV_QPS_RTS;
 }
 
@@ -234,8 +235,8 @@ void FakeCm::OnReject(uint64_t to, int reason,
     return;
   }
   id->state = FakeIdState::kClosed;
-  // Drops events of ids that nobody has taken, as the kernel does. Accepting
-  // such an id fails later.
+  // Drops the events of an id that nobody has taken yet, as the kernel does.
+  // Accepting such an id fails later.
   if (!id->handed_out) return;
   ReportConnection(id, RDMA_CM_EVENT_REJECTED, reason, rdma_conn_param(),
                    private_data, [this, id] {

@@ -83,7 +83,7 @@ int FakeCompletions::DestroyCq(ibv_cq* cq) {
 int FakeCompletions::Arm(ibv_cq* cq, bool solicited_only) {
   if (!ledger_->IsAlive("ibv_cq", cq)) return EINVAL;
   auto* const own = static_cast<FakeCq*>(cq);
-  // Keeps an earlier request for all events: a later request for fewer events
+  // Keeps an earlier request for all events. A later request for fewer events
   // does not cancel it (IBTA 11.4.2.2).
   own->solicited_only = solicited_only && (!own->armed || own->solicited_only);
   own->armed = true;

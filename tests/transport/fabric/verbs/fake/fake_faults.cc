@@ -22,7 +22,7 @@ int FakeFaults::TakeFailure(Call call) {
       error_number = failure->error_number;
       failure = failures_.erase(failure);
     } else {
-      ++failure;  // This failure is due as well, at the next call.
+      ++failure;  // This failure is due, too, at the next call.
     }
   }
   return error_number;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kOwnerByte = 0xff;
 
-// Returns where the device finds the byte at `address` of its region.
+// Returns the place where the device finds the byte at `address` of its region.
 void* PinnedAt(FakeMr& mr, uint64_t address) {
   if (mr.gpu != nullptr) {
     return mr.gpu + (address - reinterpret_cast<uint64_t>(mr.addr));
@@ -160,8 +160,8 @@ int FakeMemory::Add(ibv_pd* pd, uint64_t address, size_t length, int access,
   mr->addr = reinterpret_cast<void*>(address);
   mr->length = length;
   mr->access = access;
-  // Gives the region two different keys, as a device may, so that a test
-  // notices if one is used instead of the other.
+  // Gives the region two different keys, as a device may. A test then notices
+  // if the wrong key is used.
   mr->lkey = NextKey();
   mr->rkey = NextKey();
   by_lkey_[mr->lkey] = mr.get();

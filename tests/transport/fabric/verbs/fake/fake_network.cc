@@ -11,7 +11,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The opcode of a failed completion, in which a device may leave any number.
+// The opcode of a failed completion. A device may leave any number there.
 constexpr auto kNoOpcode = static_cast<ibv_wc_opcode>(0x6f);
 
 ibv_wc_opcode CompletedAs(ibv_wr_opcode opcode) {
@@ -266,8 +266,8 @@ void FakeNetwork::DoReceive(FakeQp* qp, const FakeSend& work, FakeQp* peer) {
       answer = IBV_WC_REM_ACCESS_ERR;
     }
   }
-  // Completes at the receiver first, so that its completion is there when the
-  // sender's comes.
+  // Completes at the receiver first, so that the receiver's completion is there
+  // when the sender's completion comes.
   CompleteReceive(peer, receive, wc,
                   (work.wr.send_flags & IBV_SEND_SOLICITED) != 0);
   if (answer == IBV_WC_REM_ACCESS_ERR) ReportAccessError(peer);

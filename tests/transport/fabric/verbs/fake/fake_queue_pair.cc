@@ -19,8 +19,8 @@ bool IsSupported(ibv_wr_opcode opcode) {
          opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_RDMA_WRITE;
 }
 
-// Returns the bytes of an inline request. A device copies inline data without
-// looking at keys.
+// Returns the bytes of an inline request. A device copies inline data, and
+// ignores keys.
 std::string Gather(const ibv_send_wr& wr) {
   std::string data;
   for (int i = 0; i < wr.num_sge; ++i) {

@@ -95,8 +95,7 @@ TEST_F(ConnectedTest, UnregisteredLocalMemoryBreaksTheQueuePair) {
   pair_->Post(client_, IBV_WR_RDMA_WRITE, part, At(*server_),
               server_->mr->rkey);
   EXPECT_EQ(Only(client_).status, IBV_WC_LOC_PROT_ERR);
-  // Posts requests that are flushed, signalled or not, because they come after
-  // a failure.
+  // Posts requests after a failure. All are flushed, signalled or not.
   pair_->Post(client_, IBV_WR_SEND, FakePair::Part(*client_), 0, 0, 0);
   EXPECT_EQ(Only(client_).status, IBV_WC_WR_FLUSH_ERR);
 }
@@ -220,8 +219,8 @@ TEST_F(WindowTest, BoundWindowIsNotBoundAgain) {
 TEST_F(WindowTest, WindowIsBoundByTheKeyThatItHas) {
   ASSERT_EQ(pair_->Post(server_, IBV_WR_LOCAL_INV, {}, 0, key_), 0);
   (void)pair_->Poll(server_);
-  // Puts the window's new key into the caller's structure, which Soft-RoCE
-  // compares with its own.
+  // Puts the window's new key into the caller's structure. Soft-RoCE compares
+  // this key with its own.
   mw_->rkey = ibv_inc_rkey(key_);
   pair_->BindWindow(server_, mw_, 0, 64);
   EXPECT_EQ(Only(server_).status, IBV_WC_MW_BIND_ERR);
