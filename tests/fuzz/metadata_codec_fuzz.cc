@@ -28,8 +28,8 @@ class Batch {
   grpc_metadata_batch batch_{arena_.get()};
 };
 
-// Returns true unless the metadata has gRPC's value for "invalid". That value
-// cannot be encoded, and received metadata is not forwarded unchanged.
+// Returns true unless the metadata has gRPC's value for "invalid". The codec
+// cannot encode this value, and received metadata is not forwarded unchanged.
 bool CanBeEncoded(const grpc_metadata_batch& batch) {
   using namespace grpc_core;
   return batch.get(TeMetadata()) != TeMetadata::kInvalid &&

@@ -18,8 +18,8 @@ namespace penstock::process {
 // destructor kills and reaps the process. Not thread-safe.
 class Child {
  public:
-  // Starts a process. Its environment is this process's environment without
-  // PENSTOCK_* variables, plus `environment` ("NAME=value"). stderr goes to the
+  // Starts a process with this process's environment, without PENSTOCK_*
+  // variables and with `environment` ("NAME=value") added. stderr goes to the
   // descriptor `log`. If `log` is -1, stderr becomes part of the process's
   // output. Returns null on failure.
   static std::unique_ptr<Child> Start(

@@ -226,9 +226,9 @@ TEST_F(DeviceTest, ItHasSharedReceiveQueuesWith27Pieces) {
   EXPECT_NE(SharedReceive(ibv_create_srq(end.domain(), &attributes)), nullptr);
 }
 
-// This kernel's driver limits a reader to the region, not to the window. Real
-// adapters enforce the window: the check for trustworthy windows must refuse
-// this device.
+// The driver of this kernel limits a reader to the region, not to the window.
+// Real adapters enforce the window. The check for trustworthy windows must
+// refuse this device.
 TEST_F(DeviceTest, AReadOutsideAWindowButInsideItsRegionSucceeds) {
   End owner("rxe1"), reader("rxe0");
   ASSERT_TRUE(owner.IsComplete() && reader.IsComplete());

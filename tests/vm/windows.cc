@@ -11,8 +11,8 @@ namespace {
 using fabric::verbs::Devices;
 using fabric::verbs::RangeRule;
 
-// Returns true if the test was asked for. Enabled only in the virtual machine,
-// because other machines may have a real adapter.
+// Returns true if windows were requested. Requests count only in the virtual
+// machine, because other machines may have a real adapter.
 bool IsAsked() {
   return std::getenv("RDMA_VM") != nullptr &&
          std::getenv("RDMA_VM_WINDOWS") != nullptr;

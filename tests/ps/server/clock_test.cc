@@ -58,7 +58,7 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
           .ok());
   SetClockBy(absl::Hours(1));
   ASSERT_TRUE(server->Heartbeat(kView.run, kFirst).ok());
-  // Waits for the answer. The check of the clock ends memberships, and thereby
+  // Waits for the answer. The check of the clock ends memberships, and so ends
   // this wait.
   Answer<Server::Pulled> pulled;
   Server::PullSpec spec;

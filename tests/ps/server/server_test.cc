@@ -348,8 +348,7 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("worker 1"));
 }
 
-// Tests a wait that alone must wake the server's thread, because there are no
-// rows.
+// Tests a wait that alone must wake the server's thread: there are no rows.
 TEST(ServerTest, WaitEndsInTimeWhenNothingElseIsDueForLong) {
   Server::Options options = ForWorkers(2);
   options.membership.lease = options.membership.assemble_timeout =

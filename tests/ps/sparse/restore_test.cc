@@ -103,8 +103,8 @@ TEST(RestoreTest, WithoutMemoryTheLeastRecentlyUsedRowsGo) {
   }
 }
 
-// Tests a later checkpoint of a chain. Its value of an id replaces the earlier
-// one.
+// Tests a later checkpoint of a chain. The later value of an id replaces the
+// earlier one.
 TEST(RestoreTest, AnIdThatIsRemovedOrPutLaterIsNotLost) {
   Options options = SmallOptions();
   options.max_rows = 2;

@@ -392,8 +392,7 @@ TEST(TableRandomTest, ProgramsDoWhatTheyDoToTheModel) {
     if (HasFailure()) return;
     fetched += program.fetched();
   }
-  // Expect that rows came from a tier. In a few programs, none may come from
-  // there.
+  // Expect that rows came from a tier. In a few programs, none may come.
   EXPECT_TRUE(seeds < 20 || fetched > 0);
 }
 

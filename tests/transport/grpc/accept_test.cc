@@ -48,9 +48,8 @@ class AcceptTest : public testing::Test {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Ends connections while streams are accepted. When a connection ends, gRPC
-// withdraws the callback that accepts streams, on another thread than the
-// acceptance.
+// Ends connections while streams are accepted. At the end of a connection, gRPC
+// withdraws the callback that accepts streams, on a different thread.
 TEST_F(AcceptTest, ConnectionsMayEndWhileTheirStreamsAreAccepted) {
   constexpr int kConnections = 250;
   constexpr uint32_t kStreams = 100;

@@ -36,8 +36,8 @@ class ClientNegotiatorTest : public testing::Test {
     grpc_shutdown();
   }
 
-  // Negotiates with a Penstock server, up to the server's answer, which is
-  // ready to be read in the caller's ExecCtx.
+  // Negotiates with a Penstock server. Stops when the server's answer can be
+  // read in the caller's ExecCtx.
   void Negotiate() {
     args_.endpoint = grpc_mock_endpoint_create([](grpc_slice) {});
     args_.read_buffer =
@@ -57,8 +57,8 @@ class ClientNegotiatorTest : public testing::Test {
         grpc_slice_from_copied_buffer(answer.data(), answer.size()));
   }
 
-  // Runs `action` in the caller's ExecCtx. `action` runs after a transport has
-  // taken over the connection, and before the negotiator's own tasks.
+  // Runs `action` in the caller's ExecCtx: after a transport has taken over the
+  // connection, and before the negotiator's own tasks.
   void RunOnceTakenOver(std::function<void()> action) {
     grpc_core::ExecCtx::Run(
         DEBUG_LOCATION,

@@ -44,7 +44,7 @@ class CredentialsTest : public testing::Test {
 };
 
 // Tests that gRPC recognises wrapped xDS credentials. cds.cc uses the control
-// plane's certificates only for that type. For other types, it uses the
+// plane's certificates only for this type. For other types, cds.cc uses the
 // fallback credentials, which may be unencrypted.
 TEST_F(CredentialsTest, XdsIsRecognised) {
   const auto wrapped = WrapCredentials(xds_, Settings());

@@ -104,8 +104,8 @@ TEST_P(DeviceSlicesTest, ClientGetsTheBytes) {
 }
 
 // Tests a peer that cannot open device memory. Over shared memory, the first
-// message is read over the connection, and later messages are copied. Both must
-// keep the call and the path intact.
+// message is read over the connection, and later messages are copied. In both
+// cases, the call and the path must survive.
 TEST_P(DeviceSlicesTest, PeerThatCannotOpenThemGetsTheBytes) {
   DeviceEchoService service;
   ServeGeneric(&service);
@@ -143,7 +143,7 @@ TEST_P(DeviceSlicesTest, ChannelThatCompressesByNameReadsThem) {
 }
 
 // Makes either side's copy fail. The call must end with an error, and the
-// connection must go on.
+// connection must survive.
 TEST_P(DeviceSlicesTest, CopyThatFailsEndsTheCall) {
   ServeGeneric(&echo_);
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
@@ -177,7 +177,7 @@ TEST_P(DeviceSlicesTest, ServersCopyThatFailsEndsTheCall) {
 struct Answer {
   std::string bytes;
   size_t on_device = 0;  // slices of the answer on a device
-  int copies = 0;        // of device memory, by both sides, for this call
+  int copies = 0;        // bytes of device memory, on both sides, in this call
 };
 
 // Makes a call that accepts device slices and sends two slices: `large` and a
@@ -216,7 +216,7 @@ TEST_P(DeviceSlicesTest, CallsThatAcceptThemGetThemWhereThePathBringsThem) {
   AcceptDeviceSlices("/penstock.e2e.Accepting/");
   const std::string large = Pattern(kLarge);
   const size_t expected = GetParam() == Path::kShm ? 1 : 0;
-  // Tries again and again: the server may read a call from the path before it
+  // Tries repeatedly. The server may read a call from the path before it
   // learns, over the connection, that the client uses the path. The server then
   // copies the answer.
   const auto limit = In(kPatience);

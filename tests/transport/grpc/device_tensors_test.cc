@@ -1,7 +1,7 @@
 // Tests device tensors over Penstock's transport and over stock HTTP/2. This
 // process has named its devices, so Penstock's transport gets slices in device
-// memory. The transport sends them from the device, or copies those that it
-// cannot send.
+// memory. The transport sends these from the device, or copies them if it
+// cannot.
 
 #include <algorithm>
 #include <atomic>

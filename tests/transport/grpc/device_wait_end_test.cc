@@ -1,5 +1,5 @@
-// Tests that each end of a call also ends the call's wait for bytes that a
-// device may never produce. Tests both sides.
+// Tests that each end of a call, on either side, also ends the call's wait for
+// bytes from a device. The device may never produce these bytes.
 
 #include <atomic>
 #include <chrono>
@@ -198,8 +198,8 @@ TEST_P(DeviceWaitEndTest, DeadlineEndsAUnaryCall) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
-// Tests an in-process channel, which keeps deadlines below the filter that
-// waits.
+// Tests an in-process channel. Such a channel handles deadlines below the
+// filter that waits.
 TEST_P(DeviceWaitEndTest, DeadlineEndsAnInProcessCall) {
   ServeGeneric(&echo_);
   EXPECT_EQ(CallOnce(server()->InProcessChannel(grpc::ChannelArguments()))

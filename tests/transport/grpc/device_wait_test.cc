@@ -62,7 +62,7 @@ TEST_P(DeviceWaitTest, DeadlineEndsTheWaitForBytes) {
   std::string echo;
   ASSERT_TRUE(Send(channel(), ToBuffer("next"), &echo).ok());
   EXPECT_EQ(echo, "next");
-  // Expects that the device is polled no more.
+  // Expects that the device is no longer polled.
   const auto patience =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (int last = -1; last != never.asked;) {
@@ -102,7 +102,8 @@ TEST_P(DeviceWaitTest, CancelledWhileAnswersWaitForBytes) {
   }
 }
 
-// A service that answers from the device, after a different call has sent "go".
+// A service that sends its answer from the device, after another call has sent
+// "go".
 class GoService final : public grpc::CallbackGenericService {
  public:
   Producer producer;
@@ -135,8 +136,8 @@ class GoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Tests many answers that wait. They must hold no threads, because the awaited
-// bytes may depend on another call, which needs a thread.
+// Tests many answers that wait. They must hold no threads: the awaited bytes
+// may depend on another call, and that call needs a thread.
 TEST_P(DeviceWaitTest, AnswersThatWaitHoldUpNoOtherCall) {
   GoService service;
   ServeGeneric(&service);

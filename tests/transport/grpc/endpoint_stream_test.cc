@@ -54,7 +54,7 @@ class EndpointStreamTest : public testing::Test {
     grpc_core::ExecCtx context;
     grpc_pollset_init(pollset_, &mu_);
     pair_ = grpc_iomgr_create_endpoint_pair("test", nullptr);
-    // Looks for gRPC's functions, which is done once in a process.
+    // Looks up gRPC's functions. A process does this once.
     EXPECT_TRUE(IsPlainTcp(*pair_.client));
     context.Flush();
     descriptors_ = OpenDescriptors();
@@ -85,7 +85,7 @@ class EndpointStreamTest : public testing::Test {
                    bytes.size(), MSG_DONTWAIT),
               static_cast<ssize_t>(bytes.size()));
   }
-  // Handles the events that there are. One call handles at most one event.
+  // Handles events until there are none. One call handles at most one event.
   void Poll() {
     for (int i = 0; i < 10; ++i) {
       gpr_mu_lock(mu_);
@@ -104,7 +104,7 @@ class EndpointStreamTest : public testing::Test {
     Poll();
     return events_.reads;
   }
-  // Receives, and begins a read, until the read waits for new input.
+  // Alternately receives and begins a read, until the read waits for new input.
   void ReadUntilEmpty() {
     do {
       EXPECT_EQ(stream_->Receive(lifeline_.get()).value(), 0);
@@ -120,8 +120,8 @@ class EndpointStreamTest : public testing::Test {
   std::unique_ptr<fabric::tcp::Endpoint> lifeline_;
 };
 
-// The socket is the endpoint's, so many connections take no more descriptors
-// than with stock gRPC.
+// Tests that many connections take no more descriptors than with stock gRPC.
+// The socket is the endpoint's own.
 TEST_F(EndpointStreamTest, ReceivesDirectlyWithoutADescriptorOfItsOwn) {
   grpc_core::ExecCtx context;
   ASSERT_TRUE(stream_->receives_directly());
@@ -161,8 +161,8 @@ TEST_F(EndpointStreamTest, ShutdownEndsTheReadThatWaits) {
   EXPECT_EQ(events_.errors, 1);
 }
 
-// Tests other endpoints, such as TLS endpoints. Their bytes are not the bytes
-// of the socket.
+// Tests other endpoints, such as TLS endpoints, whose bytes differ from the
+// bytes of the socket.
 TEST_F(EndpointStreamTest, OtherEndpointsReadThemselves) {
   grpc_core::ExecCtx context;
   const grpc_endpoint_vtable functions = *pair_.client->vtable;
@@ -171,12 +171,14 @@ TEST_F(EndpointStreamTest, OtherEndpointsReadThemselves) {
   EXPECT_EQ(PlainTcpSocket(other), nullptr);
 }
 
-// Tests an owner without room, which reads again before it has received the
-// input. The epoll set reports the input only once, but each read must end.
+// Tests an owner without room. The owner begins the next read before it has
+// received the input. The epoll set reports the input only once, but each read
+// must end.
 TEST_F(EndpointStreamTest, InputThatWasNotReceivedEndsTheNextReadToo) {
   grpc_core::ExecCtx context;
   ReadUntilEmpty();
-  // A waiting thread looks at the socket during the read, and finds nothing.
+  // Makes a waiting thread poll the socket during the read. The thread finds
+  // nothing.
   EXPECT_EQ(stream_->Receive(lifeline_.get()).value(), 0);
   Say("input");
   Poll();

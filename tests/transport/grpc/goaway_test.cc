@@ -272,7 +272,7 @@ TEST_F(ClientGoawayTest, CallThatWaitedForAPlaceIsMadeElsewhere) {
   EXPECT_TRUE(first_->Finish().ok());
 }
 
-// A client that leaves its connection, before the channel learns of this.
+// A client that leaves its connection before the channel learns of it.
 class LeavingTest : public ClientGoawayTest {
  protected:
   // Disables retries, so that a call fails if its only attempt fails on this

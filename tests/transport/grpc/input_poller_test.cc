@@ -43,8 +43,8 @@ class InputPollerTest : public testing::Test {
     });
   }
   void Send() { EXPECT_EQ(write(peer_.get(), "x", 1), 1); }
-  // Looks at the socket until it is no longer polled, as if each look took
-  // `time`. Returns the number of looks, or a very large number.
+  // Polls the socket until the poller gives up, as if each look took `time`.
+  // Returns the number of looks, or a very large number.
   int LookUntilQuiet(absl::Duration time) {
     int looks = 0;
     for (; poller_.is_started() && looks < 1000 * 1000; ++looks) {
@@ -92,14 +92,14 @@ TEST_F(InputPollerTest, QuietSocketIsNotPolledAnyMore) {
   EXPECT_TRUE(set_->PollHot());
 }
 
-// Tests slow looks, as in a round of looks at many sockets. The time counts,
-// and not the number of looks.
+// Tests slow looks, as in a round over many sockets. The limit is the time, not
+// the number of looks.
 TEST_F(InputPollerTest, ManySocketsAreNotPolledForLonger) {
   Start();
   EXPECT_LE(LookUntilQuiet(absl::Microseconds(20)), 52);
 }
 
-// Tests sleeps between the looks. Calls that come rarely are also polled.
+// Tests sleeps between the looks. Rare calls must also be polled for.
 TEST_F(InputPollerTest, TimeWithoutLooksDoesNotCount) {
   Start();
   for (int i = 0; i < 10; ++i) {
@@ -146,10 +146,10 @@ TEST_F(InputPollerTest, StoppedPollerReceivesNothing) {
   EXPECT_FALSE(set_->PollAll());
   EXPECT_EQ(receives_, 0);
   EXPECT_EQ(share_.use_count(), 1);
-  poller_.Stop();  // once more, without an effect
+  poller_.Stop();  // a second time, without effect
 }
 
-// The parent's sockets take no places of the child.
+// Tests that the parent's sockets take no places in the child.
 TEST_F(InputPollerTest, ForkedChildHasPlacesOfItsOwn) {
   std::vector<std::unique_ptr<InputPoller>> pollers;
   do {
@@ -170,7 +170,7 @@ TEST_F(InputPollerTest, ForkedChildHasPlacesOfItsOwn) {
   EXPECT_EQ(status, 0);
 }
 
-// Runs in a process of its own, because the setting is read once.
+// Runs in a separate process, because the setting is read once.
 TEST_F(InputPollerTest, NothingIsPolledInModeEvent) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   setenv("PENSTOCK_POLLING", "event", 1);

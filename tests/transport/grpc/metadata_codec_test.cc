@@ -184,14 +184,14 @@ TEST_F(MetadataCodecTest, AcceptedEncodingsAreASet) {
   EXPECT_EQ(Encode(*batch), Known(9, Little<uint64_t>(5)));
   EXPECT_EQ(Text(*Decode(Encode(*batch)), "grpc-accept-encoding"),
             "identity, gzip");
-  // Decodes a set with bits of algorithms that do not exist yet.
+  // Decodes a set whose bits name algorithms that do not exist yet.
   EXPECT_EQ(Text(*Decode(Known(9, Little<uint64_t>(~uint64_t{0}))),
                  "grpc-accept-encoding"),
             "identity, deflate, gzip");
 }
 
-// Tests that the set always contains identity. libgrpc asserts this (call.cc):
-// a peer that omitted identity once ended the process.
+// Tests that the set always contains identity. libgrpc asserts this (call.cc),
+// so a peer could otherwise end the process by omitting identity.
 TEST_F(MetadataCodecTest, IdentityIsAlwaysAmongTheAcceptedEncodings) {
   for (uint64_t set : {uint64_t{0}, uint64_t{2}, ~uint64_t{1}}) {
     auto decoded = Decode(Known(9, Little<uint64_t>(set)));
@@ -208,8 +208,8 @@ TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
   EXPECT_FALSE(StatusOf(Literal("a\nb", "x")).ok());
   EXPECT_FALSE(StatusOf(Literal("key", "a\r\nb")).ok());
   EXPECT_FALSE(StatusOf(Literal("key", std::string(1, '\0'))).ok());
-  // Refuses grpclb_client_stats, on which gRPC aborts when it is encoded or
-  // measured.
+  // Refuses grpclb_client_stats. gRPC aborts when it encodes or measures this
+  // entry.
   EXPECT_FALSE(StatusOf(Literal("grpclb_client_stats", "x")).ok());
   EXPECT_FALSE(
       StatusOf(Literal("grpc-internal-encoding-request", "gzip")).ok());
@@ -278,7 +278,7 @@ TEST_F(MetadataCodecTest, WhatRepeatsGetsANumber) {
   EXPECT_EQ(told_.size(), 3u);
   auto decoded = Decode(second);
   EXPECT_EQ(Encode(*decoded), Encode(*batch));
-  // Expects the size that gRPC's limits count.
+  // Expects the size in which gRPC's limits are measured.
   EXPECT_EQ(size_,
             4 + 3 * 32 + told_[0].size() + told_[1].size() + told_[2].size());
 }

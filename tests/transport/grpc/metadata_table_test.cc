@@ -38,8 +38,8 @@ TEST(SentEntries, GivesNoMoreThanThereAre) {
   EXPECT_EQ(sent.Find("0").number, kFirstEntry);
 }
 
-// Tests that the receiver has room for every entry of the sender, because both
-// sides have the same limits.
+// Tests that the receiver has room for every entry of the sender: both sides
+// have the same limits.
 TEST(SentEntries, PeerHasRoomForAll) {
   for (size_t size : {size_t{1}, size_t{100}, size_t{1000}, kMaxEntryBytes,
                       kMaxEntryBytes + 1}) {

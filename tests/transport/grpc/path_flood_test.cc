@@ -1,6 +1,6 @@
 // Tests a client that makes its server report one path after another. Checks
-// the server's log lines. Checks that neither the flood nor a log without a
-// reader delays calls of others.
+// the server's log lines. Checks that neither the flood nor an unread log
+// delays other clients' calls.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -102,7 +102,7 @@ class Client {
 };
 
 // Sends many cycles. In each cycle, the client begins an attempt at a path, and
-// gives up the attempt with a reason.
+// then abandons the attempt with a reason.
 bool Flood(int port) {
   Client client(port);
   std::thread reader([&client] { client.Drain(); });

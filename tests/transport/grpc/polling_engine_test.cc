@@ -1,5 +1,5 @@
-// Tests how a thread that waits in gRPC polls Penstock's paths. The test adds a
-// pollable of its own to the process's PollSet.
+// Tests how a thread that waits in gRPC polls Penstock's paths. The test adds
+// its own pollable to the process's PollSet.
 
 #include "transport/grpc/polling/polling_engine.h"
 
@@ -64,7 +64,7 @@ class PollingEngineTest : public testing::Test {
     }
   }
 
-  // Delivers an event at once to the thread that waits for the queue.
+  // Delivers an event immediately to the thread that waits for the queue.
   void Complete() {
     alarm_.Set(&queue_, Clock::now() - std::chrono::seconds(1), this);
   }
@@ -90,8 +90,9 @@ TEST_F(PollingEngineTest, WhoWaitsPolls) {
 }
 
 // Tests a thread that returns with its completion while others sleep. The peer
-// wrote before the last spinning thread armed the path, and therefore rings no
-// doorbell. Unless the thread polls once more, nobody polls the path.
+// has written before the last spinning thread armed the path, and so rings no
+// doorbell. The returning thread must poll once more, because nobody else polls
+// the path.
 TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
   path_->input = true;
@@ -107,13 +108,12 @@ TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// Tests a path that always has input, such as that of a server whose clients
-// keep writing. The waiting thread must return with its completion. Afterwards
-// a thread of gRPC must poll the path on behalf of the sleeping threads.
+// Tests a path that always has input, like that of a server whose clients never
+// stop writing. The waiting thread must return with its completion. Afterwards
+// a thread of gRPC must poll the path for the sleeping threads.
 TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
-  // A shared counter, because other threads may poll once more while this test
-  // ends.
+  // A shared counter. Other threads may poll once more while this test ends.
   auto polls_of_others = std::make_shared<std::atomic<int>>(0);
   const std::thread::id self = std::this_thread::get_id();
   path_->input = true;
@@ -124,8 +124,8 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   const auto end = Clock::now() + std::chrono::seconds(10);
-  // Also waits for the count, because the path seems empty for a moment during
-  // each poll.
+  // Also waits for the count. During each poll, the path seems empty for a
+  // moment.
   while ((*polls_of_others < 3 || path_->input) && Clock::now() < end) {
     std::this_thread::yield();
   }
@@ -134,8 +134,8 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// Tests a thread that is about to sleep. The peer wrote before that thread
-// armed the path.
+// Tests a thread that is about to sleep. The peer has written before that
+// thread armed the path.
 TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   path_->on_armed = [this] {
     if (path_->polls == 0) path_->input = true;
@@ -157,7 +157,7 @@ TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
     path_->looks = 0;
     EXPECT_EQ(Wait(std::chrono::milliseconds(1)),
               grpc::CompletionQueue::TIMEOUT);
-    // Limits the polls, of which a spin of 50 us would make hundreds.
+    // Limits the number of polls. A spin of 50 us would make hundreds.
     EXPECT_LE(path_->looks, 20);
   }).join();
 }
@@ -173,9 +173,9 @@ TEST_F(PollingEngineTest, ClockThatIsSetBackDoesNotKeepItSpinning) {
   alarm_.Cancel();
 }
 
-// Tests slow rounds of looks, as at many sockets. Each spin but the first of
-// the thread exceeds its time by one round at most. Runs last, because its vain
-// spins make the next ones shorter.
+// Tests slow rounds, as over many sockets. Each spin of the thread, except the
+// first, exceeds its time by at most one round. Runs last, because its spins
+// find nothing and so shorten later spins.
 TEST_F(PollingEngineTest, SlowRoundsDoNotProlongASpin) {
   path_->on_look = [] { MoveSteadyClockBy(absl::Milliseconds(1)); };
   int spins = 0, most = 0;

@@ -24,7 +24,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-// A descriptor of gRPC with one event, whose closure calls a function.
+// A descriptor of gRPC with one event. The event's closure calls a function.
 class Event {
  public:
   explicit Event(std::function<void()> on_readable)

@@ -1,6 +1,6 @@
 // Tests how the thread that waits for gRPC's sockets polls before it sleeps.
-// The test imitates epoll1: the designation, the reading of the time, the
-// sleep, and the closures.
+// The test imitates gRPC's epoll1 engine: how it selects the thread, reads the
+// time, sleeps, and runs closures.
 
 #include "transport/grpc/polling/socket_spin.h"
 
@@ -40,8 +40,8 @@ class SocketSpinTest : public testing::Test {
   SocketSpinTest() { grpc_init(); }
   ~SocketSpinTest() override { grpc_shutdown(); }
 
-  // Imitates one wait. Returns the time that gRPC would read to compute the
-  // timeout of epoll_wait(). The epoll_wait() takes `sleep`.
+  // Imitates one wait, in which epoll_wait() takes `sleep`. Returns the time
+  // from which gRPC would compute the timeout of epoll_wait().
   grpc_core::Timestamp Wait(progress::SpinPolicy* policy,
                             absl::Duration sleep = absl::ZeroDuration()) {
     grpc_core::ExecCtx context;
@@ -89,7 +89,7 @@ TEST_F(SocketSpinTest, OnlyTheDesignatedPollerLooks) {
   EXPECT_EQ(looks_, 0);
 }
 
-// Reads the time again after the wait, which must not cause another look.
+// Reads the time again after the wait. This must not cause another poll.
 TEST_F(SocketSpinTest, LooksOncePerWait) {
   progress::SpinPolicy policy(progress::PollingMode::kBusy);
   grpc_core::ExecCtx context;
@@ -107,7 +107,7 @@ TEST_F(SocketSpinTest, LooksOncePerWait) {
 TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));
-  // Lets any rest end. A rest may have begun because other programs took the
+  // Lets the rest, if any, end. A rest begins when other programs take the
   // core.
   Pass(absl::Nanoseconds(progress::SpinPolicy::kMaxRestNanos));
   Wait(&policy, absl::Seconds(1));
@@ -117,7 +117,7 @@ TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
 TEST_F(SocketSpinTest, LooksAgainOnceEventsComeSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));
-  // Tries many times, because other programs may delay a wait or take the core.
+  // Tries many times. Other programs may delay a wait or take the core.
   for (int i = 0; i < 1000 && looks_ == 0; ++i) {
     Pass(absl::Nanoseconds(progress::SpinPolicy::kMaxRestNanos));
     Wait(&policy);

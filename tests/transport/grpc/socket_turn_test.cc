@@ -1,6 +1,6 @@
 // Tests that a thread whose paths always have input also serves gRPC's
-// descriptors, timers and closures. The test measures the processor time of the
-// serving thread, which other work on the machine does not change.
+// descriptors, timers and closures. Measures the processor time of the serving
+// thread, because other work on the machine does not change it.
 
 #include "transport/grpc/polling/socket_turn.h"
 
@@ -104,8 +104,8 @@ class BusyPath : public progress::Pollable {
 };
 
 // A descriptor that becomes readable again directly after each read. Nobody
-// waits for its duplicates. The descriptor of a connection that receives
-// directly is such a duplicate.
+// waits for its duplicates. A connection that receives directly has such a
+// duplicate.
 class Descriptor {
  public:
   explicit Descriptor(int duplicates) {
@@ -154,8 +154,8 @@ class SocketTurnTest : public testing::Test {
  protected:
   SocketTurnTest() : path_(std::make_shared<BusyPath>(&queue_)) {
     slot_ = progress::PollSet::Get()->Add(path_);
-    // Leaves a note, because threads that do not spin poll a path only after a
-    // note or a doorbell.
+    // Leaves a note. Threads that do not spin poll a path only after a note or
+    // a doorbell.
     LeaveInput();
   }
   ~SocketTurnTest() override {
@@ -168,7 +168,7 @@ class SocketTurnTest : public testing::Test {
     }
   }
 
-  // Takes completions, as an application's thread does.
+  // Takes completions, like an application's thread.
   void Serve(absl::Duration time) {
     const absl::Duration end = ServingTime() + time;
     while (ServingTime() < end) TakeOne();
@@ -213,7 +213,7 @@ TEST_F(SocketTurnTest, EventsForNobodyDoNotEndATurn) {
 }
 
 TEST_F(SocketTurnTest, APathIsPolledWhileDescriptorsAreBusy) {
-  Watch(200);  // more than one turn has time for
+  Watch(200);  // more than fits into one turn
   Serve(kTime);
   EXPECT_LE(path_->gaps.longest(), kBound);
   for (const auto& descriptor : descriptors_) {

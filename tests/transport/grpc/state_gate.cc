@@ -36,7 +36,7 @@ namespace {
 
 // A watcher that gRPC calls before the channel's own watcher. gRPC calls
 // watchers in the order of their addresses. This watcher is in static memory,
-// which has lower addresses than the heap.
+// whose addresses are lower than those of the heap.
 class Watcher : public grpc_core::AsyncConnectivityStateWatcherInterface {
  public:
   explicit Watcher(std::function<void()> pass) : pass_(std::move(pass)) {}

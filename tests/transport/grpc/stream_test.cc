@@ -116,7 +116,7 @@ class StreamTest : public testing::Test {
     server_->Send(FrameType::kTrailers, 1, 0,
                   Metadata({{"grpc-status", status}, {"grpc-message", text}}));
   }
-  // Returns metadata that is 50 bytes smaller than 8 KiB, in HTTP/2's count
+  // Returns metadata that is 50 bytes smaller than 8 KiB. Counts like HTTP/2,
   // with 32 bytes for each entry.
   static std::string AlmostTooMuch() {
     return Metadata(
@@ -204,16 +204,16 @@ TEST_F(StreamTest, MessagesThatCameBeforeTheConnectionWasLostAreRead) {
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// Regression test: libgrpc once ended the process for trailers without a
-// status.
+// Regression test: trailers without a status must not end the process, as
+// libgrpc would.
 TEST_F(StreamTest, TrailersWithoutAStatusAreOneOfUnknown) {
   server_->Send(FrameType::kTrailers, 1);
   call_->BeginFinish();
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNKNOWN);
 }
 
-// Regression test: libgrpc once ended the process for headers whose second half
-// is malformed, after the first half was delivered.
+// Regression test: headers with a malformed second half must not end the
+// process. libgrpc ends it if the first half was delivered.
 TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
   server_->Send(FrameType::kHeaders, 1, 0,
                 Metadata({{"good", "x"}, {"Not good", "x"}}));

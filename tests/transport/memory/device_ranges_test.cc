@@ -188,7 +188,8 @@ TEST(DeviceBytes, SayWhyTheyCannotBeCopied) {
   EXPECT_EQ(ToHost(on_device).status(), absl::UnavailableError("lost"));
 }
 
-// One test with all steps, because a process can name its devices only once.
+// A single test with all steps, because a process can name its devices only
+// once.
 TEST(DevicesOfProcess, AreNamedOnceAndBeforeWhatReliesOnThereBeingNone) {
   static FakeDeviceAccess device;
   static FakeDeviceAccess another;

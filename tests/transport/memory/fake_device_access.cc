@@ -38,8 +38,8 @@ struct FakeDeviceAccess::Allocation {
   uint8_t* data;
   uint64_t id = 0;
   int ordinal = 0;
-  // Weak references to the allocation itself, and to the program's reference,
-  // for memory that was allocated here.
+  // Weak references to the allocation and to the program's reference. Only for
+  // memory that was allocated here.
   std::weak_ptr<Allocation> self;
   std::weak_ptr<const void> use;
   // The bytes that the device sees. Empty if these are the bytes in `backing`.

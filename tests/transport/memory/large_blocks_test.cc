@@ -144,7 +144,7 @@ TEST(LargeBlocks, FreesWhatWasNotUsedBetweenTwoLooks) {
   EXPECT_EQ(blocks->kept_bytes(), 0u);
 }
 
-// Returns how many pages of a range the system holds, which may be unmapped.
+// Returns the number of resident pages in a range, which may be unmapped.
 int ResidentPages(uint8_t* data, size_t size) {
   std::vector<unsigned char> pages(size / sysconf(_SC_PAGESIZE));
   if (mincore(data, size, pages.data()) != 0) return 0;
@@ -188,7 +188,7 @@ TEST(LargeBlocks, TimerRunsWhileBlocksAreKept) {
   blocks->Allocate(kMiB);
   blocks->Allocate(kMiB);
   EXPECT_EQ(starts, 3);
-  blocks->FreeIdle();  // keeps the block for now
+  blocks->FreeIdle();  // keeps the block for some time
   EXPECT_EQ(starts, 4);
   blocks->FreeIdle();
   ASSERT_EQ(blocks->kept_bytes(), 0u);

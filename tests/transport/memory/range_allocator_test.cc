@@ -20,7 +20,7 @@ TEST(RangeAllocator, FirstFitByAddress) {
   EXPECT_EQ(ranges.Allocate(2 * kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 3 * kGranule);
   ranges.Free(1 * kGranule, 2 * kGranule);
-  // Expects a range at the end, because it does not fit into the gap.
+  // Expects a range at the end, because the range does not fit into the gap.
   EXPECT_EQ(ranges.Allocate(3 * kGranule), 4 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.used(), 6 * kGranule);

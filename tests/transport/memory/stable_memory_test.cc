@@ -16,7 +16,8 @@ class Watcher : public StableMemoryWatcher {
  public:
   void OnOver(const StableRange& range) override {
     EXPECT_TRUE(range.is_over());
-    // Expects that the range can no longer be found when the watchers are told.
+    // Expects that the range can no longer be found when the watchers are
+    // called.
     EXPECT_EQ(FindStable(range.data(), 1), nullptr);
     over.push_back(range.data());
   }

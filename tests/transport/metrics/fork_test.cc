@@ -30,7 +30,7 @@ TEST(RegistryInAChild, BeginsEmptyAndAsksNothingOfTheParents) {
   Registry::Get()->Count(Metric::kRefused, {Refusal::kFlood});
   const pid_t pid = fork();
   if (pid == 0) {
-    alarm(20);  // ends the child if a lock never opens
+    alarm(20);  // ends the child if it waits for a lock forever
     const Snapshot mine = Registry::Get()->Collect();
     registration = nullptr;
     Registry::Get()->Count(Metric::kRefused, {Refusal::kToken});

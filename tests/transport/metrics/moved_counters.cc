@@ -52,8 +52,8 @@ constexpr Work kWork[] = {
     {"penstock_message_bytes_total", ""},
     {"penstock_registration_cache_hits_total", ""},
     {"penstock_registration_cache_misses_total", ""},
-    // Messages may wait even in ordinary work, if the peer is slow to return
-    // receive buffers, as in an emulated machine.
+    // Waits for messages occur in ordinary work, too: a slow peer, such as an
+    // emulated machine, returns receive buffers late.
     {"penstock_credit_stalls_total", "path=\"verbs\""},
     {"penstock_credit_stall_seconds_total", "path=\"verbs\""},
 };

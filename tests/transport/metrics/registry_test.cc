@@ -94,7 +94,7 @@ TEST(Registry, LevelsEndWithTheirOwners) {
   EXPECT_EQ(used(), 0u);
 }
 
-// Tests a source whose lock is held for long. Only scrapers wait.
+// Tests a source whose lock is held for a long time. Only scrapers may wait.
 TEST(Registry, SourcesComeAndGoWhileAScrapeWaitsForOne) {
   class Busy : public Source {
    public:
@@ -162,8 +162,8 @@ class Program {
                    static_cast<std::ptrdiff_t>(random() % mine.size()));
       } else {
         const uint64_t messages = random() % 100;
-        // Increases the total before the source has the messages: a scrape may
-        // never show more than the total.
+        // Increases the total before the source has the messages. A scrape must
+        // never show more messages than the total.
         messages_ += messages;
         ++calls_;
         mine[random() % mine.size()]->Count(messages);

@@ -1,4 +1,4 @@
-// Rules for each row of the table of metrics.
+// Tests the rules for each row of the table of metrics.
 
 #include "transport/metrics/table.h"
 

@@ -98,7 +98,8 @@ TEST(AddedMetricsTest, LettingGoWaitsForTheCallThatIsUnderWay) {
   std::shared_ptr<void> handle = Add([&] {
     called.Notify();
     letting_go.WaitForNotification();
-    // Gives the destruction of `handle` time to return too early.
+    // Waits for some time. Meanwhile the destruction of `handle` must not
+    // return.
     for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
     has_returned = true;
     return One();

@@ -116,7 +116,7 @@ TEST(ConnectionJsonTest, FieldsHaveTheNamesThatProgramsRead) {
 TEST(ConnectionJsonTest, EveryFieldIsWritten) {
   const std::string line = ToJson({Full()});
   // Expects each number once, because Full() gives each field its own number.
-  // The bound is the number of fields.
+  // The number of fields is the limit.
   for (int i = 1; i <= 16 + 2 * metrics::kKinds * metrics::kDirections; ++i) {
     const std::string number = absl::StrCat((uint64_t{1} << 60) + i);
     EXPECT_NE(line.find(number), std::string::npos) << number;

@@ -81,8 +81,8 @@ TEST_F(ReceiveBytesTest, WhatComesBehindBytesIsNotClosedEither) {
   });
   ASSERT_EQ(received.wait_for(std::chrono::seconds(20)),
             std::future_status::ready);
-  // Accepts any beginning of the bytes, because kernels differ in how many of
-  // the bytes before descriptors they return.
+  // Accepts any beginning of the bytes. Kernels differ in how many bytes they
+  // return before descriptors.
   const std::string all = received.get();
   EXPECT_EQ(all, std::string("question").substr(0, all.size()));
 }

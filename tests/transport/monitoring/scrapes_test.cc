@@ -130,8 +130,8 @@ TEST_F(ScrapesTest, OneCollectionIsForAllWhoAskMeanwhile) {
   for (int i = 0; i < 20; ++i) {
     others.push_back(std::make_unique<Client>(port(), kAsk));
   }
-  // Waits for this client, the last in the queue, so that the earlier clients
-  // have been accepted.
+  // Waits for this client, the last in the queue. By then, the earlier clients
+  // were accepted.
   EXPECT_TRUE(absl::StrContains(
       Client(port(), "GET / HTTP/1.1\r\n\r\n").Answer(), "404"));
   collector_->LetGoOn();
@@ -142,7 +142,7 @@ TEST_F(ScrapesTest, OneCollectionIsForAllWhoAskMeanwhile) {
   EXPECT_EQ(collector_->begun(), 2);
 }
 
-// Tests a function of the program that never returns from a scrape.
+// Tests a function of the program that does not return from a scrape.
 TEST_F(ScrapesTest, WhereCollectingIsStuckClientsAreLetGo) {
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 60; ++i) {

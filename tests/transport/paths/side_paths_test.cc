@@ -23,7 +23,7 @@ namespace {
 
 using Path = absl::StatusOr<std::shared_ptr<fabric::Endpoint>>;
 
-// An attempt whose end the test awaits.
+// An attempt at a path. The test waits for its end.
 class Attempt {
  public:
   SidePaths::Done callback() {

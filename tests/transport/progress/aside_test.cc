@@ -50,7 +50,7 @@ class Gate {
 
 std::shared_ptr<Gate> NewGate() { return std::make_shared<Gate>(); }
 
-// Waits until every task that was added to a kind of one thread has run.
+// Waits until all tasks that were added to a kind with one thread have run.
 bool Flush(Aside kind = Aside::kMemory) {
   auto done = NewGate();
   RunAside(kind, [done] { done->Open(); });
@@ -168,7 +168,7 @@ TEST(Aside, ForkedChildHasThreadsOfItsOwn) {
   EXPECT_EQ(status, 0);
 }
 
-// Tests that tasks which are not done for a peer do not count.
+// Tests that only tasks for a peer count.
 TEST(Aside, TasksForNamesStatusAndDevicesDoNotCountAsPeers) {
   for (const Aside kind : {Aside::kNames, Aside::kStatus, Aside::kDevice}) {
     Held held(kind, MostThreads(kind));

@@ -1,5 +1,5 @@
-// Tests threads that poll, sleep and wake up, add and remove pollables, all at
-// once.
+// Tests threads that poll, sleep and wake up, and add and remove pollables, all
+// at the same time.
 
 #include <atomic>
 #include <condition_variable>
@@ -101,7 +101,8 @@ class PollSetStress : public testing::TestWithParam<int> {};
 
 TEST_P(PollSetStress, NothingIsSleptOver) {
   PollSet set(GetParam());
-  // The two peers. The test sends to the second so seldom that it becomes cold.
+  // Two peers. The test sends to the second peer so rarely that its pollable
+  // becomes cold.
   std::shared_ptr<StressPeer> peers[2];
   for (auto& peer : peers) {
     peer = std::make_shared<StressPeer>();
@@ -136,7 +137,7 @@ TEST_P(PollSetStress, NothingIsSleptOver) {
 
 INSTANTIATE_TEST_SUITE_P(Spinners, PollSetStress, testing::Values(1, 2));
 
-// Counts the times when two threads were in Poll() at once.
+// Counts how often two threads were in Poll() at once.
 class OnceAtATime : public Pollable {
  public:
   explicit OnceAtATime(std::atomic<int>* overlaps) : overlaps_(overlaps) {}

@@ -33,7 +33,7 @@ class FakePollable : public Pollable {
   std::atomic<bool> armed{false};
   std::atomic<int> polls{0};
   bool is_reported = false;
-  bool finds_nothing = false;  // HasInput() was true, but Poll() finds nothing
+  bool finds_nothing = false;  // HasInput() was true, but Poll() finds no input
   std::function<void()> on_poll;
 };
 
@@ -66,8 +66,7 @@ TEST(PollSet, PollsEachThatIsHot) {
 
 absl::Time g_now = absl::FromUnixSeconds(1000);
 
-// Adds as many clients as possible, so that a round over all of them would take
-// too long.
+// Adds as many clients as possible. A round over all of them takes too long.
 TEST(PollSet, ARoundEndsInTimeAndTheNextOneGoesOn) {
   constexpr int kCount = 40;  // more than one block
   PollSet set(1, [] { return g_now; });
@@ -195,7 +194,7 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
   pollable->on_poll = [&set, &pollable] {
     if (pollable->polls > 1) return;
     // Sets more input now. This thread has found nothing and will sleep. The
-    // thread that the input wakes finds the slot taken.
+    // thread that the input wakes finds the slot occupied.
     std::thread([&set, &pollable] {
       pollable->input = true;
       EXPECT_FALSE(set.PollAll());
@@ -223,7 +222,8 @@ TEST(PollSet, WhatTheKernelReportsIsNotLookedAtAgain) {
   EXPECT_FALSE(set.EndSpin());
 }
 
-// Spins so often that a pollable without input becomes cold: polled rarely.
+// Spins so often that a pollable without input becomes cold, and is then polled
+// rarely.
 void SpinLong(PollSet* set) {
   for (int i = 0; i < 2000; ++i) {
     ASSERT_TRUE(set->BeginSpin());
@@ -243,8 +243,8 @@ TEST(PollSet, WhatHadNoInputForLongStaysArmedAndIsPolledSeldom) {
   pollable->input = true;
   EXPECT_FALSE(set.PollHot());
   EXPECT_TRUE(set.PollAll());
-  // Expects that the pollable is not armed, because it is hot again and a
-  // thread spins.
+  // Expects that the pollable is not armed: it is hot again, and a thread
+  // spins.
   EXPECT_FALSE(pollable->armed);
   pollable->input = true;
   EXPECT_TRUE(set.PollHot());

@@ -47,8 +47,7 @@ TEST(RealTime, TheLastCoreStaysFree) {
   EXPECT_TRUE(next.MayGoOn(true)) << "a spin that ends gives its core back";
 }
 
-// Runs `function` on a thread with another scheduling policy. The thread ends
-// with the function.
+// Runs `function` on a new thread with another scheduling policy.
 template <typename Function>
 void WithPolicy(int policy, Function function) {
   std::thread([&] {

@@ -7,7 +7,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// Makes rounds of `time` each, until a look is due. Returns their number.
+// Makes rounds of `time` each, until a look is due. Returns the number of
+// rounds.
 int RoundsUntilLook(SpinPace* pace, absl::Duration time) {
   absl::Time now = absl::UnixEpoch();
   pace->Resume(now);

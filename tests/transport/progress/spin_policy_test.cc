@@ -90,7 +90,7 @@ TEST(SpinPolicy, OneLossSoonAfterARestDoublesIt) {
   absl::Duration rest = SpinPolicy::kRestFactor * kSlice;
   for (int i = 0; i < 10; ++i) {
     now += rest + kSlice;
-    CoreLosses losses;  // another thread each time
+    CoreLosses losses;  // each on another thread
     policy.RecordYield(kSlice, now, &losses);
     rest = std::min(2 * rest, absl::Nanoseconds(SpinPolicy::kMaxRestNanos));
     EXPECT_TRUE(policy.Rests(now + rest - absl::Microseconds(1)));
@@ -126,7 +126,7 @@ absl::Duration LogUniform(absl::Duration least, absl::Duration most,
   return std::exp(std::uniform_real_distribution<>(0, orders)(*random)) * least;
 }
 
-// Tests a neighbour that never sleeps, so that each yield costs a time slice.
+// Tests a neighbour that never sleeps. Each yield then costs a time slice.
 TEST(SpinPolicy, NextToAProgramThatNeverSleepsCoresAreSeldomLost) {
   for (int seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);

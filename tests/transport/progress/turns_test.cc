@@ -55,7 +55,8 @@ TEST(Turns, SourceWithMoreToDoIsDueAtOnce) {
   EXPECT_FALSE(turns.Take(Source::kSockets, kNow));
 }
 
-// Tests a thread that read the clock before another thread that came first.
+// Tests a thread that has read the clock before another thread, but comes after
+// it.
 TEST(Turns, ThreadWithAnOlderTimeTakesNone) {
   Turns turns;
   ASSERT_TRUE(turns.Take(Source::kSockets, kNow));
@@ -125,7 +126,7 @@ class Simulation {
 
   std::mt19937 random_;
   const bool floods_;
-  std::vector<absl::Time> next_;  // the begin of each thread's next round
+  std::vector<absl::Time> next_;  // the beginning of each thread's next round
   Turns turns_;
   std::map<Source, absl::Time> last_;
   absl::Duration longest_ = absl::ZeroDuration();

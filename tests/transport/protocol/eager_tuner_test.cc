@@ -15,7 +15,7 @@ struct Costs {
   double copy_ns_per_byte;
   double announce_ns;
   double expose_ns_per_byte;
-  double round_trips_ns;  // of announcement, question, answer and release
+  double round_trips_ns;  // frames: announcement, question, answer, release
 };
 
 void Tell(EagerTuner* tuner, const Costs& costs, int times) {
@@ -41,8 +41,8 @@ TEST(EagerTunerTest, StartsWhereItIsTold) {
   EXPECT_EQ(EagerTuner(kBounds, true).eager_max_bytes(), 8 * kKiB);
 }
 
-// Tests the limit: the size for which the copies cost as much as the
-// announcement, (4000 + 2 * 1000) / (2 * copy), rounded to the nearest step.
+// Tests the limit: the size at which copying costs as much as announcing, (4000
+// + 2 * 1000) / (2 * copy), rounded to the nearest step.
 TEST(EagerTunerTest, IsWhereBothCostTheSame) {
   EXPECT_EQ(LimitFor(true, {0.05, 1000, 0, 8000}), 64 * kKiB);
   EXPECT_EQ(LimitFor(true, {0.09, 1000, 0, 8000}), 32 * kKiB);

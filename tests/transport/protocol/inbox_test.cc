@@ -138,7 +138,7 @@ TEST(Inbox, MessageIsFoundAmongWhatIsReady) {
   EXPECT_EQ(sizes, (std::vector<size_t>{0, 40, 0, 0, 90, 0}));
 }
 
-// Tests eager messages, which have no id. They must not be taken for
+// Tests eager messages. They have no id, and must not be confused with
 // announcement 0.
 TEST(Inbox, ReadyItemsAreNeverCompleted) {
   Inbox inbox;

@@ -29,7 +29,7 @@ class ReassemblerTest : public ::testing::Test {
         {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()},
         whole);
   }
-  // Returns whether the payload completed a frame.
+  // Returns true if the payload completed a frame.
   bool Take(const std::string& payload, bool more) {
     bool whole = false;
     const absl::Status status = Accept(payload, more, &whole);
@@ -122,7 +122,7 @@ TEST_F(ReassemblerTest, OfTooMuchMetadataNoMoreIsKeptThanShowsIt) {
 
 TEST_F(ReassemblerTest, MemoryIsKeptForThoseThatCome) {
   EXPECT_GE(KeptAfter(100000), 100000u);
-  EXPECT_LT(KeptAfter(8 << 20), 1u << 20);  // but not that much
+  EXPECT_LT(KeptAfter(8 << 20), 1u << 20);  // but less than this
 }
 
 TEST_F(ReassemblerTest, FragmentsHaveALimitTogether) {
@@ -130,7 +130,7 @@ TEST_F(ReassemblerTest, FragmentsHaveALimitTogether) {
   const std::string half(8 << 20, 'x');
   bool whole = false;
   EXPECT_FALSE(Take(half, true));
-  EXPECT_FALSE(Take(half, true));  // exactly the limit
+  EXPECT_FALSE(Take(half, true));  // exactly at the limit
   EXPECT_FALSE(Take("", true));
   EXPECT_TRUE(absl::IsInvalidArgument(Accept("x", false, &whole)));
 }

@@ -107,8 +107,8 @@ TEST_F(ReceiveOrderTest, WhatIsHeldIsBounded) {
   }
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_GT(sequence, 200u);
-  // Accepts frames that are delivered at once, because the limit applies only
-  // to frames that are held.
+  // Accepts frames that are delivered immediately. The limit applies only to
+  // held frames.
   EXPECT_TRUE(Accept(1, payload, &verdict).ok());
   EXPECT_EQ(verdict, Verdict::kDeliver);
   ReceiveOrder::HeldFrame held;

@@ -70,7 +70,7 @@ TEST_F(SendLogTest, ManyShortOnesAreJoined) {
   log_.Add(9, "second");
   log_.Add(10, std::string(SendLog::kMaxJoinedBytes - 11, '!'));
   log_.Add(12, "next");
-  log_.Acknowledge(9);  // and not all of the joined batch
+  log_.Acknowledge(9);  // but not all of the joined batch
   EXPECT_EQ(log_.bytes(), SendLog::kMaxJoinedBytes + 4);
   EXPECT_EQ(log_.TakeOldest().substr(0, 12), "firstsecond!");
   EXPECT_EQ(log_.bytes(), 4u);

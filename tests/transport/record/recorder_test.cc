@@ -233,7 +233,7 @@ void SetStacks(size_t bytes) {
 // Exits with the number of the first step that went wrong.
 [[noreturn]] void RecordWithAndWithoutAThread(const std::string& path) {
   alarm(60);
-  SetStacks(size_t{1} << 47);  // no thread finds room for that
+  SetStacks(size_t{1} << 47);  // no thread finds room for this
   if (RecordTo(path).ok()) _exit(1);
   if (Recorder::OfProcess() != nullptr) _exit(2);
   SetStacks(size_t{1} << 20);

@@ -21,7 +21,7 @@ class AnyThreadTest : public RpcFixture {
     return Connect(options);
   }
 
-  // Calls until a callback has run on this thread, which polls.
+  // Makes calls until a callback has run on this thread, which polls.
   static void CallUntilHere(Client* client) {
     const std::thread::id here = std::this_thread::get_id();
     std::atomic<bool> is_here{false};
@@ -57,7 +57,7 @@ TEST_P(AnyThreadTest, WaiterEndsWithTheAnswer) {
   EXPECT_FALSE(waiter.Wait(absl::ZeroDuration()));
 }
 
-// Tests that each token ends one wait, whichever thread it wakes.
+// Tests that each token ends one wait, on any thread.
 TEST(WaiterTest, EachTokenEndsOneWait) {
   constexpr int kThreads = 3;
   constexpr int kTokens = 3000;

@@ -28,8 +28,8 @@ class ContractTest : public RpcFixture {
   const Awaited<std::shared_ptr<IncomingCall>> incoming_;
 };
 
-// Tests that Cancel() reports later: a thread that cancels may hold a lock that
-// the call's `done` takes.
+// Tests that Cancel() does not report within its call: a thread that cancels
+// may hold a lock that the call's `done` takes.
 TEST_P(ContractTest, CancelInACallbackReportsLater) {
   ServeNothing();
   std::unique_ptr<Client> client = Connect();
@@ -55,7 +55,8 @@ TEST_P(ContractTest, AnswerInACallbackReportsLater) {
   std::shared_ptr<IncomingCall> call = *incoming_.Get();
   std::atomic<bool> waiting{false};
   const Awaited<bool> reported;
-  // Ends the session before the call of OnCancel(), which then reports the end.
+  // Ends the session before OnCancel() is called. OnCancel() must then report
+  // the end.
   server_ = nullptr;
   ASSERT_TRUE(result.Get().has_value());
   client->Call(Named(""), [&waiting, call, reported](const Result&) {

@@ -65,8 +65,8 @@ TEST_P(EndsTest, AnswerForgetsACancellationThatWaits) {
   Serve([=](std::shared_ptr<IncomingCall> call) {
     if (call->request().method == "first") return incoming.Set(std::move(call));
     if (call->request().method == "second") {
-      // Occupies the callbacks, which run one after another, so the new one has
-      // to wait.
+      // Occupies the thread of the callbacks. Callbacks run one after another,
+      // so the new one has to wait.
       const std::shared_ptr<IncomingCall> first = *cancelled.Get();
       first->OnCancel([late] { late.Set(true); });
       first->Respond(Response());
@@ -193,7 +193,7 @@ TEST_P(EndsTest, ForkedChildMayDestroyBoth) {
 }
 
 // Waits until all sessions of this process have ended. The second side learns
-// of an end a moment later than the first.
+// of an end a moment after the first side.
 void AwaitEndOfSessions() {
   const absl::Time limit = absl::Now() + absl::Seconds(20);
   while (metrics::OpenSessions(monitoring::MetricsAsText()) > 0) {

@@ -42,7 +42,7 @@ namespace {
 constexpr char kToken[] = "a token";
 constexpr char kStrangers[] = "127.0.0.2";
 constexpr char kCluster[] = "127.0.0.1";
-// The number of connections of a crowd. More than a process keeps.
+// The number of connections of a crowd: more than a process keeps.
 constexpr size_t kCrowd = 4200;
 
 std::string Greeting(const std::string& token = kToken) {
@@ -209,7 +209,7 @@ TEST_F(GreetersTest, TheOldestOfTheHostGoFirst) {
     EXPECT_EQ(crowd[i].IsDropped(), i < dropped) << i;
   }
   // Expects that the client of the other host keeps its connection, although
-  // this connection is the oldest.
+  // this is the oldest connection.
   other.Send(Greeting());
   EXPECT_TRUE(other.IsWelcome());
 }
@@ -297,7 +297,8 @@ TEST_F(GreetersTest, DroppedOnesAreCountedAndLeaveNothing) {
   EXPECT_EQ(shown(), 0u);
 }
 
-// Uses up the descriptors. Strangers must go even before their 5 s are over.
+// Uses up the descriptors. The server must drop strangers even before their 5 s
+// have passed.
 TEST_F(GreetersTest, WithoutDescriptorsStrangersGo) {
   const std::vector<Raw> crowd = Crowd(20);
   ExpectAccepted();

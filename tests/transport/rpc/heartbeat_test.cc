@@ -1,6 +1,6 @@
-// Tests that a proxy that drops silent connections does not drop a connection
-// in use, although its calls use another path. Both sides are in busy mode:
-// doorbells would wake sleeping threads, and doorbells pass through the proxy.
+// Tests that a proxy that drops silent connections keeps a connection whose
+// calls use another path. Both sides are in busy mode. Sleeping threads would
+// need doorbells, which pass through the proxy.
 
 #include <chrono>
 #include <memory>

@@ -34,7 +34,7 @@ class LimitsTest : public RpcFixture {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
-  // Returns how a unary call and a stream with a message of `size` end.
+  // Returns the ends of a unary call and of a stream with a message of `size`.
   static std::pair<absl::StatusCode, absl::StatusCode> Echo(Client* client,
                                                             size_t size) {
     const memory::Payload message = Text(std::string(size, 'x'));

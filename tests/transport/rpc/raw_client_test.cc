@@ -192,7 +192,7 @@ TEST_F(RawClientTest, StreamsThatAreUsedWrongEnd) {
       [](RawClient* client) {  // two heads
         client->SendFrame(wire::FrameType::kHeaders, 1, 0, StreamHead());
       },
-      [](RawClient* client) {  // a message behind the half-close
+      [](RawClient* client) {  // a message after the half-close
         client->SendFrame(wire::FrameType::kHalfClose, 1, 0, "");
         client->SendFrame(wire::FrameType::kMessage, 1, 0, "late");
       },
@@ -283,8 +283,8 @@ TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
   EXPECT_EQ(call->request().payload.size(), 0);
 }
 
-// Tests a call that waits for its answer. The server must keep neither the
-// socket of a client that has gone, nor the bytes queued for this client.
+// Tests a call that waits for its answer. For a client that has left, the
+// server must keep neither the socket nor queued bytes.
 TEST_F(RawClientTest, CallsOfAClientThatHasGoneKeepNothing) {
   const size_t descriptors = OpenDescriptors();
   const Awaited<bool> gone;
@@ -332,8 +332,8 @@ TEST_F(RawClientTest, CallIsHandledBeforeASidePathIsChosen) {
   client.SayHello({{"shm", /*usable=*/true, "an offer"}});
   client.SendFrame(wire::FrameType::kHeaders, 1, 0, Head("early"));
   client.SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "payload");
-  // Expects that the call is handled before the server gives up the client,
-  // which agrees on no path.
+  // Expects that the call is handled before the server drops the client, which
+  // agrees on no path.
   EXPECT_EQ(handled.Get().value_or("nothing"), "early");
 }
 

@@ -60,8 +60,8 @@ class NameServer {
     answered_.insert(host);
     changed_.notify_all();
   }
-  // Makes the server answer all later queries at once, without a lock. For a
-  // forked child.
+  // Makes the server answer all later queries immediately, without a lock. For
+  // a forked child.
   void BeQuick() { is_quick_ = true; }
   int questions(const std::string& host) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -180,7 +180,7 @@ TEST(Resolve, WhoAsksAgainSharesTheQuestion) {
     EXPECT_TRUE(addresses->ok()) << addresses->status();
   }
   EXPECT_EQ(NameServer::Get()->questions(name), 1);
-  // Asks again, which makes a new query because the name was answered.
+  // Asks again. This makes a new query, because the name was answered.
   EXPECT_TRUE(Ask(name).Get().has_value());
   EXPECT_EQ(NameServer::Get()->questions(name), 2);
 }

@@ -139,8 +139,9 @@ TEST_P(RpcTest, CallbacksMayCall) {
   EXPECT_TRUE(result->ok()) << result->status();
 }
 
-// Tests that the memory of a request is freed once the peer has received it,
-// and never under a lock. The memory's owner in this test calls the client.
+// Tests that the memory of a request is freed after the peer has received the
+// request, and never under a lock. In this test, the memory's owner calls the
+// client.
 TEST_P(RpcTest, OwnersAreLetGoOfWithoutLocks) {
   ServeEcho();
   std::unique_ptr<Client> client = Connect();

@@ -1,4 +1,4 @@
-// Tests how streams end early.
+// Tests streams that end early.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -76,7 +76,7 @@ TEST_P(StreamEndsTest, StreamsEndBeforeThereIsAConnection) {
   EXPECT_EQ(last.EndCode(), absl::StatusCode::kCancelled);
 }
 
-// Tests callbacks that hold the object that owns the stream, as they often do.
+// Tests callbacks that hold the owner of the stream, as they often do.
 TEST_P(StreamEndsTest, StreamThatWasNeverSentHoldsNoCallback) {
   Client::Options options;
   options.target = "127.0.0.1:1";  // nobody listens
@@ -116,8 +116,8 @@ TEST_P(StreamEndsTest, LateCancelChangesNothing) {
   EXPECT_EQ(opened.end.count(), 1);
 }
 
-// Tests that a handler may end a stream without reading it, and that the
-// client then frees what it still had to send.
+// Tests a handler that ends a stream without reading it. The client then frees
+// the messages that it has not sent.
 TEST_P(StreamEndsTest, EarlyEndFreesUnsentMessages) {
   ServeNothing();
   std::unique_ptr<Client> client = Connect();

@@ -1,8 +1,8 @@
 // Tests random programs of streams against a plain model. The seed of a stream
-// makes its plan, which both sides follow: the messages of both sides, who
-// waits for what, and the end. The model is the plan itself. Both sides must
-// see exactly the plan, or a prefix of the plan if the stream is cancelled or
-// has a deadline. Each callback must run once. Meanwhile fast paths are lost.
+// makes its plan, which both sides follow: the messages of both sides, the
+// waits, and the end. The plan is the model. Both sides must see exactly the
+// plan, or a prefix of the plan if the stream is cancelled or has a deadline.
+// Each callback must run once. Meanwhile, fast paths are lost.
 
 #include <atomic>
 #include <chrono>
@@ -171,8 +171,8 @@ class ClientSide : public std::enable_shared_from_this<ClientSide> {
   bool Cut() {
     if (plan_.cut == Plan::Cut::kCancel) stream_->Cancel();
     if (plan_.cut != Plan::Cut::kDestroy) return false;
-    // Destroys the stream under the lock, so that no callback is using the
-    // stream: reading is allowed until now.
+    // Destroys the stream under the lock. Reading is allowed until now, and no
+    // callback may be using the stream.
     std::lock_guard<std::mutex> lock(mu_);
     is_destroyed_ = true;
     stream_ = nullptr;

@@ -21,7 +21,7 @@ TEST_P(StreamTest, MessagesGoBothWays) {
   Request request = Named("method");
   request.metadata = "of the client";
   const Opened opened = Open(client.get(), std::move(request));
-  opened.Write("one");  // perhaps before there is a connection
+  opened.Write("one");  // there may be no connection yet
   const Incoming incoming = *incoming_.Get();
   EXPECT_EQ(incoming->request().method, "method");
   EXPECT_EQ(incoming->request().metadata, "of the client");
@@ -81,7 +81,7 @@ TEST_P(StreamTest, WindowHoldsWritesBackUntilTheyAreRead) {
     opened.stream->Write(WithOwner(text), [accepted = opened.accepted](
                                               bool is) { accepted.Set(is); });
   }
-  // Makes a call, whose answer arrives after the reports of all writes that had
+  // Makes a call. Its answer arrives after the reports of all writes that had
   // room.
   ASSERT_TRUE(Call(client.get(), Named("any")).ok());
   EXPECT_LT(opened.accepted.count(), kWrites);
@@ -143,7 +143,7 @@ TEST_P(StreamTest, ReadsKeepTheirOrder) {
   EXPECT_EQ(got.Get(), absl::make_optional<std::string>("second"));
 }
 
-// Tests that a stream goes on over the other path when its path is lost.
+// Tests that a stream continues over the other path when its path is lost.
 TEST_P(StreamTest, LostPathLosesNoMessage) {
   ServeStreams(Echo);
   std::unique_ptr<Client> client = Connect();

@@ -16,8 +16,8 @@ namespace {
 
 using wire::FrameType;
 
-// Returns a frame of almost 16 KiB, of a kind that no window holds back. Four
-// such frames fill a message, and a sender may keep 64 of them.
+// Returns a frame of almost 16 KiB, of a type without a window. Four such
+// frames fill a message, and a sender may keep 64 of them.
 const std::string& Large() {
   static const std::string* const large = new std::string(Letters(16352));
   return *large;
@@ -124,8 +124,8 @@ TEST_F(AcknowledgeTest, SenderThatWaitsGoesOnWhenThePathIsLost) {
   EXPECT_EQ(raw_->Take().size(), 1 + 2 * kLoggedFrames);  // "path lost"
 }
 
-// Tests two sides that both have more to send than they may keep
-// unacknowledged. The packets that would carry the acknowledgements wait, too.
+// Tests two sides that both have more to send than may stay unacknowledged. The
+// packets that would carry the acknowledgements wait, too.
 TEST_F(SessionTest, SidesThatBothWaitStillAcknowledge) {
   OpenWithPath();
   client_->Open(1);
@@ -160,7 +160,7 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
     (*client_)->output().SendHeaders(1, Large());
   }
   client_->Flush();
-  // Delivers only the client's packets, which gives the client credit. The
+  // Delivers only the client's packets, which give the client credit. The
   // server's packets wait.
   while (fast().Step(kServer)) {
     server_->Flush();

@@ -1,4 +1,4 @@
-// Tests streams that the peer has opened and that nobody has attached yet.
+// Tests streams that the peer has opened and that no application has attached.
 
 #include <string>
 

@@ -86,8 +86,8 @@ class BudgetTest : public RawPeerTest {
     Announce(1, 1);
     Run();
   }
-  // Fills the fake lifeline with bytes of the session, which the peer does not
-  // read. The session must then keep what it sends.
+  // Fills the fake lifeline with bytes of the session. The peer does not read
+  // them, so the session must keep further output.
   void LetRawPeerReadNothing() {
     while (lifeline_.waiting(Side::kB) > 0) {
       lifeline_.Step(Side::kB);

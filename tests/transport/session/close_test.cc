@@ -1,4 +1,4 @@
-// Tests the ends of a session, and the state that remains.
+// Tests the ends of a session, and the remaining state.
 
 #include <time.h>
 
@@ -70,7 +70,7 @@ TEST_F(SessionTest, CloseSendsWhatWaits) {
   EXPECT_TRUE((*server_)->closed());
 }
 
-// Keeps the calling thread on a core for so long.
+// Keeps the calling thread busy for this processor time.
 void Work(std::chrono::nanoseconds duration) {
   const auto now = [] {
     timespec time = {};

@@ -38,7 +38,7 @@ class DeferredAnswersTest : public SessionTest {
     (*server_)->output().SendTrailers(stream, "ok");
     Run();
   }
-  // Returns how many messages the side's peer has not released.
+  // Returns the number of messages that the side's peer has not released.
   static size_t Kept(Peer* of) { return (*of)->output().exposed(); }
 };
 

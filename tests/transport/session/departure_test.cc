@@ -103,7 +103,7 @@ class ClientDepartureTest : public SessionTest {
     Open();
     departure_ = std::make_unique<Departure>(client_->operator->());
   }
-  // Sends a ping of each cookie. Returns the events of the server then.
+  // Sends a ping with each cookie. Returns the server's events.
   Lines Ping(std::vector<uint64_t> cookies) {
     for (uint64_t cookie : cookies) (*server_)->SendPing(cookie);
     Run();

@@ -1,5 +1,5 @@
-// Tests messages that are read into memory of the program. Checks the
-// destination of each part, and how long a device may write there.
+// Tests messages that are read into memory of the program: the destination of
+// each part, and how long a device may write there.
 
 #include "transport/memory/destinations.h"
 
@@ -36,7 +36,7 @@ class DestinationsTest : public MessageReaderTest {
   }
   DestinationsTest() : MessageReaderTest(Options()) { keeps_ = true; }
 
-  // Returns memory that is freed once nobody may write to it any more.
+  // Returns memory that is freed when nobody may write to it any longer.
   uint8_t* NewMemory(size_t size) {
     auto memory = std::make_shared<std::vector<uint8_t>>(size, 'Z');
     uint8_t* const data = memory->data();
@@ -146,7 +146,7 @@ TEST_F(DestinationsTest, LifelineUsesNone) {
   EXPECT_FALSE(destinations_->is_taken());
 }
 
-// Tests that bytes keep their alignment in the rest of the message.
+// Tests that bytes keep their alignment in the remaining message.
 TEST_F(DestinationsTest, RestLiesAsItDoesInTheMessage) {
   const memory::Payload payload = PayloadOf({8, 1000, 24, 1001, 7, 500});
   PostSizes({1000, 1001});
@@ -226,8 +226,9 @@ TEST_F(DestinationsTest, FailedReadStartsOverElsewhere) {
 }
 
 // Runs with random events, which a seed decides: announced messages, posted
-// destinations and failing calls. All free memory is marked, and is freed with
-// its owner. This test, or asan, therefore notices a write to free memory.
+// destinations and failing calls. Unused memory is filled with a mark, and is
+// freed with its owner. The test, or asan, thus notices every write to unused
+// memory.
 class RandomDestinationsTest : public DestinationsTest,
                                public ::testing::WithParamInterface<uint32_t> {
  protected:
@@ -323,11 +324,11 @@ class RandomDestinationsTest : public DestinationsTest,
         if (OneIn(8)) Drop();
         return;
       case 5:
-        // Lets the program release the destinations. The program does not look
+        // Makes the program release the destinations. The program does not look
         // at them afterwards.
         if (!OneIn(4)) return;
         destinations_.reset();
-        places_.clear();  // other memory may come to lie there
+        places_.clear();  // the memory may be used for something else
         return;
       case 6:
         if (id_ < 4 && !is_dropped_) BeginRandom();
@@ -371,7 +372,8 @@ TEST_P(RandomDestinationsTest, NothingIsWrittenToWhatIsFree) {
   BeginRandom();
   for (int i = 0; i < 100; ++i) {
     MarkIfFree();
-    // Unless the event begins a read, free destinations must not change.
+    // Expects that unused destinations do not change, unless the event begins a
+    // read.
     const uint64_t begun = id_;
     ASSERT_NO_FATAL_FAILURE(DoSomething());
     if (id_ == begun && destinations_ != nullptr &&

@@ -118,7 +118,7 @@ TEST_F(MessageReaderTest, ReadsOfALostPathStartOverOnTheLifeline) {
 }
 
 TEST_F(MessageReaderTest, ReadsThatEndAtOnceStartOverToo) {
-  fast_.DropOneSide(Side::kB);  // nobody has noticed yet
+  fast_.DropOneSide(Side::kB);  // nobody has noticed the loss yet
   Begin(1, Expose(7, 40000));
   Run();
   EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 1, 40000)}));
@@ -237,7 +237,7 @@ TEST_F(MessageReaderTest, PartsArePending) {
   Begin(1, Expose(8, Pieces({3000, 6000}), 2));
   EXPECT_EQ(reader_->pending_parts(), 5u);
   Run();
-  EXPECT_EQ(reader_->pending_parts(), 2u);  // of the message that is deferred
+  EXPECT_EQ(reader_->pending_parts(), 2u);  // of the deferred message
   reader_->Abandon(1);
   EXPECT_EQ(reader_->pending_parts(), 0u);
 }

@@ -1,5 +1,5 @@
-// Tests on which path the two sides agree, and the reported reason why there is
-// no better path.
+// Tests on which path the two sides agree, and the reason that they report if
+// there is no better path.
 
 #include <string>
 #include <vector>
@@ -247,7 +247,7 @@ TEST_F(NegotiationTest, PathForAnAttemptThatIsOverIsNotTaken) {
                                absl::DeadlineExceededError("nobody came"));
   NewLink();
   AddPath(kClient);
-  AddPath(kServer);  // too late: the server lets go of its end
+  AddPath(kServer);  // too late: the server has dropped its end
   Run();
   EXPECT_EQ((*client_)->path().endpoint(), nullptr);
   EXPECT_EQ((*server_)->path().endpoint(), nullptr);

@@ -93,8 +93,8 @@ struct Row {
   State next;
 };
 
-// The transitions of every state with every event, as in the header's table. An
-// event that has no line in that table has no effect.
+// Tests every state with every event. The expected transitions are those of the
+// header's table. An event without a line in that table has no effect.
 constexpr Row kTable[] = {
     {State::kTrying, Event::kLocalReady, "send ready", State::kReadyHere},
     {State::kTrying, Event::kLocalLost, "drop, send lost", State::kLostHere},

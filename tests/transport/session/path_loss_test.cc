@@ -37,8 +37,8 @@ TEST_F(SessionTest, LossIsReportedOnceByEachSide) {
   }
 }
 
-// Tests a path that ends before or after the lifeline. Neither side may count
-// the path as lost.
+// Tests a path that ends before or after the lifeline. No side may count the
+// path as lost.
 TEST_F(SessionTest, PathThatEndsWithItsSessionIsNotLost) {
   for (const bool fast_first : {true, false}) {
     for (const Side leaver : {kClient, kServer}) {
@@ -78,7 +78,7 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
 }
 
 // Tests a loss that this side detects while sending. No doorbell rings for such
-// a loss, and all threads may be asleep. Therefore the session must act without
+// a loss, and all threads may be asleep. The session must therefore act without
 // a poll.
 TEST_F(SessionTest, LossThatIsFoundInSendingWaitsForNobodyToPoll) {
   OpenWithPath();
@@ -101,8 +101,8 @@ TEST_F(RawPeerTest, LossThatThePeerReportsIsAnsweredOnce) {
   EXPECT_EQ(raw_fast_->Take(), Lines{"broken"});
 }
 
-// Tests reads of a path that was destroyed together with its owner. The path
-// delivers no completions any more.
+// Tests reads of a path that is destroyed with its owner. The path delivers no
+// further completions.
 TEST_F(SessionTest, ReadsOfAPathThatThePeerLostStartOver) {
   OpenWithPath();
   client_->Open(1);

@@ -86,8 +86,8 @@ TEST(PathNegotiator, FailuresAddUp) {
   EXPECT_TRUE(negotiator.HasCommonFabric());
 }
 
-// Tests a lost path whose loss the peer then reports as a failure. The cause
-// stays the loss until the next attempt.
+// Tests a lost path whose loss the peer then reports as a failure. The loss
+// stays the reported cause until the next attempt.
 TEST(PathNegotiator, ALossStaysOneUntilTheNextAttempt) {
   PathNegotiator negotiator({Usable("a", "")});
   negotiator.OnPeerOffers({Usable("a", "")});

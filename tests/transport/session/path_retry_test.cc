@@ -1,4 +1,4 @@
-// Tests the attempts at a path after the first attempt.
+// Tests further attempts at a path after the first attempt.
 
 #include <functional>
 #include <string>
@@ -19,7 +19,7 @@ constexpr char kSecondToken[] = "fedcba9876543210";
 
 class PathRetryTest : public SessionTest {
  protected:
-  // Loses the first path at both sides, which tell each other.
+  // Loses the first path at both sides. Both tell each other.
   void Settle() {
     OpenWithPath();
     fast().Drop();
@@ -130,8 +130,8 @@ TEST_F(PathRetryTest, PathMayBeQuickerThanTheFramesAboutIt) {
 
 class LateAnnouncementTest : public PathRetryTest {
  protected:
-  // Allows the lifeline one packet in flight. The session then repeats the
-  // lost path's frames one by one, and frames about the next path go first.
+  // Allows the lifeline one packet in flight. The session then repeats the lost
+  // path's frames one by one, after the frames about the next path.
   LateAnnouncementTest() { lifeline_options_.credits = 1; }
 
   void StepLifelineUntil(const std::function<bool()>& done) {
@@ -172,8 +172,8 @@ class LateAnnouncementTest : public PathRetryTest {
   }
 };
 
-// Tests that a region of a lost path is not read on the next path. The same key
-// means another region there.
+// Tests that a region of a lost path is not read on the next path, where the
+// same key means another region.
 TEST_F(LateAnnouncementTest, NamesThePathItWasMadeFor) {
   for (bool can_load : {false, true}) {
     fast_links_.clear();

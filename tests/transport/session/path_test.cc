@@ -158,8 +158,8 @@ TEST_F(SessionTest, ArmedPeerIsRungOncePerFlush) {
   EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
 }
 
-// Tests that a ping passes over the lifeline, so that an observer of the
-// connection sees traffic in each direction.
+// Tests that a ping uses the lifeline. An observer of the connection then sees
+// traffic in each direction.
 TEST_F(SessionTest, PingAndItsAnswerAlsoPassOverTheLifeline) {
   OpenWithPath();
   (*client_)->SendPing(1);
@@ -231,7 +231,7 @@ TEST_F(RawPeerTest, BytesThatAreNoFrameOnTheFastPathEndThePathOnly) {
   AddPath();
   raw_fast_->SendBytes("garbage");
   // Sends a frame after the garbage. The path ends with the garbage, so the
-  // session must not read this frame.
+  // session must not read the frame.
   raw_fast_->Send(Header(FrameType::kGoaway, 1, 1));
   Run();
   EXPECT_EQ(peer_->Take(), Lines{});

@@ -1,5 +1,6 @@
 // Tests destinations that are posted to a session's stream: which parts are
-// read into them, attacks of a hostile peer, and a lost path that keeps them.
+// read into them, attacks of a hostile peer, and destinations that a lost path
+// keeps.
 
 #include <algorithm>
 #include <cstdint>
@@ -191,8 +192,8 @@ TEST_F(HostileAnnouncementTest, MessageThatCannotBeReadAtAllFreesThem) {
   EXPECT_EQ(place_.destinations.use_count(), 1);
 }
 
-// Delivers only half of the message. The destination is written to, but the
-// message must not be delivered.
+// Delivers only half of the message. The session writes to the destination, but
+// must not deliver the message.
 TEST_F(HostileAnnouncementTest, PartThatFailsAfterOthersHaveLandedFreesThem) {
   Announce({Exposed(raw_fast_->endpoint(), kSize), {78, 6, 10}},
            {79, 0, kSize + 10});

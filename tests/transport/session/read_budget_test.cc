@@ -1,4 +1,4 @@
-// Tests the number of bytes that are read ahead of the application.
+// Tests the number of bytes that are prefetched for the application.
 
 #include <cstdint>
 #include <string>
@@ -48,7 +48,7 @@ TEST_F(MessageReaderTest, DeferredReadsStartInOrder) {
   Take();
   reader_->Consumed(5000);
   Run();
-  EXPECT_EQ(Take(), Lines{});  // 8 would not fit, and 9 does not overtake 8
+  EXPECT_EQ(Take(), Lines{});  // 8 does not fit, and 9 must not overtake 8
   reader_->Consumed(5000);
   Run();
   EXPECT_EQ(Take(), (Lines{"released 8", Read(8, 2, 9000), "released 9",
@@ -72,12 +72,12 @@ TEST_F(MessageReaderTest, WantedMessageStartsBudgetOrNot) {
 }
 
 // Tests a wanted message behind abandoned reads. If wanted messages never
-// waited, a hostile peer could leave reads of ended streams unanswered, for one
-// stream after another, and use any amount of memory.
+// waited, a hostile peer could leave reads of ended streams unanswered, one
+// stream after another, and make the session use any amount of memory.
 TEST_F(MessageReaderTest, WantedMessageWaitsForReadsThatAreAbandoned) {
   Begin(1, Expose(7, 9000));
   Begin(2, Expose(8, 9000));
-  reader_->Want(8);  // 7 is under way as well: the budget does not hold 8 back
+  reader_->Want(8);  // 7 is being read, too: the budget does not block 8
   reader_->Abandon(1);
   reader_->Abandon(2);
   Begin(3, Expose(9, 100));
@@ -121,8 +121,7 @@ TEST_F(MessageReaderTest, WantedMessageOfAStreamThatEndsDoesNotStart) {
   EXPECT_EQ(reader_->in_use(), 0u);
 }
 
-// Regression test: 60,000 waiting messages once took a minute, because each was
-// searched for among the others.
+// Regression test: 60,000 waiting messages must not take quadratic time.
 TEST_F(MessageReaderTest, AnyNumberThatWaitIsAbandonedOneByOne) {
   Begin(1, Expose(1, 10000));
   wire::Announce announce = Expose(2, 5000);

@@ -130,7 +130,8 @@ TEST_F(RefusedLoanTest, IsPushedWithoutARequest) {
   EXPECT_FALSE(server_.pipe.writing()) << "the server requested something";
 }
 
-// The lifeline's bytes overtake the announcement on the fast path.
+// Tests an announcement on the fast path that arrives after the lifeline's
+// bytes.
 TEST_F(RefusedLoanTest, MayBeReadFirstOnTheLifeline) {
   const std::string message = Letters(100 * 1000);
   Refuse();

@@ -111,7 +111,7 @@ void SimulatedCall::End() {
 }
 
 // Cancels the call as transport/grpc does. A client's reset overtakes its
-// frames, and a server's trailers follow its frames.
+// frames, while a server's trailers follow its frames.
 void SimulatedCall::GiveUp() {
   if (is_client_) {
     plan_->cancelled = true;
@@ -147,7 +147,7 @@ bool SimulatedCall::Send() {
     waits_for_window_ = !session_->output().SendMessage(
         plan_->stream, std::move(payload), seed % 2 == 1);
     // Returns without waiting for the message. The next action may come
-    // immediately, and waits behind the message.
+    // immediately, and then waits behind the message.
     if (sent_ < outgoing().size() || Roll(2) == 0) return true;
   }
   if (!MayEnd()) return false;

@@ -203,8 +203,8 @@ void Simulation::CheckEnd(Owner* owner) {
   Expect(lifeline_.exposed(owner->side) == 0, name + " still exposes");
 }
 
-// Checks that each message that the other side has lent was loaded or given
-// back exactly once, unless its path was lost first.
+// Checks that each message that the other side has lent was loaded or returned
+// exactly once, unless its path was lost first.
 void Simulation::CheckLoans(const Owner& owner, const std::string& name) {
   for (const auto& link : links_) {
     const auto& mine = link->counters(owner.side);

@@ -1,5 +1,5 @@
-// Tests that in any random run, each stream delivers exactly the sent messages,
-// in order and once, and ends. At the end nothing waits and nothing remains.
+// Tests, for random runs, that each stream ends, and delivers exactly the sent
+// messages, in order and once. At the end, nothing waits and nothing remains.
 
 #include "tests/transport/session/simulation.h"
 

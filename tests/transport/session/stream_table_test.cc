@@ -53,7 +53,7 @@ TEST(StreamTable, StreamsInMemoryOfOthersAreFresh) {
   table.Erase(1);
   EXPECT_EQ(owner.use_count(), 1);
   Stream* const fresh = table.Add(2, 10, 10);
-  EXPECT_EQ(fresh, old);  // the memory is used again
+  EXPECT_EQ(fresh, old);  // the same memory again
   EXPECT_FALSE(fresh->wants_message || fresh->draining);
   EXPECT_FALSE(fresh->reset.has_value());
   EXPECT_TRUE(fresh->inbox.empty());

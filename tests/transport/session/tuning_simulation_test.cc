@@ -81,9 +81,9 @@ TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
-// Tests a busy link with a few pauses, such as pauses of the sender's window.
-// The latency can be measured after a pause, but not by a read behind other
-// reads.
+// Tests a busy link with a few pauses, such as those of the sender's window. A
+// read after a pause measures the latency, but a read behind other reads does
+// not.
 TEST_F(ChunkSimulation, BeginningsAreFoundInBusyTimes) {
   Begin(kFast, kFast);
   EXPECT_EQ(SendWithoutPause(kClient, 400, 500 * kKiB, 900 * kKiB), 1);
@@ -98,8 +98,8 @@ TEST_F(ChunkSimulation, BusyTimesChangeNothingOnALinkThatStays) {
   EXPECT_EQ(SendLarge(kClient, 100), 0);
 }
 
-// Tests a busy link that changes. The link shows its bandwidth at once, and its
-// latency once it is idle again.
+// Tests a busy link that changes. The link shows its bandwidth immediately, and
+// its latency only when it is idle again.
 TEST_F(ChunkSimulation, FollowsABusyLinkThatChanges) {
   Begin(kFast, kFast);
   SendLarge(kClient, 60);
@@ -139,7 +139,7 @@ class EagerSimulation : public TuningSimulation {
   }
 };
 
-// Tests costs for which the limit is low: announcing costs 4 us and 1 us, and
+// Tests costs for which the limit is low: announcing costs 4 us + 1 us, and
 // copying costs 2 ns per byte.
 TEST_F(EagerSimulation, WhereCopiesAreDearMessagesAreAnnounced) {
   costs_ = {1.0, 500};

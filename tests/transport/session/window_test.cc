@@ -1,4 +1,4 @@
-// Tests that a slow reader holds back only the sender of its own stream.
+// Tests that a slow reader blocks only the sender of its own stream.
 
 #include <memory>
 #include <string>

@@ -24,7 +24,7 @@ Announce TwoRegions() {
   return announce;
 }
 
-// The golden bytes of an announcement of version 1. Never change them, because
+// The golden bytes of an announcement of version 1. Never change these, because
 // peers of version 1 send them.
 constexpr char kVersion1[] =
     "0201000000000000 0504030000000000 02"

@@ -51,7 +51,7 @@ struct Golden {
   absl::string_view type_hex;
 };
 
-// All types of frames. Never change a number here: another number means another
+// All types of frames. Never change a number: another number means another
 // version of the protocol.
 const Golden kGolden[] = {
     {FrameType::kHello, "01"},      {FrameType::kPathReady, "02"},
@@ -208,8 +208,8 @@ TEST(Frame, EncodeThenParseIsIdentity) {
   }
 }
 
-// Damages frames. For any bytes, parsing must end and stay within the bytes. An
-// accepted frame must equal its encoding.
+// Damages frames. For any bytes, parsing must end, and must stay within the
+// bytes. An accepted frame must equal its encoding.
 TEST(Frame, DamagedFramesAreRejectedOrMeanWhatTheySay) {
   Mutator random(2);
   for (int i = 0; i < 20000; ++i) {

@@ -163,8 +163,8 @@ TEST(TlsHandshakeTest, MessagesOfTheHandshakeAreNoProof) {
   EXPECT_EQ(server.Sends(Record(kApplicationData)), kOver);
 }
 
-// A stranger cannot decrypt. It sends an apparent answer too early, or makes
-// the server wait for its end.
+// A stranger cannot decrypt. The stranger sends an apparent answer too early,
+// or makes the server wait for its end.
 TEST(TlsHandshakeTest, StrangersGetNothing) {
   Handshake early(/*is_client=*/false);
   early.Receives(HelloRecord() + Record(kApplicationData));

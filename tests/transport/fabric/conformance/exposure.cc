@@ -67,7 +67,7 @@ TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   RemoteRegion unknown = exposure.region;
   unknown[0].key ^= uint64_t{1} << 63;
   a()->Withdraw(unknown);
-  // Withdraws the peer's region. Its key names no region of this end.
+  // Withdraws the peer's region. The region's key names no region of this end.
   b()->Withdraw(exposure.region);
   EXPECT_EQ(ReadWhole(Side::kB, exposure.region).value_or("error"),
             "some bytes");

@@ -233,7 +233,7 @@ TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   EXPECT_TRUE(Load(kId + 1).ok());
 }
 
-// Tests a slow driver. Its time must not count as work of strangers.
+// Tests a slow driver. The driver's time must not count as work of strangers.
 TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   std::promise<void> closed;
   progress::RunAside(progress::Aside::kDevice,

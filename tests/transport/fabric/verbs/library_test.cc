@@ -1,5 +1,5 @@
-// Tests, on a machine without a device, that the libraries open, or that the
-// error names the missing one.
+// Tests, on a machine without a device, that the libraries open. If one is
+// missing, the error must name it.
 
 #include "transport/fabric/verbs/library.h"
 

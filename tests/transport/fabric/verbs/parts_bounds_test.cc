@@ -1,5 +1,5 @@
-// Tests how much lists of parts cost the reader, over simulated devices, for
-// lists with any numbers.
+// Tests the cost of lists of parts for the reader, over simulated devices. The
+// lists have any numbers.
 
 #include <algorithm>
 #include <cstdio>
@@ -40,7 +40,7 @@ class Attack {
     if (exposed.ok()) exposed_ = *std::move(exposed);
   }
 
-  // Returns how many lists were read before the connection broke.
+  // Returns the number of lists that were read before the connection broke.
   int Run() {
     int lists = 0;
     while (random_->GoesOn() && ends_.client.events.broken.empty() &&
@@ -94,8 +94,8 @@ class Attack {
     return part.key > UINT32_MAX || offset > UINT64_MAX - part.offset;
   }
 
-  // Behaves like a session: reads pieces of the listed parts, and gives the
-  // list back.
+  // Behaves like a session: reads pieces of the listed parts, and returns the
+  // list.
   void Use(const RemoteRegion& region) {
     for (const RemotePart& part : region) {
       if (random_->OneIn(2) || part.length == 0) continue;

@@ -1,5 +1,5 @@
-// Tests payloads of several pieces: which are exposed in place, their keys, and
-// the end of the exposure.
+// Tests payloads of several pieces: which pieces are exposed in place, their
+// keys, and the end of the exposure.
 
 #include <cerrno>
 #include <cstring>
@@ -22,7 +22,7 @@ namespace verbs {
 namespace {
 
 constexpr size_t kLeast = 64 * 1024;  // smallest size that is exposed in place
-// The size of a piece that is large enough to be registered for one use.
+// The size of a piece that is large enough for a registration of its own.
 constexpr size_t kLarge = 600 * 1000;
 constexpr size_t kMany = 100;
 
@@ -80,8 +80,8 @@ class PartsTest : public testing::Test {
     payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
     return text;
   }
-  // Expects that the peer can read the payload, however its region is divided
-  // into parts.
+  // Expects that the peer can read the payload, regardless of the parts of its
+  // region.
   void ExpectReadable(const RemoteRegion& region) {
     EXPECT_TRUE(ends_->ReadAll(&ends_->client, region) == TextOf(payload_));
   }
@@ -220,7 +220,7 @@ TEST_F(PartsTest, OnePartIsOneCopy) {
 }
 
 // Tests that long pieces of a copy are parts, so that a receiver can put each
-// piece where it wants.
+// piece into its own memory.
 TEST_F(PartsTest, LongPiecesOfACopyArePartsOfTheirOwn) {
   for (size_t size : {size_t{1}, kLeast, size_t{2}, size_t{3}, 2 * kLeast}) {
     AppendHeap(size, 'a' + payload_.pieces().size());
@@ -249,8 +249,8 @@ TEST_F(PartsTest, OneExposureHasABoundedNumberOfWindows) {
   }
 }
 
-// Tests the bytes between two copied pieces, because the window of the copies
-// covers them.
+// Tests the bytes between two copied pieces. The window of the copies covers
+// these bytes.
 TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
   // Sends other payloads, which reuse the memory.
   for (int i = 0; i < 200; ++i) {
@@ -270,7 +270,7 @@ TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
   EXPECT_EQ(seen.find('S'), std::string::npos) << seen;
 }
 
-// Exposes while the device is busy: the queue has less and less room, until it
+// Exposes while the device is busy. The queue has less and less room, until it
 // is full.
 TEST_F(PartsTest, FullQueueTakesFewerPartsAndThenNothing) {
   AppendFiveParts();
@@ -314,7 +314,7 @@ TEST_F(PartsTest, WindowThatCannotBeMadeLeavesNothingBehind) {
     if (!any) break;
     ends_->Exchange();
     EXPECT_EQ(counts().bound_mws, 0);
-    // Exposes again, which an earlier failure must not hinder.
+    // Exposes again. An earlier failure must not prevent this.
     Exposure exposure = Expose();
     EXPECT_EQ(exposure.region.size(), 6u);
     ExpectReadable(exposure.region);

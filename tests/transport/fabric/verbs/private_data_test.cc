@@ -37,7 +37,7 @@ std::string WithByte(std::string bytes, size_t at, char value) {
   return bytes;
 }
 
-// Compares with bytes that another implementation, Python's hmac, has computed.
+// Compares with bytes from another implementation, Python's hmac.
 TEST(PrivateDataTest, GoldenBytes) {
   EXPECT_EQ(absl::BytesToHexString(SomeRequest()),
             "505652420100100008000000"  // "PVRB", 1, 16, 8, 0

@@ -1,4 +1,4 @@
-// Tests the bytes that a peer can read, and until when.
+// Tests which bytes a peer can read, and until when.
 
 #include <cerrno>
 #include <memory>
@@ -144,7 +144,7 @@ TEST_F(ReadKeysTest, WithoutWindowsPayloadsAreStaged) {
   EXPECT_EQ(Read(exposure.region), std::string(1000, 'x'));
   EXPECT_EQ(counts().mrs, before + 1) << "the pool's segment";
   server()->Withdraw(exposure.region);
-  // Reads late: a device that repeats a READ may do so. This must not cost the
+  // Reads late, as a device that repeats a READ may do. This must not break the
   // connection.
   (void)Read(exposure.region);
   EXPECT_TRUE(server().events.broken.empty());
@@ -201,8 +201,8 @@ TEST_F(ReadKeysTest, ReadBeyondTheRegionIsRefusedHere) {
 }
 
 // Tests a window that cannot be invalidated yet, because the queue is full.
-// When an event requests another window, there is room again, but the first
-// window is still bound and must not be used.
+// When another window is requested, there is room again. The first window is
+// still bound, and must not be used.
 TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
   const RemotePart there =
       client()->Expose(Ends::PayloadOf(std::string(100, 'c')), 1)->region[0];

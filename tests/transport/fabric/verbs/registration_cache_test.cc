@@ -113,8 +113,8 @@ TEST_F(RegistrationCacheTest, OtherMemoryIsRegisteredForItsUsersOnly) {
 }
 
 // Tests that a region holds the memory that it covers. The first user releases
-// its bytes, while the second uses only part of them. The rest may not be freed
-// yet, because a third user could get the region.
+// its bytes, while the second user uses only some of them. The rest must not be
+// freed yet, because a third user could get the region.
 TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;
@@ -129,8 +129,8 @@ TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   EXPECT_FALSE(Has(Pages(3)));
 }
 
-// Tests an owner that waits for its memory, while other users keep sending
-// parts of it.
+// Tests an owner that waits for its memory while other users keep sending parts
+// of the memory.
 TEST_F(RegistrationCacheTest, NewUsersDoNotHoldTheFirstOnesMemoryForEver) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;
@@ -187,7 +187,7 @@ TEST_F(RegistrationCacheTest, LeastRecentlyUsedGoesFirst) {
   for (size_t i = 0; i < 4; ++i) declared.push_back(Declare(i * 4, 4));
   Get(Pages(0));
   Get(Pages(4));
-  Get(Pages(0));  // now the other region is older
+  Get(Pages(0));  // now the other region is the older one
   Get(Pages(8));
   EXPECT_TRUE(Has(Pages(0)));
   EXPECT_FALSE(Has(Pages(4)));
@@ -254,8 +254,8 @@ TEST_F(RegistrationCacheTest, FailureIsTheDevices) {
   verbs_.FailNext(Call::kRegMr, EFAULT);
   EXPECT_EQ(cache_->Get(Pages(0), kAccess).status().code(),
             absl::StatusCode::kInternal);
-  // Fails while no unused region is left that the cache could drop before it
-  // tries again.
+  // Fails the registration. The cache has no unused region that it could drop
+  // before a second attempt.
   verbs_.FailNext(Call::kRegMr, ENOMEM);
   EXPECT_EQ(cache_->Get(Pages(0), kAccess).status().code(),
             absl::StatusCode::kResourceExhausted);
@@ -269,8 +269,8 @@ TEST_F(RegistrationCacheTest, ThreadsDeclareUseAndEnd) {
       for (int round = 0; round < 300; ++round) {
         auto declared = Declare(t * 8, 8);
         auto used = Get(Pages(t * 8 + 1));
-        // The offset of memory that belongs to another thread, and may be freed
-        // at any time.
+        // The offset of another thread's memory, which may be freed at any
+        // time.
         const size_t other = (t + 1) % 4 * 8;
         (void)cache_->Find(Pages(other), kAccess);
         if (round % 2 == 0) used.reset();

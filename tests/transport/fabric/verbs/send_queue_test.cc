@@ -1,5 +1,5 @@
-// Tests that requests leave in order, end in order, and are signalled now and
-// then.
+// Tests that requests are sent in order and end in order, and that some are
+// signalled.
 
 #include "transport/fabric/verbs/send_queue.h"
 

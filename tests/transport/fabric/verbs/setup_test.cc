@@ -1,4 +1,4 @@
-// Tests connections that are made, refused and given up.
+// Tests connections that are made, refused and abandoned.
 
 #include <cerrno>
 #include <memory>
@@ -132,7 +132,8 @@ TEST_F(SetupTest, GarbageIsRefused) {
   EXPECT_TRUE(Connect(Offer()).ok());
 }
 
-// Tests peers that know a token and ask, but never say that they are ready.
+// Tests peers that know a token and send a request, but never confirm that they
+// are ready.
 TEST_F(SetupTest, HalfOpenConnectionsAreBounded) {
   Options options = Patient(absl::Milliseconds(300));
   options.max_half_open = 3;
@@ -261,7 +262,7 @@ enum class Who { kConnecting, kListening, kBoth };
 class Cancelled : public SetupTest, public testing::WithParamInterface<Who> {
  protected:
   // Connects, and cancels after `steps` steps of the network. Returns false if
-  // there were fewer steps.
+  // the connection needed fewer steps.
   bool CancelAfter(int steps) {
     Open();
     const std::string offer = Offer();

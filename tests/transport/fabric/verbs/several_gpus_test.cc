@@ -15,8 +15,8 @@ namespace {
 
 class SeveralGpusTest : public GpuTest {
  protected:
-  // Opens the ends with a peer-memory module that finds the memory of `lost_`
-  // in a wrong place, or not at all.
+  // Opens the ends with a peer-memory module. The module finds the memory of
+  // `lost_` at a wrong place, or not at all.
   void OpenWithOneLost(bool leads_astray) {
     DeviceOptions device;
     device.has_dmabuf = false;

@@ -1,5 +1,5 @@
 // Tests two connections between the same devices: which objects they share, and
-// that neither reaches the other's memory.
+// that no connection reaches the other's memory.
 
 #include <memory>
 #include <string>
@@ -109,7 +109,8 @@ TEST_F(SharedDomainTest, KeyOfOneIsRefusedToTheOther) {
   }
 }
 
-// Tests a payload that many peers read. The payload must be registered once.
+// Tests a payload that many peers read. The payload must be registered only
+// once.
 TEST_F(SharedDomainTest, PayloadForBothIsRegisteredOnce) {
   ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_NO_FATAL_FAILURE(OpenSecond());

@@ -21,7 +21,7 @@ bool IsStable(const void* data) {
 }
 
 // Allocates, fills and frees a block. Returns the block's address. If the block
-// is not kept, its memory is not stable any more.
+// is not kept, the memory is no longer stable.
 const void* Use(SpareBlock* spare, size_t size) {
   const auto block = spare->Allocate(size);
   EXPECT_TRUE(block.ok()) << block.status();

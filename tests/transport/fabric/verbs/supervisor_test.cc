@@ -1,4 +1,4 @@
-// Tests which owners hear of a device's events and of time.
+// Tests which owners are told of a device's events and of the time.
 
 #include "transport/fabric/verbs/supervisor.h"
 

@@ -1,5 +1,5 @@
-// Tries windows on real drivers. Each trial must find the fault of Soft-RoCE in
-// time. Nothing may hang or remain.
+// Tries windows on real drivers. Each trial must find the fault of Soft-RoCE
+// within the timeout. Nothing may hang or remain.
 
 #include <dirent.h>
 
@@ -73,8 +73,8 @@ TEST_F(WindowTrialDeviceTest, SoftRoceIsFoundOutEachTime) {
   EXPECT_EQ(Descriptors(), before);
 }
 
-// Tests that Soft-RoCE fails only in the range. Tests of windows on Soft-RoCE
-// rely on this.
+// Tests that only the range of windows fails on Soft-RoCE. Tests of windows on
+// Soft-RoCE rely on this.
 TEST_F(WindowTrialDeviceTest, ItFailsInNothingButTheRange) {
   for (int i = 0; i < 10; ++i) {
     for (const BoundId& id : bound_) ExpectForgiven(id);

@@ -1,5 +1,5 @@
-// Tests that the trial trusts devices that keep the promises of windows, and no
-// others.
+// Tests that the trial trusts exactly the devices that keep the promises of
+// windows.
 
 #include "transport/fabric/verbs/window_trial.h"
 
@@ -52,7 +52,7 @@ TEST(WindowTrialTest, SoIsOneOfInfiniBand) {
   DeviceOptions options = Good();
   options.link_layer = IBV_LINK_LAYER_INFINIBAND;
   options.gid_types = {IBV_GID_TYPE_IB};
-  // Adds a device, whose address the trial must not take for its own.
+  // Adds a device. The trial must not take the device's address for its own.
   DeviceOptions other = options;
   other.name = "mlx5_1";
   other.addresses = {"10.0.0.2"};
@@ -136,7 +136,7 @@ TEST(WindowTrialTest, ReadThatFailsInsideTheWindowIsNoTrust) {
   EXPECT_EQ(Try(&verbs, Good()).message(), "windows cannot be read");
 }
 
-// Fails the second read, which reaches beyond the range, with other errors than
+// Fails the second read, which reaches beyond the range, with errors other than
 // a refusal. The trial must not take such an error for a refusal.
 TEST(WindowTrialTest, ReadThatFailsForAnotherReasonIsNoTrust) {
   for (const ibv_wc_status status :
