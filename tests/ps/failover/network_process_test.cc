@@ -233,8 +233,7 @@ class World {
     return text;
   }
 
-  // Isolates each member of etcd from the other members. The servers still
-  // reach it.
+  // Isolates a member of etcd from the other members, not from the servers.
   static std::string SplitEtcd(size_t member, const During& during) {
     const size_t host = kFirstMember + member;
     for (size_t i = 0; i < kMembers; ++i) {
@@ -292,8 +291,7 @@ TEST(NetworkTest, ABankSurvivesAllThatFails) {
     std::fflush(stdout);
     if (stalls.Take() > kStall) {
       std::printf("the machine has paused\n");
-      // After such a pause, a push may be late at one server, which ends the
-      // bank.
+      // A push may then be late at one server, which ends the bank.
       if (bank.failure().empty()) continue;
       GTEST_SKIP() << "the machine has paused: " << bank.failure();
     }

@@ -81,7 +81,7 @@ TEST_P(StreamTest, WindowHoldsWritesBackUntilTheyAreRead) {
     opened.stream->Write(WithOwner(text), [accepted = opened.accepted](
                                               bool is) { accepted.Set(is); });
   }
-  // Makes a call. Its answer arrives after the reports of all writes that had
+  // Makes a call. The answer arrives after the reports of all writes that had
   // room.
   ASSERT_TRUE(Call(client.get(), Named("any")).ok());
   EXPECT_LT(opened.accepted.count(), kWrites);

@@ -226,9 +226,8 @@ TEST_F(DestinationsTest, FailedReadStartsOverElsewhere) {
 }
 
 // Runs with random events, which a seed decides: announced messages, posted
-// destinations and failing calls. Unused memory is filled with a mark, and is
-// freed with its owner. The test, or asan, thus notices every write to unused
-// memory.
+// destinations and failing calls. Unused memory has a mark, and is freed with
+// its owner. The test, or asan, thus notices every write to unused memory.
 class RandomDestinationsTest : public DestinationsTest,
                                public ::testing::WithParamInterface<uint32_t> {
  protected:
@@ -372,8 +371,7 @@ TEST_P(RandomDestinationsTest, NothingIsWrittenToWhatIsFree) {
   BeginRandom();
   for (int i = 0; i < 100; ++i) {
     MarkIfFree();
-    // Expects that unused destinations do not change, unless the event begins a
-    // read.
+    // Unless the event begins a read, unused destinations must not change.
     const uint64_t begun = id_;
     ASSERT_NO_FATAL_FAILURE(DoSomething());
     if (id_ == begun && destinations_ != nullptr &&
