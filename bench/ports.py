@@ -4,7 +4,7 @@ import socket
 
 
 def free_ports(count):
-    """Returns ports that were free a moment ago. They differ."""
+    """Returns different ports that were free a moment ago."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))

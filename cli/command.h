@@ -37,13 +37,13 @@ struct Manual {
   bool is_hidden = false;  // omitted from --help, the man page and completion
   // For a command with subcommands: one line about the group.
   std::string group_summary = "";
-  // The name that help texts give to a second command line at the end of this
-  // one: that of another program. Empty if there is none. The second command
-  // line begins at the first word that is no option, or after "--". The words
-  // become Context::operands, and are not parsed.
+  // The name that help texts give to a second command line, that of another
+  // program, at the end of this one. Empty if there is none. The second command
+  // line begins at the first word that is not an option, or after "--". These
+  // words become Context::operands, and are not parsed.
   std::string operands = "";
-  // True if the second command line begins with the first word, unless that
-  // word is --help.
+  // True if the second command line begins with the first word in any case,
+  // except if this word is --help.
   bool only_operands = false;
 };
 

@@ -94,8 +94,8 @@ std::string ExplainConnectFailure(const std::string& server,
     if (!absl::StrContains(text, each.part)) continue;
     return absl::StrCat(begin, Said(each, text));
   }
-  // Determines which program listens there, because gRPC discards the answer of
-  // other kinds of servers.
+  // Finds out which program listens there, because gRPC discards the answers of
+  // servers that do not speak HTTP/2.
   const std::string listens =
       WhatListensAt(server, std::min(timeout, kLookLimit), with_tls);
   if (!listens.empty()) return absl::StrCat(begin, listens);

@@ -21,8 +21,8 @@ class Histogram {
   // no times.
   absl::Duration min() const { return absl::Nanoseconds(min_); }
   absl::Duration max() const { return absl::Nanoseconds(max_); }
-  // Returns a time that the fraction `quantile` of the calls does not exceed,
-  // by nearest rank. 0.5 gives the median.
+  // Returns a time that is at least as long as those of the fraction `quantile`
+  // of the calls, by nearest rank. 0.5 gives the median.
   absl::Duration Quantile(double quantile) const;
 
  private:

@@ -51,9 +51,9 @@ void WatchInterrupts() {
 bool Interrupted() { return interrupted_at.load() != 0; }
 
 void SleepUntil(absl::Time time) {
-  // The longest single sleep. Caps the delay until a signal is noticed: a
-  // signal does not end a sleep if another thread receives it, or if it arrives
-  // just before the sleep.
+  // Limits a single sleep, and thus the delay until a signal is noticed. A
+  // signal does not end a sleep if another thread receives the signal, or if it
+  // arrives just before the sleep.
   constexpr absl::Duration kLook = absl::Milliseconds(50);
   while (!Interrupted()) {
     const absl::Duration left = time - absl::Now();

@@ -138,8 +138,9 @@ class PsCheckpoint final : public Command {
     how.wait_for_values = false;
     const auto connection = ps::TrainingConnection::Open(how);
     if (!connection.ok()) return Printable(connection.status());
-    // Handles Ctrl-C from here on. Before, Ctrl-C may end the process at once,
-    // because no server has given this process a turn that it must give back.
+    // Handles Ctrl-C from here on. Earlier, Ctrl-C may end the process
+    // immediately, because no server has given this process a turn that it
+    // would have to return.
     WatchInterrupts();
     const auto result = Take(**connection);
     if (!result.ok()) return Printable(result.status());

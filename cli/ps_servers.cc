@@ -52,7 +52,7 @@ gpr_timespec DeadlineAfter(absl::Duration timeout) {
       gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
 }
 
-// A server to ask about a shard. An empty shard means the server's own.
+// A server to query about a shard. An empty shard means the server's own shard.
 struct Question {
   std::string name;
   std::shared_ptr<grpc::Channel> channel;
@@ -101,8 +101,8 @@ std::vector<ServerStatus> AskAll(const std::vector<Question>& questions,
   return servers;
 }
 
-// Returns a question for the primary of each shard. Leaves out a primary that
-// is not among the servers.
+// Returns a query for the primary of each shard. Omits a primary that is not
+// among the servers.
 std::vector<Question> PrimariesOf(const ps::v1::GetViewReply& view,
                                   const PsServers::Channels& channels) {
   std::vector<Question> questions;

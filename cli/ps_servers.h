@@ -32,8 +32,8 @@ class PsServers {
   absl::Status Check();
   // Returns a new channel to each server. Uses stock gRPC, because a query
   // needs neither a faster path nor the server's settings. With an etcd://
-  // argument, looks up the servers in etcd, within timeout(). Returns an error
-  // if a file is unusable, or if etcd or a registered server is missing.
+  // argument, finds the servers in etcd, within timeout(). Returns an error if
+  // a file is unusable, or if etcd or a registered server is missing.
   absl::StatusOr<Channels> Open();
   // Queries all servers in parallel, over the channels of Open(). Returns their
   // reports in the order of the arguments. If shards are replicated, returns

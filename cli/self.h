@@ -31,9 +31,8 @@ absl::Status BecomeCompanion(const Companion& companion,
 // error instead of killing the process.
 void IgnoreSigpipe();
 
-// Replaces this process by the program, with the signal settings that main()
-// found, which only IgnoreSigpipe() may have changed. Returns only on failure,
-// with the reason.
+// Replaces this process by the program, with the signal settings as they were
+// before IgnoreSigpipe(). Returns only on failure, with the reason.
 absl::Status BecomeProgram(const preload::Launch& launch);
 
 }  // namespace penstock::cli

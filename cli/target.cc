@@ -79,7 +79,7 @@ absl::Status ParseFabrics(const std::string& text, Options* options) {
     }
   }
   options->fabrics = fabrics;
-  // Checks the list. Each value is valid by itself, so only a repetition can be
+  // Checks the whole list. Each name was valid, so only a repetition can be
   // wrong.
   return ResolveSettings(*options).status();
 }

@@ -18,14 +18,14 @@ namespace penstock::python {
 // The destinations that a program names. Use this class with the GIL.
 //
 // A Tensor as a destination behaves like numpy(writable=True): memory that
-// others hold does not change. A holder is another Tensor, a consumer of
-// DLPack, a call, or the peer. If there are holders besides the Tensor and its
-// arrays, the data is received into new memory of the pool, which Finish()
-// gives to the Tensor. On a device, a Tensor is overwritten in place, like an
-// array: peers keep only copies of device memory.
+// others also hold does not change. Another holder may be another Tensor, a
+// consumer of DLPack, a call, or the peer. With other holders, the data is
+// received into new memory of the pool, which Finish() gives to the Tensor. On
+// a device, a Tensor is overwritten in place, like an array, because peers hold
+// only copies of device memory.
 class Destinations {
  public:
-  // Takes None or a dict of destinations by name: Tensors, NumPy arrays, and
+  // Accepts None or a dict of destinations by name: Tensors, NumPy arrays, and
   // objects that have __dlpack__ or __cuda_array_interface__. Throws
   // InvalidArgument for memory that is read-only or does not have a tensor's
   // layout, and the exceptions of Python code.

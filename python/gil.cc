@@ -17,8 +17,8 @@ namespace {
 namespace py = pybind11;
 
 // Functions that wait for the GIL. Never destroyed, because gRPC's threads may
-// add functions at any time. The lock is not one of absl's mutexes, which break
-// in a forked child if another thread was waiting for them.
+// add functions at any time. The lock is not an absl mutex: those break in a
+// forked child if another thread was waiting for them.
 struct Pending {
   base::Mutex mu;
   std::vector<std::function<void()>> functions ABSL_GUARDED_BY(mu);
@@ -38,7 +38,7 @@ void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Lock(); }
 
 void InParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Unlock(); }
 
-// Releases the lock. The child releases its own copies of the objects.
+// Unlocks in the forked child.
 void InChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   ThePending().is_scheduled = false;  // the child has no such scheduled call
   ThePending().mu.Unlock();
@@ -68,14 +68,14 @@ void RunLater(std::function<void()> function) {
   base::MutexLock lock(&pending.mu);
   if (pending.has_ended) {
     // Leaks the function, because destroying it might use objects of an
-    // interpreter that is gone.
+    // interpreter that no longer exists.
     new std::function<void()>(std::move(function));
     return;
   }
   pending.functions.push_back(std::move(function));
   // Schedules the call under the lock, and so before the interpreter's end.
-  // Py_AddPendingCall() only takes a lock of its own, briefly. If its queue is
-  // full, the function fails, and the next caller tries again.
+  // Py_AddPendingCall() only needs a lock of its own for a short time. If its
+  // queue is full, it fails, and the next caller tries again.
   if (!pending.is_scheduled) {
     pending.is_scheduled = Py_AddPendingCall(RunFromInterpreter, nullptr) == 0;
   }

@@ -10,9 +10,9 @@
 
 namespace penstock::python {
 
-// A scope that releases the GIL, so that other Python threads run. Use this
-// scope around every wait, and around every call that may hold a lock of gRPC
-// for long. Construct the object on a thread that has the GIL.
+// A scope that releases the GIL, so that other Python threads run. Needed
+// around every wait, and around every call that may hold a lock of gRPC for
+// long. Construct it on a thread that has the GIL.
 //
 // Once the interpreter begins to exit, only the exiting thread returns from the
 // destructor. All other threads stop there, because they would enter a dying
@@ -20,8 +20,8 @@ namespace penstock::python {
 class Unlocked {
  public:
   Unlocked();
-  // Takes the GIL back. May throw: Python 3.11 unwinds a thread that requests
-  // the GIL too late.
+  // Acquires the GIL again. May throw: Python 3.11 unwinds a thread that
+  // requests the GIL too late.
   ~Unlocked() noexcept(false);
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
@@ -32,9 +32,9 @@ class Unlocked {
 
 // Runs `function` soon, with the GIL, but not within this call. Any thread may
 // call RunLater(), with or without the GIL and under any lock, because
-// RunLater() never waits for the GIL. gRPC's threads release Python objects by
-// RunLater(). Once the interpreter is about to exit, leaks `function` instead
-// of running or destroying it.
+// RunLater() never waits for the GIL. gRPC's threads use it to release Python
+// objects. Once the interpreter is about to exit, leaks `function` instead of
+// running or destroying it.
 void RunLater(std::function<void()> function);
 
 // Runs the functions that RunLater() has queued. Call with the GIL, without

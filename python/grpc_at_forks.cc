@@ -18,8 +18,8 @@ bool is_in_use = false;   // at the latest fork
 bool is_parents = false;  // in this process
 pid_t forking_process = 0;
 
-// Records if gRPC is in use. gRPC takes a lock for this, which is safe here,
-// because the holder of gRPC's lock never waits for the GIL. A handler of
+// Records if gRPC is in use. For this, gRPC locks its own lock, which is safe
+// here, because the holder of that lock never waits for the GIL. A handler of
 // pthread_atfork() would run with other locks held.
 void BeforeFork() {
   is_in_use = is_parents || grpc_is_initialized() != 0;

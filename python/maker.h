@@ -14,9 +14,9 @@
 
 namespace penstock::python {
 
-// A member of objects that have threads, connections or locks. A forked child
-// has a copy of such an object, but not its threads. In the child, the object
-// must refuse all calls, and must leak its members instead of destroying them.
+// A member of objects with threads, connections or locks. A forked child has a
+// copy of such an object, but not its threads. In the child, the object must
+// refuse all calls, and must leak its members instead of destroying them.
 class Maker {
  public:
   // Returns true in a forked child of the process that made this object.

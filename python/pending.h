@@ -43,13 +43,13 @@ auto RunInterruptibly(Function function) {
   return *std::move(run->result);
 }
 
-// The numbers of ended calls. One Python thread takes the numbers, and forwards
-// the results. Thread-safe.
+// The numbers of ended calls. One Python thread removes the numbers, and
+// forwards the results. Thread-safe.
 class Ended {
  public:
   void Add(uint64_t number) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until at least one call has ended, and takes all numbers. Call it
-  // Unlocked.
+  // Waits until at least one call has ended. Removes and returns all numbers.
+  // Call it Unlocked.
   std::vector<uint64_t> Take() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the object of this process, which is never destroyed. A forked

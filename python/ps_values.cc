@@ -177,7 +177,8 @@ std::function<void(absl::StatusOr<ps::Pulled>)> EndPull(
   for (const ps::RowsWanted& rows : spec.rows) tables.push_back(rows.table);
   return [pending = std::move(pending),
           tables](absl::StatusOr<ps::Pulled> pulled) {
-    // Shares the gradients by a pointer, because a std::function is copied.
+    // Holds the result by a pointer, because std::function requires a copyable
+    // object.
     const auto kept =
         std::make_shared<absl::StatusOr<ps::Pulled>>(std::move(pulled));
     pending->End([kept, tables] {

@@ -83,7 +83,7 @@ class Server {
   std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);
 };
 
-// Returns the running servers, for StopServers(). Guarded by the GIL.
+// Returns the running servers, which StopServers() stops. Guarded by the GIL.
 std::set<std::weak_ptr<Server>, std::owner_less<>>& Running() {
   static auto* const running =
       new std::set<std::weak_ptr<Server>, std::owner_less<>>;

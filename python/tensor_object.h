@@ -38,11 +38,12 @@ class TensorObject {
   // memory of the parent.
   bool IsWritable() const;
 
-  // Makes the tensor writable. If not IsWritable(), moves the object to a copy
-  // in the pool. Existing arrays then still show the old memory.
+  // Makes the tensor writable. If it is not, replaces its memory by a copy in
+  // the pool. Existing arrays then still show the old memory.
   absl::Status MakeWritable();
 
-  // Gives the object other memory, of the same type and shape.
+  // Replaces the object's memory by that of `tensor`, which has the same type
+  // and shape.
   void Replace(tensor::Tensor tensor);
 
  private:

@@ -4,8 +4,8 @@ collectives.cc.
 
 Usage: arrays.py --ranks=2 --operations=all_reduce,broadcast --sizes=8,1048576
                  [--pool]
-Needs the Python package (python/README.md). With --pool, arrays lie where other
-ranks read them. Prints a line of JSON for each operation and size.
+Needs the Python package (python/README.md). With --pool, arrays are in memory
+that other ranks can read. Prints a line of JSON for each operation and size.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-// Measures collective operations between processes of one host, in the form of
-// OSU's micro-benchmarks: the latency of an operation by size, at rank 0. With
-// --transport, the ranks form a group as between hosts.
+// Measures collective operations between processes of one host, as OSU's
+// micro-benchmarks do: the latency of an operation by size, at rank 0. With
+// --transport, the ranks form a group like ranks of several hosts.
 //
 // Forks one process for each rank. Prints a line of JSON for each operation and
 // size. compare.py runs this program and torch's gloo alternately.
@@ -63,7 +63,7 @@ struct Options {
   bool describe = false;
 };
 
-// The memory that one operation reads and writes.
+// The input and the output of one operation.
 class Buffers {
  public:
   // Allocates the input in the pool of `pool`, or on the heap if `pool` is
@@ -141,8 +141,8 @@ absl::StatusOr<std::vector<double>> Measure(Group* group, HostGroup* pool,
   return times;
 }
 
-// Measures all operations and sizes. The input lies in the pool of `pool`, or
-// on the heap if `pool` is null.
+// Measures all operations and sizes. The input is in the pool of `pool`, or on
+// the heap if `pool` is null.
 absl::Status MeasureAll(Group* group, HostGroup* pool, const Options& options) {
   for (const std::string& operation : options.operations) {
     const std::vector<uint64_t> none = {0};
@@ -172,8 +172,8 @@ int Report(const absl::Status& status) {
   return 1;
 }
 
-// Runs `run` for each rank in a process of its own: rank 0 in this one, which
-// has no threads yet.
+// Runs `run` once for each rank, in separate processes. Rank 0 runs in this
+// process, which has no threads yet.
 int ForEachRank(int ranks, const std::function<int(int rank)>& run) {
   for (int rank = 1; rank < ranks; ++rank) {
     const pid_t child = fork();

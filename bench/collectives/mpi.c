@@ -1,6 +1,6 @@
 // Measures all_reduce and broadcast of an MPI library in the same form as
-// collectives.cc, for compare.py. No target of Bazel: compare.py compiles this
-// file with the wrapper of each library, such as mpicc.openmpi.
+// collectives.cc, for compare.py. Bazel does not build this file: compare.py
+// compiles it with the wrapper of each library, such as mpicc.openmpi.
 //
 // With -DPENSTOCK_CCL and ccl.cc, measures oneCCL instead.
 //

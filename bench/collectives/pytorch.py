@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-# The names in the rows.
+# The name of each --backend in the rows of the output.
 LIBRARIES = {"gloo": "gloo", "penstock": "penstock.torch"}
 
 # The same values as in collectives.cc.

@@ -23,7 +23,7 @@ constexpr Operation kOperations[] = {
     Operation::kAllReduce, Operation::kReduceScatter, Operation::kAllGather,
     Operation::kBroadcast, Operation::kReduce};
 
-// Returns the hosts of the ranks, of which `per_host` neighbours share one.
+// Returns the host of each rank. `per_host` consecutive ranks are on one host.
 std::vector<int> HostsOf(int ranks, int per_host) {
   std::vector<int> hosts;
   for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / per_host);

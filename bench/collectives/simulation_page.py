@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws what simulation.cc prints: the fastest algorithm by ranks and bytes.
+"""Draws the output of simulation.cc: the fastest algorithm by ranks and bytes.
 
 Usage: simulation_page.py < rows.json --svg=FILE [--html=FILE]
 
-Rows are rank counts, columns are sizes, and colors are algorithms. The page of
-HTML shows the same picture, and the estimated times below a pointer.
+Rows are rank counts, columns are sizes, and colors are algorithms. The HTML
+page shows the same picture; a pointer over a cell shows the estimated times.
 """
 
 import argparse
@@ -30,7 +30,8 @@ def short(size):
 
 
 def draw(rows, has_times):
-    """Returns the text of an SVG, with the times for pointers if `has_times`.
+    """Returns the text of an SVG. With `has_times`, a pointer over a cell shows
+    the times.
     """
     sizes = sorted({row["bytes"] for row in rows})
     ranks = sorted({row["ranks"] for row in rows})

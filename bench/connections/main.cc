@@ -1,7 +1,7 @@
-// Measures short connections: callers that open a channel, make one call of 8
-// bytes and close the channel, repeatedly.
+// Measures short connections: callers that repeatedly open a channel, make one
+// call of 8 bytes and close the channel.
 //
-// Server and client are separate processes, forked for each round and
+// Server and client are separate processes. Both are forked for each round and
 // transport, before this process uses gRPC. The transports alternate.
 
 #include <sys/resource.h>
@@ -97,8 +97,8 @@ T Receive(int fd) {
   return value;
 }
 
-// Runs a server until the descriptor `until` has a byte. Writes the port to
-// `report`, and at the end the CPU time.
+// Runs a server until a byte arrives at the descriptor `until`. Writes the port
+// to `report`, and at the end the CPU time.
 void Serve(bool stock, int report, int until) {
   EchoService service;
   grpc::ServerBuilder builder;

@@ -4,10 +4,11 @@
 //
 // Starts a stock server and client, and the same with Penstock. Measures them
 // alternately, so that other load of the machine affects both alike. Prints the
-// median of each cell over all rounds, in microseconds. A cell is a kind of
-// client and a size. The server uses the callback API, and echoes. Messages are
-// bytes without Protobuf. A stream is one call, in which each message waits for
-// its echo. With --tcp, Penstock's connection stays on TCP.
+// median of each cell over all rounds, in microseconds. A cell is one kind of
+// client and one size. The server uses the callback API, and returns each
+// message. Messages are bytes without Protobuf. A stream is one call, in which
+// each message waits for its echo. With --tcp, Penstock's connection stays on
+// TCP.
 
 #include <sys/prctl.h>
 #include <sys/types.h>
@@ -58,7 +59,7 @@ struct Order {
   size_t size = 0;
 };
 
-// The options by which one side connects.
+// The settings with which one side connects.
 struct How {
   bool with_penstock = false;
   bool tls = false;

@@ -1,8 +1,9 @@
-// Measures the additional cost of 8-byte calls in a process that has devices,
-// where each message passes a filter. Needs no GPU: the devices are never used.
+// Measures how much more calls of 8 bytes cost in a process with devices, where
+// each message passes a filter. Needs no GPU, because the devices are never
+// used.
 //
-// Runs this program as a child for each round, alternating between both kinds,
-// because the devices of a process are fixed.
+// Runs this program as a child for each round, with devices and without in
+// turn, because a process cannot change its devices.
 
 #include <unistd.h>
 
@@ -31,7 +32,7 @@
 namespace penstock::bench {
 namespace {
 
-// A substitute for a device's driver, with which all calls fail.
+// A substitute for a device's driver, whose functions all fail.
 class NoMemory final : public memory::DeviceAccess {
  public:
   absl::Status CopyToHost(absl::Span<const uint8_t>, uint8_t*) override {

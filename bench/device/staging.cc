@@ -1,7 +1,7 @@
-// Simulates the speed of tensors between GPUs of two hosts, by way of host
-// memory. Shows which chunk sizes and slots suit a staged pipeline, and the
-// relative cost of a call before a copy on a device. Needs no GPU, and no
-// figure is a GPU's. See docs/method.md.
+// Simulates the speed of tensors between GPUs of two hosts through host memory.
+// Shows which chunk sizes and numbers of slots suit a staged pipeline, and how
+// much a call before a copy on a device adds. Needs no GPU: the figures are not
+// those of a real GPU. See docs/method.md.
 //
 // Runs transport/device's own StagingPipeline. A stage processes one chunk at a
 // time, which takes a fixed time plus the bytes at the stage's rate. This
@@ -27,7 +27,7 @@ struct Flags {
   double pcie_gb_per_s = 25;  // PCIe 4, 16 lanes
   // The rate of shm on the machine of docs/results.md.
   double transport_gb_per_s = 10;
-  // The time to queue a copy, and to be woken by its event.
+  // The time to queue a copy, and to wake the thread that waits for its end.
   double copy_us = 8;
   double message_us = 10;  // per message of a stream
   double call_us = 60;     // per call over shm whose message is used in place
@@ -92,8 +92,8 @@ double Simulate(const std::vector<Stage>& stages,
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
-// Returns the simulated rate, in percent of the rate of PCIe or of the
-// transport, whichever is slower.
+// Returns the simulated rate as a percentage of the slower of PCIe and the
+// transport.
 double Share(const Flags& flags, const std::vector<size_t>& chunks, int slots) {
   const double slower = std::min(flags.pcie_gb_per_s, flags.transport_gb_per_s);
   const double bytes = std::accumulate(chunks.begin(), chunks.end(), 0.0);

@@ -1,8 +1,8 @@
 // A library for LD_PRELOAD, before libgrpc. Counts the batches of operations
 // that the process starts, in the file that GRPC_QPS_COUNTER names. An async
-// reader of a stream starts one batch per message, so the count shows the
-// messages that were read. gRPC's benchmark counts the messages that were
-// handed over.
+// reader of a stream starts one batch per message, so the count shows how many
+// messages were read. gRPC's benchmark counts the messages that were sent
+// instead.
 
 #include <dlfcn.h>
 #include <fcntl.h>

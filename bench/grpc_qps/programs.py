@@ -13,9 +13,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ports import free_ports  # noqa: E402
 
-# Penstock's fabric for each transport; none for stock gRPC. The fabric is not
-# required, because gRPC's driver uses HTTP/2 to the workers. The client's log
-# shows the paths of the channels.
+# The fabric that Penstock offers for each transport; none for stock gRPC. The
+# policy is not `require`, because gRPC's driver uses HTTP/2 to the workers. The
+# client's log shows the paths of the channels.
 FABRICS = {"tcp": None, "penstock-tcp": "tcp", "shm": "shm"}
 # The side that reads, for each kind of one-way stream.
 READERS = {"STREAMING_FROM_CLIENT": "server",

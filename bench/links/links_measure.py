@@ -50,8 +50,8 @@ def shape(link):
             run("tc", "qdisc", "add", "dev", interface, *place, "handle", "10:",
                 "tbf", "rate", f"{link.rate}mbps", "burst", BURST, "limit",
                 QUEUED_BYTES)
-        # Does not merge packets on a link with losses, so that single packets
-        # are lost and not sixteen at once.
+        # Turns off segmentation offload on a link with losses, so that packets
+        # are lost one by one and not sixteen together.
         run("ip", "link", "set", "dev", interface, "gso_max_segs",
             "1" if link.loss else "65535")
 

@@ -20,9 +20,9 @@ VERBS_RATES = (0, 1, 10)
 # A run of bench/rpc. `scored` lists the message sizes whose times count.
 Run = collections.namedtuple("Run", "benchmark sizes scored rpcs window")
 # A group of settings: the variable, its values, and the runs that show the
-# effect. `settling` and `others` are numbers of warm-up RPCs. The adaptive
-# setting needs `settling` RPCs until its tuner settles. A fixed setting needs
-# only `others` RPCs, until TCP settles.
+# effect. `settling` is the number of warm-up RPCs for the adaptive setting,
+# until its tuner settles. `others` is the smaller number for a fixed setting,
+# until TCP settles.
 Group = collections.namedtuple("Group", "variable values runs settling others")
 
 CHUNKS = Group(
@@ -30,9 +30,9 @@ CHUNKS = Group(
     # The run measures tiny calls while a large call is always in progress.
     (Run("beside", (256 * KIB, MIB), None, 4, 1),),
     settling=100, others=5)
-# The size of the largest message in one frame, in bytes. The largest size of
-# the latency run below is not scored, because such messages are announced: the
-# run has them only for the tuner, which compares other messages with them.
+# The size of the largest message in one frame, in bytes. Larger messages are
+# announced. The latency run below has one such size, which is not scored: the
+# tuner needs it to compare other messages with announced ones.
 FRAME = 16352
 EAGER = Group(
     "PENSTOCK_EAGER_MAX", (4096, FRAME, 4 * FRAME, 8 * FRAME),
@@ -91,8 +91,8 @@ def samples_of(run, cells):
         name = f"{run.benchmark} {size_name(cell['bytes'])}"
         if run.benchmark == "beside":
             # Use the 99th percentile of the tiny calls. The calls are
-            # sequential, so most tiny calls start when no large one blocks
-            # them. The median does not show the blocking.
+            # sequential, and most tiny calls start while no large call is in
+            # progress, so the median would not show the blocking.
             samples[f"{name}, tiny"] = cell["p99_us"]
             samples[f"{name}, a MB"] = 1e6 / cell["mb_per_s"]
         else:

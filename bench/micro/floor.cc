@@ -36,8 +36,8 @@ class Messages {
   std::vector<uint64_t> memory_;
 };
 
-// A second thread, which alternates with the first thread: it calls
-// `work(round)` when its turn comes.
+// A second thread, which takes turns with the first: Do(round) makes it call
+// `work(round)`.
 class Other {
  public:
   explicit Other(std::function<void(int64_t)> work)
@@ -52,7 +52,7 @@ class Other {
     thread_.join();
   }
 
-  // Gives the turn to the thread, and waits until `work(round)` has returned.
+  // Makes the thread run `work(round)`, and waits until it has returned.
   void Do(int64_t round) {
     turn_.store(2 * round + 1, std::memory_order_release);
     Await(2 * round + 2);

@@ -58,7 +58,7 @@ uint64_t Sum(const uint8_t* data, int64_t size) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// One segment of shared memory, mapped by its owner and by a reader.
+// One segment of shared memory, mapped twice: by its owner and by a reader.
 struct BothSides {
   // Maps a segment in the same way as the arena. Uses other pages if no pages
   // are reserved.

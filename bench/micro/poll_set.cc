@@ -43,7 +43,7 @@ void PollIdlePaths(benchmark::State& state) {
 }
 BENCHMARK(PollIdlePaths)->Arg(0)->Arg(1)->Arg(100);
 
-// Measures a poll by a thread that has spun for long. The thread no longer
+// Measures a poll by a thread that has spun for a long time and so no longer
 // polls idle paths.
 void PollHotAmongIdlePaths(benchmark::State& state) {
   constexpr int kSpinsForLong = 1000;

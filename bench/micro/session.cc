@@ -27,7 +27,8 @@ void SessionMessage(benchmark::State& state) {
 }
 BENCHMARK(SessionMessage);
 
-// Measures a unary call of 8 bytes in each direction: six frames, both sides.
+// Measures a unary call with messages of 8 bytes in both directions, at client
+// and server together. Six frames are sent.
 void SessionCall(benchmark::State& state) {
   SessionPair pair;
   if (!pair.status().ok()) {

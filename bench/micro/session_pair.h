@@ -72,8 +72,8 @@ class SessionPeer : public session::SessionEvents,
   session::Session session_;
 };
 
-// Two sessions with a path over shared memory. Only the setup of that path, and
-// doorbells, use the fake lifeline.
+// Two sessions with a path over shared memory. The fake lifeline carries only
+// the setup of that path, and doorbells.
 class SessionPair {
  public:
   SessionPair();

@@ -26,8 +26,8 @@ class Counter : public fabric::EndpointEvents {
   int64_t packets = 0;
 };
 
-// Two connected and started ends. Reports an error in `state` if there is no
-// connection.
+// Two connected and started endpoints. Reports an error in `state` if they
+// cannot connect.
 struct StartedPair {
   explicit StartedPair(benchmark::State* state) {
     absl::StatusOr<ShmPair> connected = ConnectShm();
@@ -46,7 +46,7 @@ struct StartedPair {
   bool ok = false;
 };
 
-// Measures putting a packet into the ring and taking it out, in one thread.
+// Measures writing a packet to the ring and reading it, in one thread.
 void RingPacket(benchmark::State& state) {
   StartedPair pair(&state);
   if (!pair.ok) return;
@@ -61,7 +61,7 @@ void RingPacket(benchmark::State& state) {
 }
 BENCHMARK(RingPacket)->Arg(8)->Arg(8192);
 
-// Measures a payload: copied to the arena, read in place by the other end, and
+// Measures a payload: copied to the arena, read in place by the peer, and
 // released.
 void ArenaPayload(benchmark::State& state) {
   StartedPair pair(&state);

@@ -1,4 +1,4 @@
-// Two ends of a connection over shared memory, in one process.
+// Two endpoints of a connection over shared memory, in one process.
 
 #ifndef PENSTOCK_BENCH_MICRO_SHM_PAIR_H_
 #define PENSTOCK_BENCH_MICRO_SHM_PAIR_H_
@@ -16,8 +16,9 @@ struct ShmPair {
   std::unique_ptr<fabric::Endpoint> connecting;
 };
 
-// Connects two ends, and blocks until they are connected. Does not start them.
-// Returns an error, with the reason, if this machine has no shared memory.
+// Connects two endpoints, and blocks until they are connected. Does not start
+// them. Returns an error, with the reason, if this machine has no shared
+// memory.
 absl::StatusOr<ShmPair> ConnectShm();
 
 }  // namespace bench

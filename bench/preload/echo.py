@@ -1,4 +1,5 @@
-"""The Python version of echo_main.cc, a stock program with raw messages.
+"""A gRPC echo server and client in Python, without Penstock. Messages are raw
+bytes. Counterpart of echo_main.cc.
 
 usage: echo.py sync|aio server, or echo.py sync|aio client ADDRESS SIZE CALLS
 """

@@ -48,8 +48,8 @@ Tensor NormalGradient(int64_t count) {
   return gradient;
 }
 
-// The two ends of a connection for one gradient: the compressing sender and the
-// receiver. The gradient is the same in each step, but the feedback changes.
+// A sender that compresses a gradient, and its receiver. The gradient is the
+// same in each step, but the error feedback changes.
 class Wire {
  public:
   Wire(const CompressionSpec& spec, const Tensor& gradient,

@@ -1,4 +1,4 @@
-// A benchmark's contenders, which take turns.
+// The contenders of a benchmark, which run in turn.
 
 #ifndef PENSTOCK_BENCH_PS_CONTENDER_H_
 #define PENSTOCK_BENCH_PS_CONTENDER_H_

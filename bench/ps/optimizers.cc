@@ -93,10 +93,10 @@ class Training {
     }
   }
 
-  // Returns the bytes that a step moves. Counts the reads of gradient, slots
-  // and value, and the writes of slots and value. For f16 and bf16, the slot
-  // "master" is read instead of the value. Excludes the read of the target by a
-  // cached write, which is avoidable.
+  // Returns the bytes that a step moves: reads of gradient, slots and value,
+  // and writes of slots and value. For f16 and bf16, the slot "master" is read
+  // instead of the value. Excludes the reading of cache lines that are about to
+  // be overwritten, because it is avoidable.
   double bytes() const {
     const size_t own = tensor::ElementSize(dtype_);
     size_t bytes = own + (own < 4 ? 0 : own);
@@ -156,8 +156,9 @@ double BytesPerSecond(const Contender& one,
   return one.bytes / Median(one.*times);
 }
 
-// Returns the time of a contender, relative to the memory's limit. The limit is
-// the better of the triads, the first contenders, for as many bytes.
+// Returns the time of a contender as a multiple of the memory's limit: the time
+// that the faster triad would need for as many bytes. The triads are the first
+// two contenders.
 double OfTheLimit(const std::vector<Contender>& contenders,
                   const Contender& one, std::vector<double> Contender::*times) {
   return std::max(BytesPerSecond(contenders[0], times),

@@ -4,12 +4,12 @@
     PYTHONPATH=PACKAGE python3 bench/python/grpc_calls.py [--aio] [--rounds=N]
 
 PACKAGE is the folder that has the built package penstock; see python/README.md.
-A way is grpcio or penstock.grpc. Each way has its own server process, and one
-process makes all calls: in each round some calls over one way, then as many
-over the other. The handler returns the request. The last row is a stream of 50
-responses of 64 KiB. Prints for each size and way the 10th percentile and the
-median of all calls, and the ratios. On a busy machine, the 10th percentile
-shows the calls during which no process lost its core.
+Compares two modules, grpcio and penstock.grpc. Each has its own server process.
+One process makes all calls: in each round some calls with one module, then as
+many with the other. The handler returns the request. The last row is a stream
+of 50 responses of 64 KiB. Prints for each size and module the 10th percentile
+and the median of all calls, and the ratios. On a busy machine, the 10th
+percentile shows the calls during which no process lost its core.
 """
 
 import argparse
@@ -76,7 +76,7 @@ async def serve_aio(module):
 
 
 class Way:
-    """A channel of grpc, penstock.grpc, or the aio of one of them."""
+    """A channel of grpc, penstock.grpc, or the aio module of one of them."""
 
     def __init__(self, module, port, is_aio):
         self._is_aio = is_aio

@@ -1,5 +1,5 @@
-// The benchmark kServers: each of many client processes sends to each of many
-// server processes at once, as in a parameter server.
+// The benchmark kServers: each of many client processes sends to all of many
+// server processes concurrently, as in a parameter server.
 
 #ifndef PENSTOCK_BENCH_RPC_MANY_SERVERS_H_
 #define PENSTOCK_BENCH_RPC_MANY_SERVERS_H_

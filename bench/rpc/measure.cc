@@ -61,7 +61,7 @@ LoadPlan WarmUp(LoadPlan plan) {
   return plan;
 }
 
-// Runs the burst on all channels at once, each with its own callers.
+// Runs the burst on all channels concurrently, each with its own callers.
 absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
                                     const ServerChannels& server,
                                     Watchdog* watchdog) {

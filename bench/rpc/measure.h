@@ -24,7 +24,7 @@ constexpr int kWarmUpPart = 5;
 absl::Status WarmUpChannels(const RunOptions& options,
                             const ServerChannels& server, Watchdog* watchdog);
 
-// Measures a cell on all channels of `server` at once, with
+// Measures a cell on all channels of `server` concurrently, with
 // `options.threads` callers per channel. The channels share --rpcs. Blocks.
 // Returns UNAVAILABLE if a channel did not use the cell's transport until the
 // end. Other errors are those of RPCs.

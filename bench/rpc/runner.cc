@@ -76,8 +76,8 @@ std::vector<CellSummary> Runner::Summaries() const {
 }
 
 CellSummary Runner::SummaryOf(const Cell& cell) const {
-  // Check for a lost transport first. If the transport was lost in a later
-  // round, the values of earlier rounds would look complete.
+  // Check for a lost transport first. Otherwise, if the transport was lost in a
+  // later round, the values of the earlier rounds would seem complete.
   const auto lost = unavailable_.find({cell.api, cell.transport});
   if (lost != unavailable_.end()) {
     CellSummary summary;

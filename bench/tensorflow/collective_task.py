@@ -1,5 +1,5 @@
-"""Sums over two workers by all_reduce of a MultiWorkerMirroredStrategy. Both
-make the same steps, and the first worker's times count."""
+"""Sums tensors of two workers by all_reduce of a MultiWorkerMirroredStrategy.
+Both make the same steps. The first worker's times are the result."""
 
 import serve
 import tensorflow as tf
@@ -11,8 +11,8 @@ def make_step(strategy, shapes):
     @tf.function
     def reduce():
         def replica():
-            # Multiply, because the product is a tensor on a device. The
-            # captured tensors are not on one.
+            # Multiply, because the captured tensors are not on a device, and
+            # the product is.
             return tf.distribute.get_replica_context().all_reduce(
                 tf.distribute.ReduceOp.SUM, [value * 1.0 for value in values])
         sums = strategy.run(replica)

@@ -23,7 +23,7 @@ class Step:
             initialize = tf1.global_variables_initializer()
         config = tf1.ConfigProto()
         # Disables the optimizer that removes operations without effect, because
-        # the transfers would vanish.
+        # it would remove the transfers.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
         self._session = tf1.Session(server.target, graph=graph, config=config)

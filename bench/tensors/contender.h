@@ -1,4 +1,4 @@
-// The contenders: ways in which a step's variables reach their reader.
+// The contenders: ways in which a step's variables get to their reader.
 
 #ifndef PENSTOCK_BENCH_TENSORS_CONTENDER_H_
 #define PENSTOCK_BENCH_TENSORS_CONTENDER_H_

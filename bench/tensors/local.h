@@ -1,4 +1,4 @@
-// Measures how long copying and reading the tensors of one training step takes
+// Measures how long it takes to copy and read the tensors of one training step
 // within one process.
 
 #ifndef PENSTOCK_BENCH_TENSORS_LOCAL_H_

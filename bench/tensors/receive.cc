@@ -5,8 +5,8 @@
 //   bazel-bin/bench/tensors/receive verbs    # or shm, tcp; verbs by default
 //
 // Server and client are one process. Fetches a tensor of each size repeatedly,
-// alternating between the ways in a random order. Prints the median
-// microseconds of a call, until all bytes are in their place:
+// in one of four ways, in random order. Prints the median microseconds of a
+// call, until all bytes are at their destination:
 //
 //   message   no destination: the bytes may stay in the message
 //   copied    the message is received, and copied to the destination

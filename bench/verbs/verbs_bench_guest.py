@@ -19,7 +19,7 @@ CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
 # Limits the seconds from a server's start until it listens, by the guest's
 # clock.
 LISTEN_S = 10
-# The number of unmeasured runs of a program. These runs may still read files
+# The number of unmeasured runs of a program, in which files may still be read
 # from the host.
 WARM_UPS = 5
 # The models of bench/tensors that are measured: ResNet-50, and one tensor of
@@ -44,9 +44,9 @@ def run(*words, **options):
 def route_over_the_cable():
     """Makes Linux send packets for its own addresses over the cable.
 
-    By default, Linux delivers such packets without a network. Here only
-    packets from an interface are delivered; other packets are sent. RDMA does
-    not need this: a queue pair is bound to its device.
+    By default, Linux delivers such packets without a network. With these rules,
+    only packets from an interface are delivered locally; other packets are
+    sent. RDMA does not need this: a queue pair is bound to its device.
     """
     for command in (f"route add {SERVER} dev n0 src {CLIENT} table 100",
                     f"route add {CLIENT} dev n1 src {SERVER} table 100",

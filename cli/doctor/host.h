@@ -51,7 +51,7 @@ struct Host {
   int cores = 1;  // of the machine
 
   // The results of trying the fabrics that a connection would try. Empty if
-  // connections would not use Penstock.
+  // connections of this process would not use Penstock.
   Trials trials;
   // The results of system calls that shm needs, to explain a failure of shm.
   absl::Status memfd;

@@ -197,7 +197,7 @@ std::string AnInterface(const Files& files) {
 }
 
 // Returns true if there is an adapter of Mellanox (now NVIDIA) without a
-// driver. Such an adapter is not among the RDMA devices.
+// driver, which therefore is not among the RDMA devices.
 bool HasUndrivenAdapter(const Files& files) {
   for (const std::string& name : files.List("/sys/bus/pci/devices")) {
     const std::string folder = absl::StrCat("/sys/bus/pci/devices/", name);

@@ -92,7 +92,7 @@ Findings Directory(const Host& host) {
        absl::StrCat("mount the volume, and let this user write to ", path)}};
 }
 
-// Tells whether the process has a user namespace of its own. Without one, its
+// Reports if the process has a separate user namespace. Without one, its
 // mapping is "0 0 4294967295".
 Finding UserNamespace(const Host& host) {
   const std::string line = host.files.Line("/proc/self/uid_map");

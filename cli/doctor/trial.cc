@@ -21,7 +21,8 @@ using EndpointOr = absl::StatusOr<std::shared_ptr<fabric::Endpoint>>;
 // Limits a trial. Longer than the fabric's own timeout for a peer.
 constexpr absl::Duration kLimit = absl::Seconds(3);
 
-// Waits for the two ends of a connection to this process itself. Thread-safe.
+// Waits until a connection of this process to itself exists on both sides.
+// Thread-safe.
 class BothEnds {
  public:
   void Add(EndpointOr end) {
@@ -30,7 +31,7 @@ class BothEnds {
     if (end.ok()) ends_.push_back(*std::move(end));
   }
 
-  // Returns the first error, or OK once both ends exist.
+  // Returns the first error, or OK once both sides exist.
   absl::Status Await(absl::Duration limit) {
     absl::MutexLock lock(&mu_);
     if (!mu_.AwaitWithTimeout(absl::Condition(this, &BothEnds::IsDecided),

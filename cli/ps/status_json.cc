@@ -26,7 +26,7 @@ json TableJson(const ps::v1::TableReport& table) {
 }
 
 json ReportJson(const ps::v1::ServerReport& report) {
-  // A text, because programs that read JSON may round 64-bit numbers.
+  // Text, because programs that read JSON may round 64-bit numbers.
   json all = {{"run", absl::StrFormat("%016x", report.run())},
               {"epoch", report.epoch()},
               {"server", report.server()},

@@ -28,8 +28,8 @@ std::vector<std::string> ReplicaProblems(
     const std::vector<ServerStatus>& servers);
 
 // Returns a line for each problem that needs attention: a server that does not
-// answer, has ended its training, or belongs to another training. Workers that
-// are slow, late or not yet there are no problems.
+// answer, has ended its training, or belongs to another training. A worker that
+// is slow, late or has not joined yet is not a problem.
 std::vector<std::string> Problems(const std::vector<ServerStatus>& servers);
 
 // Returns a line for each server whose last checkpoint failed, with the age of

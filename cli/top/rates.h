@@ -54,7 +54,8 @@ class Rates {
 
   // Returns the paths that were ever used.
   std::vector<std::string> UsedPaths() const;
-  // Returns the connections of `after`, those with the highest byte rate first.
+  // Returns the connections of `after`, in descending order of their byte
+  // rates.
   std::vector<const metrics::ConnectionInfo*> Busiest() const;
 
  private:

@@ -1,5 +1,5 @@
 """Learns the handwritten digits of ../digits/data in data-parallel processes,
-with nothing but NumPy and penstock.collectives.
+with only NumPy and penstock.collectives.
 
     mpirun -x MASTER_ADDR=127.0.0.1 -x MASTER_PORT=29500 -n 2 python3 digits.py
     python3 digits.py --ranks=2         # without a launcher, on this machine
@@ -84,7 +84,7 @@ def train(group, network, images, labels, flags):
             # This rank's part of the batch.
             own = order[begin:begin + flags.batch][group.rank::group.size]
             gradients = network.gradients(images[own], labels[own])
-            # Start all sums, which proceed concurrently.
+            # Start all sums, which run concurrently.
             sums = [group.allreduce_async(g, "average", out=g)
                     for g in gradients]
             for weights, total in zip(network.weights, sums):

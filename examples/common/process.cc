@@ -66,8 +66,8 @@ class Arguments {
   std::vector<char*> environment_;
 };
 
-// Turns the child into the program, between fork and exec. Makes only
-// async-signal-safe calls.
+// Turns the child into the program, between fork and exec. Calls only
+// async-signal-safe functions.
 [[noreturn]] void Become(pid_t parent, int output, int input,
                          const Arguments& arguments) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -177,8 +177,8 @@ absl::optional<std::string> Process::NextLine() {
 
 absl::Status Process::Tell(const std::string& line) {
   std::string bytes = line + "\n";
-  // Send the whole line at once. Lines are few and short, so they fit into the
-  // socket's buffer.
+  // Send the whole line in one call. Lines are few and short, so they fit into
+  // the socket's buffer.
   ssize_t sent = send(input_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
   return absl::UnavailableError(

@@ -15,9 +15,9 @@
 
 namespace penstock::examples {
 
-// Returns the path of the program `name`. Looks in the folder of this program,
-// and then at `elsewhere`, a path relative to this folder. Returns NOT_FOUND,
-// with both paths, if there is none.
+// Returns the path of the program `name`. Searches the folder of this program,
+// and then `elsewhere`, a path relative to this folder. Returns NOT_FOUND, with
+// both paths, if there is none.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const std::string& elsewhere);
 

@@ -39,9 +39,9 @@ using TakeStep =
 
 // Trains from the clock of `worker` until step `steps`. If servers were
 // restarted, continues at the step of the checkpoint; see ps::Reattach().
-// Leaves once all servers allow step `steps`, and thus all expected workers
-// have joined. A worker that left earlier would be missing when the servers
-// wait for all workers.
+// Leaves only once all servers allow step `steps`, and thus all expected
+// workers have joined: a worker that left earlier would be missing when the
+// servers wait for all workers.
 absl::Status Train(uint64_t steps, const TakeStep& take_step,
                    std::unique_ptr<ps::Worker> worker);
 

@@ -117,7 +117,7 @@ absl::StatusOr<Side> Start(const char* name, RunOptions options, bool stock) {
 
 // Trains once more, with workers that wait less for each other. Each push is
 // then a separate step, while a synchronous step applies the mean of all
-// workers. Therefore the learning rate is divided by the number of workers.
+// workers. The learning rate is therefore divided by the number of workers.
 absl::Status TrainLoosely(RunOptions options, const char* name,
                           const char* staleness) {
   options.staleness = staleness;

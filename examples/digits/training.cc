@@ -20,8 +20,8 @@ namespace {
 // caches.
 constexpr uint64_t kWarmUpSteps = 5;
 
-// Limits the milliseconds without output of a training. Longer than any step
-// takes. A training that is silent for longer hangs.
+// Limits the milliseconds for which a training may be silent. Longer than any
+// step, so a training that is silent for longer hangs.
 constexpr int kSilenceLimitMs = 60 * 1000;
 
 std::vector<std::string> ServerFlags(const RunOptions& options) {

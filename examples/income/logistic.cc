@@ -40,8 +40,8 @@ std::vector<float> Gradients(absl::Span<const Example> examples,
 
 double LogLoss(absl::Span<const Example> examples,
                absl::Span<const float> predicted) {
-  // The smallest argument of log(). A prediction that a float rounds to 0 or 1
-  // would give log(0).
+  // The smallest argument of log(). Without it, a prediction that a float
+  // rounds to 0 or 1 would give log(0).
   constexpr double kLeast = 1e-9;
   double sum = 0;
   for (size_t i = 0; i < examples.size(); ++i) {

@@ -5,8 +5,9 @@ usage: task.py LAUNCHER DESCRIPTION [--leads] PROGRAM [ARGUMENTS...]
 The program is an unmodified TensorFlow program. The process ends when standard
 input ends, or when the launcher dies; LAUNCHER is the launcher's process id.
 The result of penstock_tensorflow.describe() is written to DESCRIPTION when the
-program ends and, without --leads, at each line of standard input. With --leads,
-the program waits after each line that it prints, for a line of standard input.
+program ends and, without --leads, after each line of standard input. With
+--leads, the program waits for a line of standard input after each line that it
+prints.
 """
 
 import ctypes

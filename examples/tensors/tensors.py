@@ -1,6 +1,6 @@
 """Sends a numpy array to another process, and fetches it again.
 
-tensors.py            the server: keeps tensors, and prints its address
+tensors.py            the server: stores tensors, and prints its address
 tensors.py HOST:PORT  the client: sends an array, and fetches it again
 """
 import sys

@@ -33,10 +33,10 @@ using ::tensorflow::Tensor;
 
 class Executor;
 
-// One all_reduce, until its end. After a timeout, TensorFlow calls
-// Executor::StartAbort(), and then ends the operation itself. Afterwards the
-// executor, the parameters and the cancellation manager may be destroyed, so
-// this class uses them only before the operation's end. Thread-safe.
+// One all_reduce, until it ends. After a timeout, TensorFlow calls
+// Executor::StartAbort(), and then ends the operation itself. TensorFlow may
+// then destroy the executor, the parameters and the cancellation manager, so
+// this class uses them only before the operation has ended. Thread-safe.
 class Operation : public std::enable_shared_from_this<Operation> {
  public:
   Operation(Executor* executor, std::shared_ptr<CollectiveContext> context,
@@ -70,8 +70,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   ::tensorflow::CancellationToken token_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Works like TensorFlow's executor, but names our implementation of all_reduce
-// where that can be used.
+// Works like TensorFlow's executor, but selects our implementation of
+// all_reduce where it can be used.
 class Executor final : public ::tensorflow::BaseCollectiveExecutor {
  public:
   Executor(::tensorflow::CollectiveExecutorMgrInterface* manager,
@@ -101,9 +101,9 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
   }
 
   // Called when TensorFlow aborts after an error of any collective, except a
-  // cancellation. No collective works afterwards, until the tasks start again
-  // or make another strategy. TensorFlow may then destroy this executor, so all
-  // its operations end here.
+  // cancellation. Afterwards no collective works until the tasks are restarted
+  // or make another strategy. TensorFlow may then destroy this executor, so
+  // this function ends all its operations.
   void StartAbort(const absl::Status& why) override {
     BaseCollectiveExecutor::StartAbort(why);
     std::set<std::shared_ptr<Operation>> operations;
@@ -115,7 +115,7 @@ class Executor final : public ::tensorflow::BaseCollectiveExecutor {
     reducers_->Abort(generation_, why);
   }
 
-  // Keeps an operation until its end.
+  // Holds a reference to an operation until it ends.
   void Add(const std::shared_ptr<Operation>& operation) {
     base::MutexLock lock(&mu_);
     operations_.insert(operation);
@@ -168,8 +168,8 @@ void RunTheRing(const std::shared_ptr<CollectiveContext>& context,
     if (ring != nullptr) ring->Unref();
     return done(status);
   }
-  // Keeps the ring alive, because it runs for a moment after it has called
-  // `done`.
+  // Keeps the ring alive, because the ring still runs for a moment after it has
+  // called `done`.
   ring->Ref();
   const ::tensorflow::core::ScopedUnref until_return(ring);
   ring->Run([ring, done](const absl::Status& ended) {
@@ -214,7 +214,8 @@ bool Operation::Claim(absl::Status* status) {
   base::MutexLock lock(&mu_);
   if (executor_ == nullptr) return false;
   *status = NamingTasks(*status, *context_->col_params);
-  // Does not wait for a callback that runs. The callback keeps this object.
+  // Does not wait for a running callback, which holds a reference to this
+  // object.
   if (cancellation_ != nullptr) cancellation_->TryDeregisterCallback(token_);
   cancellation_ = nullptr;
   executor_->Remove(self);
@@ -235,8 +236,8 @@ void Operation::RunRing() {
   });
 }
 
-// The tensors of a reduction. Keeps their memory until the team has finished
-// with it, even if TensorFlow has given up the operation.
+// The tensors of a reduction. Keeps their memory alive until the team has
+// finished with it, even if TensorFlow has abandoned the operation.
 struct Tensors {
   Tensor in;
   Tensor out;

@@ -9,8 +9,8 @@
 namespace penstock {
 namespace tensorflow {
 
-// Runs `work`. The cost is that of copying `bytes` bytes. Runs short work
-// immediately on this thread, and long work on a thread of TensorFlow's.
+// Runs `work`, which takes as long as copying `bytes` bytes. Runs short work
+// immediately on this thread, and long work on a thread of TensorFlow's pool.
 void HereOrElsewhere(size_t bytes, std::function<void()> work);
 
 }  // namespace tensorflow

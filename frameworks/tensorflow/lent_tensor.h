@@ -20,9 +20,9 @@ namespace tensorflow {
 // TensorFlow, or because this process already holds the maximum of lent bytes.
 // `bytes` must have the size of the tensor.
 //
-// TensorFlow does not write to such a tensor, which does not own its memory.
-// But TensorFlow may keep the tensor forever: a tensor that is assigned to a
-// variable becomes the variable. Thread-safe.
+// TensorFlow does not write to such a tensor, because the tensor does not own
+// its memory. But TensorFlow may keep the tensor forever: a tensor that is
+// assigned to a variable becomes the variable. Thread-safe.
 absl::optional<::tensorflow::Tensor> LentTensor(
     ::tensorflow::DataType dtype, const ::tensorflow::TensorShape& shape,
     const memory::Bytes& bytes);

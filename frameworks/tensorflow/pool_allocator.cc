@@ -48,8 +48,8 @@ std::atomic<bool> in_pool{false};
 bool TensorsLieInPool() { return in_pool; }
 
 PoolAllocator::Part* PoolAllocator::PartOf(const void* data) {
-  // Selects the part by the 13th bit and above, in which addresses in the pool
-  // differ.
+  // Selects the part by bit 12 and above, because addresses in the pool differ
+  // only in these bits.
   return &parts_[(reinterpret_cast<uintptr_t>(data) >> 12) % kParts];
 }
 

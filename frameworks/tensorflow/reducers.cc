@@ -23,8 +23,8 @@ using ::tensorflow::WorkerInterface;
 using Answer = absl::StatusOr<rpc::Response>;
 using Formed = absl::StatusOr<std::unique_ptr<collectives::Group>>;
 
-// Returns a name that is equal on all tasks of a group. A task that was started
-// again has another incarnation, and so another team.
+// Returns a name that is equal on all tasks of a group. A restarted task has
+// another incarnation, and therefore another name.
 std::string NameOf(const CollGroupParams& group, int generation) {
   std::string name = absl::StrCat("group ", group.group_key, " of");
   for (const auto& member : group.members) {
@@ -40,7 +40,7 @@ struct Peer {
   std::shared_ptr<RemoteWorker> worker;  // null if TensorFlow knows none
 };
 
-// Returns a peer whose worker lives on if TensorFlow destroys `workers`.
+// Returns a peer whose worker stays alive if TensorFlow destroys `workers`.
 Peer PeerOf(const std::string& task, WorkerCacheInterface* workers) {
   WorkerInterface* const worker = workers->GetOrCreateWorker(task);
   auto* const remote = dynamic_cast<RemoteWorker*>(worker);
@@ -52,8 +52,8 @@ Peer PeerOf(const std::string& task, WorkerCacheInterface* workers) {
   return {task, std::shared_ptr<RemoteWorker>(remote)};
 }
 
-// Asks a task over its data plane. `answered` gets FAILED_PRECONDITION if the
-// task has none.
+// Sends a request to a task over its data plane. `answered` gets
+// FAILED_PRECONDITION if the task has no data plane.
 void Ask(const Peer& peer, rpc::Request request,
          std::function<void(Answer)> answered) {
   if (peer.worker == nullptr) {
@@ -90,8 +90,8 @@ Members MembersOf(const CollectiveParams& params, WorkerCacheInterface* workers,
   return members;
 }
 
-// Forms the team's group as rank 0. Learns at once if a task has no data plane,
-// or no teams.
+// Forms the team's group as rank 0. If a task has no data plane or no teams,
+// finds out immediately, without waiting for the timeout.
 Formed LeadTeam(const Members& members, TeamMeetings* meetings) {
   for (const Peer& peer : members.peers) {
     rpc::Request question;
@@ -116,8 +116,8 @@ Formed JoinTeam(const Members& members) {
   auto promise = std::make_shared<std::promise<Answer>>();
   Ask(members.peers.front(), std::move(request),
       [promise](Answer answer) { promise->set_value(std::move(answer)); });
-  // Limits the wait here, too, because the request's own timeout begins only
-  // after the peer has told the port of its data plane.
+  // Limits the wait here, too, because the request's own timeout starts only
+  // after the peer has sent the port of its data plane.
   std::future<Answer> answered = promise->get_future();
   if (answered.wait_for(absl::ToChronoMilliseconds(
           2 * kMeetingTime + absl::Seconds(1))) != std::future_status::ready) {

@@ -1,4 +1,4 @@
-// The teams of a task. TensorFlow's reductions run in teams.
+// The teams of a task, which run TensorFlow's reductions.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_REDUCERS_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_REDUCERS_H_
@@ -20,7 +20,7 @@
 namespace penstock {
 namespace tensorflow {
 
-// The name by which TensorFlow looks up our implementation of all_reduce.
+// The name under which TensorFlow finds our implementation of all_reduce.
 constexpr char kReducer[] = "PenstockReduce";
 
 // Limits the teams of a task that have not ended. Each has a thread or more,
@@ -28,8 +28,8 @@ constexpr char kReducer[] = "PenstockReduce";
 constexpr int kMaxTeams = 16;
 
 // Returns true if a team can run this reduction: on CPUs, with one device for
-// each task, and with a type and an operation that Penstock's reductions have.
-// All tasks come to the same conclusion.
+// each task, and with a type and an operation that Penstock supports. The
+// result is the same on all tasks.
 bool CanReduce(const ::tensorflow::CollectiveParams& params);
 
 // The teams of one task. Thread-safe. Lives as long as the process.

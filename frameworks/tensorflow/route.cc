@@ -233,7 +233,7 @@ void Route::OnLost(uint64_t connection) {
 
 bool Route::is_lost() const {
   base::MutexLock lock(&mu_);
-  // Asks the client too, because OnLost() runs only after the calls have been
+  // Also checks the client, because OnLost() runs only after the calls were
   // answered.
   return lost_ || (state_ == State::kConnected && client_->is_over());
 }

@@ -43,8 +43,8 @@ namespace tensorflow {
 //   * With PENSTOCK_POLICY=require the calls fail instead: with UNAVAILABLE if
 //     the peer cannot be reached now, and otherwise with FAILED_PRECONDITION.
 //
-// In kUnknown, waiting calls ask again. A peer that was restarted under the
-// same address is asked again, because the old connection is lost. Thread-safe.
+// In kUnknown, a new call asks the peer again. A restarted peer with the same
+// address is asked again, because the old connection is lost. Thread-safe.
 class Route : public std::enable_shared_from_this<Route> {
  public:
   struct Options {
@@ -54,8 +54,8 @@ class Route : public std::enable_shared_from_this<Route> {
     ::tensorflow::DeviceBase* cpu = nullptr;  // of this process
   };
 
-  // A flag that is set once a call has been cancelled, even before the call is
-  // found in a list.
+  // A flag that is set when a call is cancelled. Set even if the cancellation
+  // comes before the call is in a list.
   using Cancelled = std::shared_ptr<std::atomic<bool>>;
 
   // One call. Either `stock` or `answered` is called, exactly once. `worker`
@@ -75,8 +75,7 @@ class Route : public std::enable_shared_from_this<Route> {
   explicit Route(const Options& options) : options_(options) {}
 
   void Start(Call call);
-  // Makes the peer check the connection, so that the peer notices released
-  // memory.
+  // Makes the peer check its connection, so that it notices released memory.
   void Nudge();
 
   // Returns true if the connection was lost and has not been replaced.

@@ -119,8 +119,8 @@ absl::Status Server::Begin(::tensorflow::DeviceMgr* local_devices) {
   return settings_.policy == Policy::kOff ? absl::OkStatus() : ServeData();
 }
 
-// Serves the data plane. Runs before Start(), and thus before anybody can ask
-// for the hello.
+// Opens the data plane. Runs before Start(), so that no peer can ask for the
+// hello too early.
 absl::Status Server::ServeData() {
   const absl::StatusOr<std::string> token = base::NewToken();
   if (!token.ok()) return token.status();

@@ -239,7 +239,7 @@ void Team::PutBack(const std::string& key) {
       waiting_.push_front(call);
       return;
     }
-    // Cancel() took the call for one that runs.
+    // Cancel() did not tell rank 0, because the call was running at that time.
     Tell(TeamLine::Kind::kGaveUp, key);
   }
   Send();

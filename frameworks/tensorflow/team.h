@@ -40,7 +40,7 @@ struct Reduction {
   // Keeps `in` and `out`. Released before `done` or `otherwise`, but later if
   // the reduction is cancelled while it runs.
   std::shared_ptr<const void> memory;
-  // If not null, true after a cancellation. Set the flag before calling
+  // True after a cancellation, unless null. Set the flag before calling
   // Team::Cancel(), so that a Cancel() before Add() is not lost.
   std::shared_ptr<const std::atomic<bool>> cancelled;
   // Receives the result. Runs on the team's thread, or within Add(), Cancel()
@@ -50,16 +50,15 @@ struct Reduction {
   std::function<void()> otherwise;
 };
 
-// TensorFlow runs reductions that do not depend on each other in any order,
-// which differs by task. A group of ranks needs one order. Each rank therefore
-// tells rank 0 what it has called. Once all ranks have called a reduction, rank
-// 0 broadcasts its key. Horovod has the same idea. Each rank then votes, since
-// it may have given up its call meanwhile. If all agree, they run the
-// reduction.
+// TensorFlow runs independent reductions in any order, which differs between
+// tasks. A group of ranks needs one order. Each rank therefore tells rank 0
+// what it has called. Once all ranks have called a reduction, rank 0 broadcasts
+// its key, as in Horovod. Each rank then votes, because it may have withdrawn
+// its call meanwhile. If all agree, they run the reduction.
 //
-// Thus no rank waits for a reduction that another one has not called, and a
-// cancelled step takes part in no reduction of a later one. While a rank waits,
-// it waits for all others, and so notices their deaths.
+// Thus no rank waits for a reduction that another rank has not called, and a
+// cancelled step takes part in no reduction of a later step. A waiting rank
+// waits for all other ranks, and so notices their deaths.
 //
 //   state      event                     action                     next
 //   kForming   the group is formed       tell rank 0 of all         kReducing
@@ -97,13 +96,13 @@ class Team : public std::enable_shared_from_this<Team> {
   // TeamLine::kMaxKeyBytes, and CANCELLED for a cancelled reduction. Waits for
   // rank 0 if thousands of calls are on their way there.
   void Add(Reduction reduction);
-  // Ends a reduction with CANCELLED, if it has not ended. If the reduction runs
-  // already, the other ranks get its result. Otherwise they wait until this
-  // rank calls the key again. May wait like Add().
+  // Ends a reduction with CANCELLED, if it has not ended. If the reduction is
+  // already running, the other ranks get its result. Otherwise they wait until
+  // this rank calls the key again. May wait like Add().
   void Cancel(const std::string& key);
-  // Ends all reductions of all ranks, except those that have ended. Reductions
-  // that wait on this rank end before this function returns. Does not wait.
-  // `why` is this rank's error.
+  // Ends all pending reductions of all ranks. This rank's waiting reductions
+  // end before this function returns. Does not wait. `why` is this rank's
+  // error.
   void Abort(const absl::Status& why);
 
   struct Description {
@@ -128,13 +127,13 @@ class Team : public std::enable_shared_from_this<Team> {
   // Reduces until an error, which it returns.
   absl::Status Reduce(collectives::Group* group);
   absl::Status ReduceNext(collectives::Group* group);
-  // Returns the key that rank 0 chooses. The call is in `running_` then, if
-  // this rank still has it.
+  // Returns the key that rank 0 chooses. Moves the call to `running_`, if this
+  // rank has not withdrawn it.
   absl::StatusOr<std::string> NextKey(collectives::Group* group);
-  // Waits on rank 0 for a reduction that all ranks have called, and takes it.
-  // Returns the error of Abort(), or of Listen().
+  // On rank 0, waits for a reduction that all ranks have called, and removes
+  // its calls. Returns the error of Abort(), or of Listen().
   absl::StatusOr<std::string> Choose();
-  // Returns true if no rank has given up its call. Otherwise undoes NextKey().
+  // Returns true if no rank has withdrawn its call. Otherwise undoes NextKey().
   absl::StatusOr<bool> Agree(collectives::Group* group, const std::string& key);
   void PutBack(const std::string& key);
   absl::Status RunCall(collectives::Group* group);

@@ -16,7 +16,7 @@ namespace tensorflow {
 struct TeamLine {
   enum class Kind : uint8_t {
     kCalled = 1,  // to rank 0: the sender has called a reduction
-    kGaveUp = 2,  // to rank 0: the sender has given up a reduction
+    kGaveUp = 2,  // to rank 0: the sender has withdrawn its call
     kReduce = 3,  // to all ranks: they run the reduction now
   };
 

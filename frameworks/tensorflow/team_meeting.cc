@@ -30,10 +30,10 @@ HostGroupOptions OptionsOf(int ranks) {
   HostGroupOptions options;
   options.ranks = ranks;
   options.meeting_timeout = kMeetingTime;
-  // Uses a very long timeout, because TensorFlow has timeouts of its own, and
-  // its tasks may pause for long.
+  // Uses a very long timeout, because TensorFlow has its own timeouts, and its
+  // tasks may pause for a long time.
   options.timeout = absl::Hours(24 * 365);
-  // As patient with a stopped task as the data plane is.
+  // Waits as long for a stopped task as the data plane does.
   options.silence = absl::Seconds(90);
   return options;
 }

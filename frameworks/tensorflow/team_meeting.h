@@ -1,5 +1,5 @@
-// How the tasks of a team find each other: rank 0 collects the other ranks, and
-// invites them to a group on their host.
+// Lets the tasks of a team find each other: rank 0 collects the other ranks,
+// and invites them to a group on their host.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_TEAM_MEETING_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_TEAM_MEETING_H_
@@ -46,8 +46,8 @@ class TeamMeetings {
   using Answer =
       std::function<void(const absl::StatusOr<std::string>& invitation)>;
 
-  // Takes another rank. Calls `answer` once Lead() has collected all ranks, or
-  // has given up.
+  // Registers another rank. Calls `answer` once Lead() has collected all ranks,
+  // or has failed.
   void Add(const Joiner& joiner, const Answer& answer);
 
   // Collects the `ranks` - 1 other ranks of a team, and forms their group. Call

@@ -53,7 +53,7 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
                                                                       bytes);
   response.payload = memory::Payload(std::move(bytes));
   // Tells the peer if a step waits for the release of the bytes. Without the
-  // pool, the bytes are copied immediately, so no step waits.
+  // pool, the bytes are copied immediately, and no step waits.
   if (TensorsLieInPool()) response.metadata = kWaits;
   return response;
 }

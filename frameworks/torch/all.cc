@@ -1,5 +1,5 @@
-// Includes all sources that need PyTorch's headers, to compile them at once.
-// The headers take longer to compile than the sources.
+// Includes all sources that need PyTorch's headers, because compiling the
+// headers takes longer than compiling the sources.
 
 // IWYU pragma: begin_keep
 #include "frameworks/torch/backend.cc"    // NOLINT(bugprone-suspicious-include)

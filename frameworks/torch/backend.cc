@@ -80,8 +80,8 @@ void RunOnGroup(
     const absl::Status status = run(group.get());
     if (!status.ok()) error = ErrorOf(title, status);
   } catch (...) {
-    // Aborts the group after an error, so that the other ranks do not wait:
-    // PyTorch cannot copy the tensor, or has no memory.
+    // Aborts the group if PyTorch cannot copy the tensor or has no memory, so
+    // that the other ranks do not wait.
     error = std::current_exception();
     group->Abort();
   }

@@ -28,9 +28,9 @@ namespace pytorch {
 // A process group for tensors of the CPU. The functions have the names and
 // meanings that c10d gives them.
 //
-// Throws immediately for an invalid argument. Errors of an operation are thrown
-// by the wait() of its Work, as c10.DistBackendError. An operation runs in the
-// caller's thread if the caller says that it will wait.
+// Throws immediately for an invalid argument. The wait() of an operation's Work
+// throws its errors, as c10.DistBackendError. An operation runs on the caller's
+// thread if the caller has said that it will wait.
 //
 // Thread-safe.
 class Backend final : public c10d::Backend {
@@ -40,8 +40,8 @@ class Backend final : public c10d::Backend {
   using TensorLists = std::vector<Tensors>;
 
   // Meets the other ranks through the store. Throws if the ranks cannot form a
-  // group. If the options say that the group is formed later, reconfigure()
-  // does this instead.
+  // group. Does not meet them if the options say that reconfigure() forms the
+  // group later.
   Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
           const c10::intrusive_ptr<Options>& options);
   ~Backend() override;

@@ -35,8 +35,8 @@ namespace penstock {
 namespace pytorch {
 namespace {
 
-// Messages above this size are copied on another thread than that of the
-// connections.
+// Messages above this size are copied on a separate thread, not on the
+// connections' thread.
 constexpr size_t kCopiedAtOnce = 64 * 1024;
 
 std::string NameOf(int rank) { return absl::StrCat("rank ", rank); }
@@ -78,8 +78,8 @@ struct Mailbox::State : std::enable_shared_from_this<State> {
   absl::Status CheckSender(int from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OnLost(int peer, const absl::Status& why);
   void OnCall(const std::shared_ptr<rpc::IncomingCall>& call);
-  // Stores a message until its turn comes. Appends the messages whose turn has
-  // come, with their receives, to the list.
+  // Stores a message until its predecessors have arrived. Adds all messages
+  // that may now be delivered to `matches`, with their receives.
   absl::Status Arrive(uint64_t number, Letter letter, std::list<Match>* matches)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Take(Letter letter, std::list<Match>* matches)
@@ -302,8 +302,8 @@ void Mailbox::Send(int to, uint32_t tag, memory::Payload message, Done done) {
       std::move(request), [done = std::move(done), state = state_, head,
                            peer = std::weak_ptr<rpc::Client>(client)](
                               const absl::StatusOr<rpc::Response>& answer) {
-        // If the call failed, sends a void letter in place of the message,
-        // because the receiver may not have got the message.
+        // If the call failed, sends a void letter with the number of the
+        // message, because the receiver may not have received the message.
         const auto kept = answer.ok() ? nullptr : peer.lock();
         if (kept != nullptr) {
           kept->Call(head(true), [](const absl::StatusOr<rpc::Response>&) {});

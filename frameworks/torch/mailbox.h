@@ -26,10 +26,10 @@
 namespace penstock {
 namespace pytorch {
 
-// A rank's port for messages, and its connections to other ranks. Messages of
+// A rank's port for messages, and its connections to other ranks. Messages from
 // one sender with one tag go to the receives for this sender and tag, in the
-// order in which they were sent. A send ends when its message has been
-// received. Messages use the same kinds of paths as other calls of Penstock.
+// order of the sends. A send ends when its message was received. Messages use
+// the same kinds of paths as other calls of Penstock.
 //
 //  Thread-safe.
 class Mailbox {
@@ -44,9 +44,9 @@ class Mailbox {
   using Take =
       std::function<absl::Status(int source, const memory::Payload& message)>;
 
-  // Tells all ranks of the group this rank's port, and learns their ports. All
-  // ranks call this function. `address` is the numeric address at which the
-  // other ranks reach this rank. `workers` must outlive the mailbox.
+  // Opens this rank's port, and exchanges the ports of all ranks through the
+  // group. All ranks call this function. `address` is the numeric address at
+  // which the other ranks reach this rank. `workers` must outlive the mailbox.
   static absl::StatusOr<std::unique_ptr<Mailbox>> Open(
       collectives::Group* group, const std::string& address, Workers* workers);
   Mailbox(const Mailbox&) = delete;
@@ -71,9 +71,9 @@ class Mailbox {
 
  private:
   struct Address;
-  // The number of channels. Calls can overtake each other, so messages of one
-  // rank are numbered in the order of the sends: one sequence for all tags that
-  // are equal modulo kChannels.
+  // The number of channels. Calls can overtake each other, so each message has
+  // a number in the order of the sends. All tags that are equal modulo
+  // kChannels form a channel, with one sequence of numbers.
   static constexpr uint32_t kChannels = 256;
   struct Channel {
     int peer;
@@ -86,9 +86,9 @@ class Mailbox {
   struct Letter {
     int from;
     uint32_t tag;
-    // True for a send that failed before it reached the receiver. Such a letter
-    // takes the number of the lost message, so that later messages need not
-    // wait for it.
+    // True for a send that failed before it reached the receiver. The letter
+    // has the number of the lost message, so that later messages need not wait
+    // for that number.
     bool is_void;
     std::shared_ptr<rpc::IncomingCall> call;
   };

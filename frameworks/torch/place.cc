@@ -73,9 +73,10 @@ void FollowRoute(const std::string& store, Place* place) {
   }
 }
 
-// Returns an address of the interface, or, if `name` is empty, of the first one
-// that is up and has an address that is not a loopback one. Prefers IPv4.
-// Returns nothing if there is none. Adds the interfaces' names to `*names`.
+// Returns an address of the interface `name`. If `name` is empty, returns an
+// address of the first interface that is up, other than a loopback address.
+// Prefers IPv4. Returns "" if there is none. Adds the interfaces' names to
+// `*names`.
 std::string AddressOf(const std::string& name,
                       std::vector<std::string>* names) {
   ifaddrs* found = nullptr;

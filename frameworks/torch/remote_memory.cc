@@ -130,7 +130,8 @@ void RemoteMemory::Send(int to, const Header& header, memory::Bytes bytes,
 
 void RemoteMemory::ReceiveNext(int from) {
   Origin& origin = origins_[from];
-  // Leaves the next turn to the loop if a receive ends at once, in this thread.
+  // Returns if a receive ends immediately, on this thread: the loop below then
+  // does the next turn.
   if (origin.turns.fetch_add(1) > 0) return;
   do {
     const auto header = std::make_shared<Header>();
@@ -182,8 +183,9 @@ absl::Status RemoteMemory::Write(int64_t offset, const memory::Payload& message,
   return absl::OkStatus();
 }
 
-// Counts a signal only here, when the sender has its answer. Whoever waits for
-// the signal may exit at once, and the sender would lose the answer.
+// Counts a signal only here, when the sender has its answer. A program that
+// waits for the signal may exit immediately, and the sender would lose the
+// answer.
 void RemoteMemory::OnTaken(int from, const Header& header,
                            const absl::Status& status) {
   // A refused write does not end the window.

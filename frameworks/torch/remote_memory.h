@@ -20,11 +20,11 @@
 namespace penstock {
 namespace pytorch {
 
-// A rank's end of a window. The mailbox writes the bytes that other ranks put,
-// without a call of this rank's program. Operations of one rank take effect in
-// the order of their calls. A thread that has received a signal therefore sees
-// all earlier puts of the same rank. Each operation is one message, so that a
-// lost operation does not affect others.
+// One rank's side of a window. The mailbox writes the bytes that other ranks
+// put, without a call of this rank's program. Operations of one rank take
+// effect in the order of their calls. A thread that has received a signal
+// therefore sees all earlier puts of the same rank. Each operation is one
+// message, so a lost operation does not affect others.
 //
 //  Thread-safe. Owned by shared_ptr, because receives outlive the window. The
 // mailbox must outlive all calls.
@@ -35,16 +35,16 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   // Identifies a wait for a signal. Never reused.
   using Ticket = uint64_t;
 
-  // Makes this rank's end of window `number`. All ranks pass the same number.
-  // Each window of a group needs its own number, below 2^30.
+  // Makes this rank's side of window `number`. All ranks pass the same number.
+  // Each window of a group needs a different number, below 2^30.
   RemoteMemory(Mailbox* mailbox, int rank, int ranks, uint32_t number);
 
-  // Begins to take operations of other ranks. Call once.
+  // Starts to receive operations of other ranks. Call once.
   void Open();
   // Lets other ranks write into this memory until Detach(). `memory.owner` may
   // be null.
   void Attach(const memory::Bytes& memory);
-  // Refuses later writes. Does not wait: a write that has begun may continue.
+  // Refuses later writes. Does not wait: a write in progress may continue.
   void Detach();
   // Tells all ranks that no operation of this rank follows.
   void Close();
@@ -55,8 +55,8 @@ class RemoteMemory : public std::enable_shared_from_this<RemoteMemory> {
   void Put(int to, int64_t offset, memory::Bytes bytes, Done done);
   // Adds a signal at rank `to`.
   void Signal(int to, Done done);
-  // Takes a signal of rank `from`. Calls `done` once there is one, or with the
-  // reason why none comes.
+  // Consumes a signal of rank `from`. Calls `done` once there is a signal, or
+  // with the reason why none comes.
   Ticket AwaitSignal(int from, Done done);
   // Ends a wait without calling its `done`. Returns false if `done` was called,
   // or is about to be called.

@@ -87,7 +87,8 @@ absl::Status OfRank(int rank, const absl::Status& status) {
                       absl::StrCat("rank ", rank, " ", status.message()));
 }
 
-// Convert what a rank writes to the board: a word and text, or an error.
+// Convert an entry of the board to and from text: a word and its text, or an
+// error.
 std::string Pack(const char* word, const absl::StatusOr<std::string>& text) {
   return text.ok() ? word + *text : std::string(text.status().message());
 }
@@ -102,7 +103,7 @@ FormedGroup OnHost(std::unique_ptr<HostGroup> group) {
   return {std::move(group), kLoopback, std::move(pool)};
 }
 
-// Ranks that form a group by one round of a board.
+// One attempt of the ranks to form a group, by one round of a board.
 class Forming {
  public:
   Forming(Board* board, const Place& place, int rank,

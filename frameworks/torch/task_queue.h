@@ -18,8 +18,8 @@ namespace penstock {
 namespace pytorch {
 
 // Runs tasks in the order of Add() and RunHere(). A waiting thread runs the
-// tasks whose turn has come. A caller that adds a task and waits for it
-// therefore needs no other thread. A task must not wait for a later task.
+// tasks that come first, so a caller that adds a task and waits for it needs no
+// other thread. A task must not wait for a later task.
 //
 // Thread-safe. Owned by shared_ptr, because a thread of Workers may be the last
 // user.

@@ -110,10 +110,10 @@ bool OverlapsAny(const std::vector<at::Tensor>& tensors,
 // Copies the elements. Also works on a thread that lacks the modes of the
 // caller's thread.
 void CopyTo(const at::Tensor& to, const at::Tensor& from) {
-  // Enters inference mode if needed: a tensor of that mode can be written only
-  // in it.
+  // Enters inference mode if needed: a tensor of inference mode can only be
+  // written in this mode.
   const c10::InferenceMode inference(to.is_inference());
-  const at::NoGradGuard no_grad;  // after the other, which sets the same
+  const at::NoGradGuard no_grad;  // after `inference`, which sets the same mode
   to.copy_(from);
 }
 

@@ -45,10 +45,10 @@ class Window final : public c10d::Window {
 
   // Gives the other ranks write access to a contiguous tensor of the CPU. Ranks
   // may have different sizes, but must have the same type. The window keeps the
-  // tensor alive for any value of `owning`, because a put may be late.
+  // tensor alive even if `owning` is false, because a put may be late.
   void tensor_register(const at::Tensor& tensor, bool owning) override;
   // Waits for all ranks. Later puts are refused. A put that another rank has
-  // begun may still arrive, so wait for the Works of puts first. Releases the
+  // begun may still arrive, so first wait for the Works of puts. Releases the
   // tensor even if this function throws.
   void tensor_deregister() override;
   Work put(const at::Tensor& tensor, int64_t to, int64_t offset, bool async,

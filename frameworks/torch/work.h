@@ -72,7 +72,7 @@ class Operation final : public c10d::Work {
   const std::shared_ptr<TaskQueue> queue_;
   // Guarded by mutex_ of Work. Null until somebody asks for the future.
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  // True once a thread has undertaken to complete the future.
+  // True once a thread has started to complete the future.
   bool marked_ = false;
 };
 

@@ -9,8 +9,8 @@
 namespace penstock {
 namespace pytorch {
 
-// Starts a thread for a task if all threads are busy, and keeps the thread for
-// later tasks. A waiting task therefore never delays another task.
+// Starts a thread for a task if all threads are busy. Threads stay for later
+// tasks. A waiting task therefore never delays another task.
 //
 // Thread-safe.
 class Workers {
@@ -22,8 +22,8 @@ class Workers {
   // not wait for that task.
   ~Workers();
 
-  // Runs the task on another thread. Runs the task here if the system starts no
-  // thread, so the caller must hold no lock that the task takes.
+  // Runs the task on another thread. Runs it on this thread if the system
+  // starts no thread, so the caller must not hold a lock that the task needs.
   void Run(const std::function<void()>& task);
   // As Run(), but returns false if the system starts no thread.
   bool TryRun(const std::function<void()>& task);

@@ -57,7 +57,7 @@ class GroupObject {
 
   // Ends all operations on all ranks.
   void Abort();
-  // Leaves the group once no operation runs. Idempotent.
+  // Leaves the group once no operation is running. Idempotent.
   void Close();
 
  private:

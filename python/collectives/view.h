@@ -15,8 +15,8 @@ namespace penstock::python {
 // Construct and destroy a view with the GIL.
 class View {
  public:
-  // Throws the object's own exception if the object gives no view of its bytes.
-  // Examples are bytes that are not contiguous, and read-only bytes if
+  // Throws the object's own exception if the object provides no such view, for
+  // example for bytes that are not contiguous, or for read-only bytes if
   // `writable` is true.
   View(pybind11::handle object, bool writable);
   View(const View&) = delete;

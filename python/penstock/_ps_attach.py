@@ -15,8 +15,9 @@ Result = TypeVar("Result")
 class Restarted(Error):
     """Servers were restarted, and all servers have restored a checkpoint.
 
-    The worker has joined them again: train on from `step`. Pushes of that step
-    and of later steps are lost, even if they had been acknowledged.
+    The worker has joined the servers again: continue the training at `step`.
+    Pushes of that step and of later steps are lost, even if they had been
+    acknowledged.
     """
 
     code = "ABORTED"
@@ -40,8 +41,8 @@ class TrainingLost(Error):
     code = "DATA_LOSS"
 
 
-# The codes of calls that may fail because a server was restarted. The
-# extension module finds out if that was the cause.
+# The codes of calls that may fail because a server was restarted. The extension
+# module finds out if a restart was the cause.
 _LOST = ("DATA_LOSS", "ABORTED")
 # The codes of calls that may fail because the worker was replaced.
 _REPLACED = (*_LOST, "CANCELLED", "FAILED_PRECONDITION")

@@ -29,8 +29,8 @@ class Pulled(Mapping[str, NDArray[Any]]):
                  waited: float) -> None:
         self._tensors = tensors
         self.clock = clock
-        """The step of the values: above the requested step if others are
-        ahead."""
+        """The step of the values. Higher than the requested step if other
+        workers are ahead."""
         self.waited = waited
         """The longest time that a server waited for other workers, in
         seconds."""
@@ -80,8 +80,8 @@ class Checkpoint(NamedTuple):
 
 
 class _Futures:
-    """Completes the futures of calls, on a thread of its own: the threads that
-    end calls never enter Python."""
+    """Completes the futures of calls, on a separate thread, because the threads
+    that end calls never run Python."""
 
     def __init__(self) -> None:
         self.forget()

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# The number of elements of one piece. Their squares in float64 fit into a
-# cache.
+# The number of elements of a piece, whose squares in float64 fit into a cache.
 _PIECE = 1 << 16
 
 

@@ -81,13 +81,13 @@ class Worker:
 
     If servers were restarted with --restore, a call raises Restarted: all
     servers have restored the newest checkpoint, and the worker has joined them
-    again. Train on from `clock`, as steps() does. If that is impossible, the
-    call raises TrainingLost, which names the remedy. Both may take as long as
+    again. Continue at `clock`, as steps() does. If that is impossible, the call
+    raises TrainingLost, which names the remedy. Both may take as long as
     `pull_timeout`. The error feedback of compression then begins anew.
 
     Threads may share a worker. Ctrl-C ends a wait, but not the call; the call's
     result is then lost. Close a worker, or use it in `with`, so that others do
-    not wait for it. They wait for a worker that dies until its lease expires.
+    not wait for it. If a worker dies, the others wait until its lease expires.
     """
 
     def __init__(self, servers: Iterable[str], *, rank: int,
@@ -166,8 +166,8 @@ class Worker:
 
         - After InvalidArgument, for example for a NaN, other workers still wait
           for the step: push it again, with other gradients or none.
-        - After Restarted, go on with its step: the push is lost, or the
-          restored checkpoint has it.
+        - After Restarted, continue with the exception's step: the push is lost,
+          or the restored checkpoint contains it.
         - After any other error, the push may have counted: push the same
           gradients again before another step. They count once.
         """
@@ -200,7 +200,7 @@ class Worker:
         """Makes all servers write a checkpoint, and waits for it.
 
         Training continues in the meantime. The checkpoint may lack an
-        acknowledged push until a pull() has shown the push. An incremental
+        acknowledged push whose effect no pull() has shown yet. An incremental
         checkpoint has the changes since the newest one. `keep` is the number of
         checkpoints to keep; 0 keeps all.
         """

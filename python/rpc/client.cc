@@ -122,7 +122,8 @@ std::shared_ptr<rpc::Client> RpcClient::client() const {
   return client_;
 }
 
-// Calls the server, which answers when the connection has its path.
+// Makes a first call, which the server answers once the connection has its
+// path.
 void RpcClient::SayHello() {
   rpc::Request hello;
   hello.method = kHello;

@@ -31,13 +31,14 @@ class CallState {
   bool End(absl::StatusOr<rpc::Response> result);
   // Calls `expire` after `timeout`, unless the call ends before.
   void ExpireAfter(absl::Duration timeout, std::function<void()> expire);
-  // Adds `number` to Reports when the call has ended, perhaps at once.
+  // Adds `number` to Reports when the call has ended, or immediately if it
+  // already has.
   void Report(uint64_t number);
   // Adds `number` to Reports if the server has declined the call, unless
   // Report() was called.
   void ReportDecline(uint64_t number);
   Event& ended() { return ended_; }
-  // Takes the result, once. Call this function after the end of the call.
+  // Returns the result. Call once, after the end of the call.
   absl::StatusOr<rpc::Response> TakeResult();
 
  private:
@@ -70,8 +71,8 @@ class RpcClient : public std::enable_shared_from_this<RpcClient> {
   pybind11::object Describe() const;
 
   class Call;
-  // Starts a call, and waits for the result. A negative timeout means none.
-  // After Ctrl-C, cancels the call and throws KeyboardInterrupt.
+  // Starts a call, and waits for the result. A negative timeout means no
+  // timeout. After Ctrl-C, cancels the call and throws KeyboardInterrupt.
   pybind11::tuple CallAndWait(const std::string& method,
                               const pybind11::bytes& metadata,
                               const pybind11::bytes& message, double timeout);
@@ -123,8 +124,8 @@ class RpcClient::Call {
   bool End(int code, const std::string& message);
   void Report(uint64_t number) { started_.state->Report(number); }
   void ReportDecline(uint64_t number) { started_.state->ReportDecline(number); }
-  // Returns (code, message, metadata, payload). Call this function once, after
-  // the end. Afterwards, the call keeps no memory of the message.
+  // Returns (code, message, metadata, payload). Call once, after the end.
+  // Afterwards, the call holds no memory of the message.
   pybind11::tuple Outcome() const;
 
  private:

@@ -25,8 +25,8 @@ void Deadlines::Drop(const Key& key) {
   entries_.erase(found);
 }
 
-// Sets the timer to the time of the first entry, or earlier. Keeps a timer that
-// is too early, because the next call would need an early timer again.
+// Sets the timer to the time of the first entry, or leaves it at an earlier
+// time, because the next call would need an early timer again.
 void Deadlines::SetTimerLocked() {
   if (entries_.empty()) return;
   const absl::Time when = entries_.begin()->first.first;

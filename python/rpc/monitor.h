@@ -25,9 +25,10 @@ class ABSL_LOCKABLE Monitor {
   // Wakes all waiting threads. Call it with the lock after each change.
   void NotifyAll() { changed_.notify_all(); }
 
-  // Polls the process's paths, then sleeps, until condition() holds or
-  // base::SteadyNow() reaches `deadline`. Returns condition(), which is called
-  // with the lock. Call it without the lock, Unlocked.
+  // Polls the process's paths, then sleeps, until condition() is true or
+  // base::SteadyNow() reaches `deadline`. Returns the last result of
+  // condition(), which is called with the lock. Call it without the lock,
+  // Unlocked.
   template <typename Condition>
   bool WaitUntil(absl::Time deadline, const Condition& condition) {
     const auto holds = [this, &condition] {

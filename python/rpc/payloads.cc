@@ -30,9 +30,9 @@ constexpr size_t kHugePage = 2 * 1024 * 1024;
 // arrays do. Such an object contains a whole huge page.
 constexpr size_t kLeastHugeBytes = 2 * kHugePage;
 
-// The smallest block, in bytes, for which glibc always maps new pages. The
-// kernel has just cleared these pages, so they are in the caches. Copies to
-// them are plain.
+// The smallest block, in bytes, for which glibc always maps new pages. Copies
+// to such a block use the caches, because the kernel has just cleared its
+// pages, which are in the caches.
 constexpr size_t kLeastNewBytes = 32 * 1024 * 1024;
 
 std::shared_ptr<uint8_t> Allocate(size_t bytes) {

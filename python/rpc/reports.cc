@@ -36,7 +36,7 @@ void Reports::Add(uint64_t number) {
   Queue& queue = found->second;
   queue.numbers.push_back(number);
   if (!queue.readable.valid()) return queue.changed.notify_one();
-  // Cannot fail: each TakeReady() sets the eventfd's counter back to 0.
+  // Cannot fail, because each TakeReady() sets the eventfd's counter back to 0.
   if (queue.numbers.size() == 1) (void)eventfd_write(queue.readable.get(), 1);
 }
 

@@ -14,9 +14,9 @@
 namespace penstock::python {
 
 // Queues of the numbers of ended calls. The program chooses a number for each
-// call. A Python thread takes the number once the call has ended. The upper
-// half of a number is the number of its queue, so a busy thread delays only its
-// own queue. Thread-safe. Needs no GIL.
+// call. A Python thread receives the number once the call has ended. The upper
+// half of a number identifies its queue; each queue has its own thread, so a
+// busy thread delays no other queue. Thread-safe. Needs no GIL.
 class Reports {
  public:
   // The position of the queue's number within a number, in bits.
@@ -32,11 +32,12 @@ class Reports {
   int DescriptorOf(uint64_t queue);
   // Adds a number to its queue. Drops the number if the queue is closed.
   void Add(uint64_t number);
-  // Waits until the queue has a number, and takes all its numbers. Returns no
-  // numbers once the queue is closed. Call this function Unlocked, on one
-  // thread for each queue.
+  // Waits until the queue has a number, and removes and returns all its
+  // numbers. Returns no numbers once the queue is closed. Call this function
+  // Unlocked, on one thread for each queue.
   std::vector<uint64_t> Take(uint64_t queue);
-  // Takes all numbers of a queue that OpenReadable() made. Does not wait.
+  // Removes and returns all numbers of a queue that OpenReadable() made. Does
+  // not wait.
   std::vector<uint64_t> TakeReady(uint64_t queue);
   void Close(uint64_t queue);
 

@@ -35,7 +35,7 @@ ReceivedCall::ReceivedCall(std::shared_ptr<rpc::IncomingCall> call,
           })) {}
 
 void ReceivedCall::Expire(rpc::IncomingCall* call, Watching* watch) {
-  // Responds first, because nobody is told of a cancellation after a response.
+  // Responds first: after a response, a cancellation is not reported.
   call->Respond(absl::DeadlineExceededError("Deadline Exceeded"));
   watch->Cancel();
 }
@@ -80,7 +80,7 @@ void ReceivedCall::Watch(uint64_t number) {
   Unlocked unlocked;
   watch_->number.store(number);
   call_->OnCancel([watch = watch_] { watch->Cancel(); });
-  if (is_cancelled()) watch_->Report();  // the deadline came first
+  if (is_cancelled()) watch_->Report();  // cancelled before OnCancel()
 }
 
 void CallQueue::Add(Incoming call) {
@@ -108,8 +108,8 @@ CallQueue::Incoming CallQueue::TakeLocked() {
 
 CallQueue::Incoming CallQueue::Serve() {
   base::MutexLock lock(&mu_);
-  // Leaves calls to the threads that linger, as long as there are enough of
-  // them.
+  // Leaves the calls to the lingering threads, as long as there are enough of
+  // these threads.
   while (!closed_ && calls_.size() <= lingering_) serving_changed_.wait(mu_);
   return TakeLocked();
 }

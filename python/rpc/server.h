@@ -30,16 +30,16 @@ class ReceivedCall {
   const std::string& method() const { return call_->request().method; }
   const std::string& peer() const { return call_->peer(); }
   pybind11::bytes metadata() const;
-  // Returns the message, once. Afterwards the call keeps no memory of the
+  // Returns the message. Call once. Afterwards the call holds no memory of the
   // message.
   pybind11::bytes Message();
   // Returns the seconds until the client's deadline, or None without one.
   pybind11::object TimeRemaining() const;
 
   void Respond(const pybind11::bytes& metadata, const pybind11::bytes& message);
-  // Returns true if an event before the response has cancelled the call: the
-  // client has cancelled it or has gone, or the deadline has passed. Notices
-  // the client's actions only after the first call of Watch().
+  // Returns true if the call was cancelled before the response: by the client,
+  // by the loss of the client, or by the deadline. Sees the client's actions
+  // only after the first call of Watch().
   bool is_cancelled() const { return watch_->cancelled.load(); }
   // Adds `number` to Reports once is_cancelled() becomes true, or nothing if
   // `number` is 0. Only the first call has an effect.
@@ -64,9 +64,9 @@ class ReceivedCall {
 
 // The received calls that wait for a Python thread. Thread-safe. Needs no GIL.
 //
-// A thread that has handled a call lingers, that is, waits a short time for the
-// next call. Other threads serve: they sleep, and take calls for which no
-// thread lingers.
+// A thread that has handled a call lingers: it waits a short time for the next
+// call. Other threads serve: they sleep, and handle calls for which no thread
+// is lingering.
 class CallQueue {
  public:
   // A call, a stream, or nothing.
@@ -98,7 +98,7 @@ class CallQueue {
   std::condition_variable_any serving_changed_;
   std::condition_variable_any lingering_changed_;
   std::deque<Incoming> calls_ ABSL_GUARDED_BY(mu_);
-  std::atomic<size_t> count_{0};  // of calls_, for looks without the lock
+  std::atomic<size_t> count_{0};  // of calls_, readable without the lock
   size_t lingering_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none wanted

@@ -9,9 +9,9 @@ namespace penstock::python {
 
 namespace {
 
-// Returns PENSTOCK_POLLING, or kEvent if it is not set. Python itself takes
-// most of the time of a call. In measurements next to other programs, spinning
-// gained nothing, and calls were slower if a spinning thread lost its core.
+// Returns PENSTOCK_POLLING, or kEvent if it is not set. Python itself uses most
+// of the time of a call. In measurements on a busy machine, spinning gained
+// nothing, and calls were slower if a spinning thread lost its core.
 progress::PollingMode Polling() {
   static const progress::PollingMode mode = [] {
     const char* const text = std::getenv("PENSTOCK_POLLING");

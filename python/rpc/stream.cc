@@ -14,7 +14,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Requests reads, as many as the program may soon use.
+// Requests as many messages from the peer as the program may soon read.
 template <typename Stream>
 void RequestReads(Stream* stream, const std::shared_ptr<StreamState>& state) {
   for (int left = state->TakeWantedReads(); left > 0; --left) {
@@ -34,8 +34,8 @@ py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
     waited =
         WaitFor([&](absl::Time until) { return state->AwaitMessage(until); },
                 absl::InfiniteFuture());
-    // Takes the message unless a signal handler has interrupted the wait: then
-    // the message is for the next read.
+    // Leaves the message for the next read if a signal handler has interrupted
+    // the wait.
     if (waited == Waited::kSet) message = state->TakeMessage();
     RequestReads(stream, state);
   }

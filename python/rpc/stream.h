@@ -45,7 +45,7 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
   pybind11::object TryWrite(const pybind11::bytes& message, bool is_last);
   pybind11::object TryRead();
   pybind11::object TryMetadata();
-  // Adds `number` to Reports when they may succeed; see
+  // Adds `number` to Reports when such a function may succeed; see
   // StreamState::ReportChange().
   void ReportChange(uint64_t number) { state_->ReportChange(number); }
   // Waits for the server's metadata and returns it. Returns None if the stream
@@ -97,7 +97,7 @@ class ReceivedStream {
   // Returns true if the client has cancelled the stream or has gone, or if the
   // deadline has passed.
   bool is_cancelled() const { return state_->has_ended(); }
-  // Adds `number` to Reports if that happens.
+  // Adds `number` to Reports when is_cancelled() becomes true.
   void Watch(uint64_t number) { state_->Report(number); }
 
  private:

@@ -24,9 +24,8 @@ class StreamState {
   // The largest message, in bytes, that counts as small.
   static constexpr size_t kSmallBytes = 128 * 1024;
   // The number of messages that are requested before the program reads them, so
-  // that the peer can send while the program works. The number is higher for
-  // small messages: a thread or a loop that wakes up then finds several
-  // messages.
+  // that the peer can send while the program works. Higher for small messages,
+  // so that a thread or loop that wakes up finds several messages.
   static constexpr int kReadAhead = 2;
   static constexpr int kSmallReadAhead = 8;
   // The number of writes that may wait for the peer before the writer itself
@@ -42,10 +41,10 @@ class StreamState {
   void OnMessage(absl::optional<memory::Payload> message);
   void OnAccepted(bool is_accepted);
   void OnMetadata(std::string metadata);
-  // Ends the stream. If `keeps_unread` is true, unread messages stay readable.
-  // More may then arrive, until a read gets nothing. Returns false if the
-  // stream had already ended. An error replaces an earlier end that the program
-  // has not seen yet.
+  // Ends the stream. If `keeps_unread` is true, unread messages stay readable,
+  // and more may arrive until a read gets none. Returns false if the stream had
+  // already ended. An error replaces an earlier end that the program has not
+  // seen yet.
   bool End(rpc::End end, bool keeps_unread);
 
   // Returns the number of reads to request now, and counts them as requested.
@@ -78,7 +77,8 @@ class StreamState {
   absl::optional<std::string> metadata();
   // Returns the end of the stream. Call only after the end.
   rpc::End end();
-  // Adds `number` to Reports when the stream has ended, perhaps at once.
+  // Adds `number` to Reports when the stream has ended, or immediately if it
+  // already has.
   void Report(uint64_t number);
   // Adds `number` to Reports once: at the next message, acceptance, metadata or
   // end. Adds the number immediately if such an event has happened since the
@@ -91,7 +91,7 @@ class StreamState {
   void ExpireAfter(absl::Duration timeout, std::function<void()> expire);
 
  private:
-  // The work that remains after an end, for the caller to do without the lock.
+  // The work after an end, which the caller does without the lock.
   struct Ending {
     uint64_t number = 0;  // to report; 0: none
     progress::EventLoop::Id timer = 0;

@@ -1,11 +1,11 @@
 // Measures writing and reading checkpoints, alternating with plain files of the
 // same bytes.
 //
-// A plain file is written from the same memory by write() of 1 MiB at a time
-// and fsync(). A plain file is read by read() of 1 MiB at a time into the
-// memory to which a checkpoint is restored. "cold" means that the pages were
-// dropped from the cache before. Each figure is the median of the rounds, in MB
-// (10^6 bytes of values, slots and rows) per second.
+// A plain file is written from the same memory, by write() of 1 MiB at a time
+// and fsync(). The file is read by read() of 1 MiB at a time, into the memory
+// to which a checkpoint is restored. "cold" means that the pages were dropped
+// from the cache before. Each figure is the median of the rounds, in MB (10^6
+// bytes of values, slots and rows) per second.
 
 #include <fcntl.h>
 #include <stdlib.h>

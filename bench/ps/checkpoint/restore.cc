@@ -1,11 +1,11 @@
 // Measures a restore by several servers, compared with the restore of each
 // server alone.
 //
-// Each server is a process. They write a checkpoint of dense tables, and are
-// started anew in each measurement. "together" is the time of a chief's
+// Each server is a process. The servers write a checkpoint of dense tables, and
+// are started anew in each measurement. "together" is the time of a chief's
 // Define(): the choice of the checkpoint and the restore of all servers.
-// "alone" is the time in which one server restores its part while the others
-// have nothing to do. The result is the median of the rounds, whose order
+// "alone" is the time in which one server restores its part while the other
+// servers are idle. The result is the median of the rounds, whose order
 // alternates.
 
 #include <signal.h>
@@ -185,7 +185,7 @@ uint64_t Prepare(const Options& options, const std::string& folder) {
   return taken->bytes;
 }
 
-// Returns the seconds of a restore by all servers at once.
+// Returns the seconds in which all servers restore concurrently.
 double RestoreTogether(const Options& options, const std::string& folder) {
   const Servers servers(options, folder);
   const auto begin = Clock::now();

@@ -1,11 +1,12 @@
-// The least that a push with a backup can take: a call that its server forwards
-// to another server before the answer, without any other work.
+// The lower bound of the time of a push with a backup: a call that its server
+// forwards to another server before it answers, without any other work.
 //
 //   replicas_chain --listen=HOST:PORT [--next=HOST:PORT]
 //   replicas_chain --servers=HOST:PORT,... --bytes=N --seconds=S
 //
 // The first form serves until its input ends, and prints "ready". The second
-// one calls the servers in turns, and prints the median microseconds of each.
+// form calls the servers in turn, and prints the median microseconds for each
+// server.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Measures what backups of shards cost: the time of an acknowledged push, CPU
+"""Measures the cost of backups of shards: the time of an acknowledged push, CPU
 seconds, and bytes between servers.
 
 Starts an etcd, and for each number of backups three servers and a worker. All
-run at the same time, and push in turns, so that a disturbance of the machine
-affects all alike. "without" are servers without etcd, as before.
+run at the same time, and push in turn, so that a disturbance of the machine
+affects all alike. The row "without" has servers without etcd and replicas.
 
   cost.py [--rounds=N] [--seconds=S] [--bytes=N] [--tables=dense,rows]
 """

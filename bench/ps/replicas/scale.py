@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Simulates a large training whose servers keep backups, with measured costs.
+"""Simulates a large training whose servers have backups, with measured costs.
 
 Each step, each worker pulls rows and pushes their gradients. Ids follow Zipf's
 law, and a batch has each id once. A synchronous step waits for the slowest
@@ -7,8 +7,8 @@ worker and for the busiest server; an asynchronous worker waits for its own
 calls. A server is busy with the bytes of its link, in each direction, and with
 the CPU seconds that bench/ps/replicas/cost.py measured, spread over its cores.
 When a server fails, all workers wait for the failover. Another server then
-leads two shards, until the lost one is back, has its copies, and the shards
-were moved back.
+leads two shards, until the lost server is back, has copied its shards again,
+and leads its own shard again.
 
   scale.py [--workers=N] [--servers=N] [--cores=N] [--steps=N] [--seed=N]
 """
@@ -84,9 +84,10 @@ def simulate(options, batches, backups, gigabits, synchronous):
         if synchronous:
             took = compute.max() + busy.max()
         else:
-            # All workers push at their own pace; the busiest server limits it.
+            # All workers push at their own pace, so the busiest server is the
+            # limit.
             took = max(numpy.mean(compute) + busy.mean(), busy.max())
-        # Simulates one step with the time of many, because steps are alike.
+        # Simulates one step and multiplies its time, because steps are alike.
         many = 20
         steps += many
         time += many * took

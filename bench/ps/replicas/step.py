@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Measures how long a worker's step takes with backups whose CPU is counted
-apart: a pull, some computing, and a push.
+"""Measures how long a worker's step takes with backups: a pull, some computing,
+and a push. Excludes the CPU time of the backups.
 
 Each group has three servers and a worker. One server leads all shards: the two
 others were killed, and some of them started again as backups. Workers and
@@ -103,8 +103,8 @@ class Group:
         return float(found[1]) if found else None
 
     def await_missing(self, missing, led=range(1, SERVERS + 1)):
-        """Waits until each led shard lacks so many backups, and server 0 leads
-        as many shards as `led` has numbers for."""
+        """Waits until each led shard lacks the given number of backups, and
+        server 0 leads the shards in `led`."""
         end = time.monotonic() + READY
         while True:
             leads = self.metric("shards_led")

@@ -18,9 +18,8 @@ struct Figures {
   // been read.
   double read = 0;
   double push = 0;  // until the push is acknowledged
-  // The time from the end of one pull to the end of the next. In between,
-  // values are read, gradients are pushed and applied, and the new values
-  // arrive.
+  // The time from the end of one pull to the end of the next one: values are
+  // read, gradients are pushed and applied, and the new values arrive.
   double step = 0;
   double cpu = 0;  // CPU time of a step: of all threads of worker and server
 };

@@ -77,7 +77,8 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Start(
       new Training(transport, options, *std::move(workload)));
   absl::Status status = training->Begin(options.address);
   if (status.ok()) status = training->Fill();
-  // The first steps are not measured: they allocate memory and find the path.
+  // The first steps are not measured, because they allocate memory and set up
+  // the path.
   Figures unused;
   if (status.ok()) status = training->MeasureSteps(&unused);
   if (!status.ok()) return status;

@@ -179,8 +179,8 @@ class Client {
     for (size_t i = 0; i < by_end.size(); ++i) rank_[by_end[i]] = i;
     size_t ended = 0;
     for (size_t i = 0; i < calls_.size(); ++i) {
-      // `by_end[ended] < i` prevents a call of zero duration from waiting for
-      // itself.
+      // The condition `by_end[ended] < i` prevents a call of zero duration from
+      // waiting for itself.
       while (ended < by_end.size() && by_end[ended] < i &&
              CallAt(by_end[ended]).ended_us() <= CallAt(i).begun_us) {
         ++ended;

@@ -24,12 +24,12 @@ struct ReplayResult {
 // Replays all calls, each client's over its channel, and returns when the last
 // call has ended. Checks every message and status.
 //
-// With kMaxSpeed, a call begins once all earlier calls of its client have
-// ended, if they had ended before this call began in the recording. Thus a
-// client's calls keep their order and overlap, and clients do not wait for one
-// another. With another speed, each call begins at its recorded time divided by
-// `speed`. The latency counts from that time, even if the call has to wait for
-// a thread. The same applies to each message that the client sends in a stream.
+// With kMaxSpeed, a call begins once those earlier calls of its client have
+// ended that had ended before it began in the recording. A client's calls thus
+// keep their order and overlap, and clients do not wait for one another. With
+// another speed, each call begins at its recorded time divided by `speed`. The
+// latency of a call counts from that time, even if the call has to wait for a
+// thread. The same applies to each message that the client sends in a stream.
 // Servers answer immediately.
 absl::StatusOr<ReplayResult> Replay(
     const Recording& recording,

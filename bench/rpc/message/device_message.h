@@ -1,7 +1,7 @@
-// Messages whose bytes lie on a device, except the first word, which represents
+// Messages whose bytes are on a device, except the first word, which represents
 // a header. The writer fills host memory, which is copied to the device, and
-// the reader copies it back. Therefore the measurement includes these copies,
-// except in a stream that nobody reads.
+// the reader copies the bytes back. The measurement therefore includes these
+// copies, except in a stream that nobody reads.
 
 #ifndef PENSTOCK_BENCH_RPC_MESSAGE_DEVICE_MESSAGE_H_
 #define PENSTOCK_BENCH_RPC_MESSAGE_DEVICE_MESSAGE_H_

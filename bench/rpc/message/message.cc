@@ -72,8 +72,8 @@ grpc::ByteBuffer MakeProtobuf(const BufferSizes& parts, WritePart write) {
   return Serialize(message);
 }
 
-// Parses a protobuf message of one or of several buffers. Both kinds look alike
-// on the wire.
+// Parses a protobuf message of one or of several buffers. Both have the same
+// encoding.
 absl::Status ReadProtobuf(grpc::ByteBuffer message, Read read) {
   BuffersMessage several;
   BytesMessage single;

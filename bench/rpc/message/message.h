@@ -1,5 +1,5 @@
 // Makes and reads messages in one of several forms. The form determines the
-// work of sender and receiver besides moving bytes.
+// work of sender and receiver in addition to moving bytes.
 
 #ifndef PENSTOCK_BENCH_RPC_MESSAGE_MESSAGE_H_
 #define PENSTOCK_BENCH_RPC_MESSAGE_MESSAGE_H_
@@ -47,8 +47,8 @@ absl::Status ReadMessage(
     const grpc::ByteBuffer& message,
     absl::FunctionRef<void(absl::Span<const uint8_t>)> read);
 
-// Make and read a message of the raw form, whatever form SetMessageForm() has
-// set.
+// Make and read a message of the raw form, even if SetMessageForm() has set
+// another form.
 grpc::ByteBuffer MakeRawMessage(size_t bytes,
                                 absl::FunctionRef<void(uint8_t*)> write);
 void ReadRawMessage(const grpc::ByteBuffer& message,

@@ -33,18 +33,17 @@ struct RecordedCall {
   std::vector<RecordedMessage> messages;  // in the server's order
 
   int64_t ended_us() const { return begun_us + ended_after_us; }
-  // Returns true for a successful call with one request and one reply. A unary
-  // RPC replays this call, and a stream any other call. (Both look alike on the
-  // wire.)
+  // Returns true for a successful call with one request and one reply. A replay
+  // makes such a call as a unary RPC, and any other call as a stream. (A stream
+  // with one message each way is recorded in the same way.)
   bool is_unary() const;
 };
 
 // The calls, in the order in which they began. Not empty.
 struct Recording {
   // Limits of a replay, which uses a channel per client and a thread per open
-  // call. Clients above the limit share the channels of earlier clients. If
-  // connections come and go, most of these earlier clients are no longer
-  // connected.
+  // call. Further clients share the channels of earlier clients. If connections
+  // come and go, most of these earlier clients are no longer connected.
   static constexpr size_t kMaxClients = 256;
   static constexpr size_t kMaxOpenCalls = 512;
 
@@ -62,8 +61,8 @@ struct Recording {
   std::vector<size_t> CallsOf(size_t client) const;
 };
 
-// Returns how many of `calls` are open at once, at most. `calls` must be in
-// order.
+// Returns the largest number of `calls` that are open at the same time. `calls`
+// must be in order.
 size_t MostOpen(const Recording& recording, const std::vector<size_t>& calls);
 
 // Limits on a recording, which bound a replay's memory to about 100 MB.

@@ -8,8 +8,8 @@
 namespace penstock {
 namespace bench {
 
-// Returns the smallest sample that at least `percent` per cent of the samples
-// do not exceed (nearest rank), or 0 without samples.
+// Returns the smallest sample that is at least as large as `percent` per cent
+// of the samples (nearest rank), or 0 without samples.
 double Percentile(std::vector<double> samples, double percent);
 
 // Returns the median, or 0 without samples.

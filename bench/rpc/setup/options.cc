@@ -19,8 +19,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// A quick run is for tests and a first look: 45 cells in three rounds, each
-// with a new server, take less than ten seconds.
+// A quick run is for tests and a first impression: 45 cells in three rounds,
+// each with a new server, take less than ten seconds.
 constexpr int kQuickRounds = 3;
 constexpr double kQuickSeconds = 0.03;
 // The default number of channels for kIdle: a process that knows many servers.

@@ -61,7 +61,7 @@ struct RunOptions {
   // The file to which each server process records its calls; empty for none.
   std::string record_path;
   // The number of server processes, and the numbers of client processes, for
-  // kServers. Each number of clients is a cell of its own.
+  // kServers. Each number of clients is a separate cell.
   int servers = 2;
   std::vector<int> workers = {2};
   // The servers that a client of kServers connects to. Empty if the client

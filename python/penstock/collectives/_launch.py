@@ -21,7 +21,7 @@ class Launch(NamedTuple):
     size: int
     address: Optional[str]  # HOST:PORT of rank 0
     job: str                # differs between jobs
-    # True if the launcher's own store of c10d listens at the address.
+    # True if the launcher itself runs a store of c10d at the address.
     has_store: bool = False
 
 

@@ -23,8 +23,8 @@ def _channel(direction: str, rank: int, tag: Any) -> Channel:
 
 class Prepared:
     """The part of a Group that checks arguments. Each method returns a function
-    that runs one operation and returns its result. The function holds the
-    arrays."""
+    that runs one operation and returns its result. The function keeps the
+    arrays alive."""
 
     def __init__(self, native: Any) -> None:
         self._native = native  # None once the group is closed

@@ -14,8 +14,8 @@ from .._errors import (
 
 # The pause between two checks of a folder, in seconds.
 _PAUSE = 0.02
-# The time, in seconds, for which a rank keeps its file after it has refused
-# another rank. The other rank can then read the refusal.
+# The time, in seconds, for which a rank leaves its file in the folder after it
+# has refused another rank, so that the other rank can read the refusal.
 _FAREWELL = 0.5
 # An address for documentation (RFC 5737), to which no packet is ever sent.
 _ELSEWHERE = "192.0.2.1"

@@ -60,8 +60,8 @@ class Handle:
 class Turns:
     """Runs functions in the order of the calls, one at a time.
 
-    A thread runs those of start(). The thread exists while there is something
-    to do, and a little longer. Thread-safe.
+    A thread runs the functions of start(). The thread starts with the first
+    function, and ends a short time after the last one. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -81,14 +81,14 @@ class Turns:
             return not self._is_busy and not self._waiting
 
     def is_called_here(self) -> bool:
-        """Returns True if the calling thread is in run(). The caller is then a
-        signal handler that has interrupted run(), so run() waits for the
+        """Returns True if the calling thread is in run(): the caller is a
+        signal handler that has interrupted run(), and run() waits for the
         handler."""
         return threading.get_ident() in self._callers
 
     def is_held_here(self) -> bool:
-        """Returns True if no function can run until the caller returns. The
-        caller is then a signal handler that has interrupted a function on its
+        """Returns True if no function can run until the caller returns: the
+        caller is a signal handler that has interrupted a function on its
         thread."""
         return self._holder == threading.get_ident()
 
@@ -131,8 +131,8 @@ class Turns:
         finally:
             if not handle.done():
                 on_interrupt()
-                # Waits in any case, because `function` writes to the caller's
-                # arrays until its end.
+                # Waits even after Ctrl-C, because `function` writes to the
+                # caller's arrays until it ends.
                 handle._ended.wait()  # pylint: disable=protected-access
 
     def start(self, function: Callable[[], Any]) -> Handle:

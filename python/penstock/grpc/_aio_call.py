@@ -1,7 +1,7 @@
 """Calls of grpc.aio over the data plane.
 
-grpcio's own classes of calls stay between the program and the objects here:
-tasks, iterators, interceptors and errors are grpcio's. They work on an object
+grpcio's own classes of calls stay between the program and the objects here, and
+provide tasks, iterators, interceptors and errors. These classes use an object
 of cygrpc._AioCall, which a Call replaces.
 """
 
@@ -13,8 +13,8 @@ from grpc._cython import cygrpc
 
 from . import _calls, _loops, _open_call, _wire
 
-# Limits the requests that a stream keeps in case it must begin again, in
-# bytes.
+# Limits the bytes of requests that a stream stores in case it must be repeated
+# over grpcio.
 _MAX_KEPT_BYTES = 4 * 1024 * 1024
 _PLAIN = _wire.Outcome(0, "", (), ())
 _CANCELLED = 1
@@ -31,8 +31,8 @@ class Call:
     """A call that may use the data plane, with the functions of cygrpc._AioCall.
 
     Becomes an _OverReal if only grpcio can make the call, or if the server
-    declines it. Functions that were waiting meanwhile go on there. Call all
-    functions on the loop's thread.
+    declines the call. Functions that were waiting then continue over grpcio.
+    Call all functions on the loop's thread.
     """
 
     def __init__(self, channel, client, arguments):
@@ -65,14 +65,14 @@ class Call:
         self._tell_end()
 
     def _tell_end(self):
-        """Tells all that wait for the end. Goes on if Ctrl-C has ended an
-        earlier call of this function."""
+        """Wakes all that wait for the end. If Ctrl-C has interrupted an earlier
+        call of this function, continues that call's work."""
         self._kept.drop()
         self._set_initial_metadata(())
         self._wake()
-        # Leaves no callback, which breaks the reference cycle with grpcio's
-        # object of the call. Otherwise a closed channel would live until the
-        # next garbage collection, and with it grpcio's threads.
+        # Removes all callbacks, which breaks the reference cycle with grpcio's
+        # object of the call. Otherwise a closed channel, and with it grpcio's
+        # threads, would live until the next garbage collection.
         while self._done_callbacks:
             self._done_callbacks.pop(0)()
 
@@ -266,7 +266,7 @@ class Call:
         if outcome is None:
             self._channel.way.on_decline(self._client, self._sent, head)
             if self._kept.messages is not None:
-                self._is_declined = True  # the function that began it goes on
+                self._is_declined = True  # whoever began the stream continues
                 return self._wake()
             outcome = _wire.Outcome(14, "the server is stopping", (), ())
         if self._has_unary_response and not outcome.code:
@@ -280,8 +280,8 @@ class Call:
         return self._set_status(_status_of(outcome))
 
     def _take_metadata(self):
-        """Takes the server's initial metadata. Returns false if the metadata
-        has not come."""
+        """Reads the server's initial metadata. Returns false if the metadata
+        has not arrived."""
         if self._handle is None or self._is_unary:
             return False
         head = self._handle.try_metadata()
@@ -373,7 +373,7 @@ class Call:
         while True:
             written = self._handle.try_write(message, False)
             if written is False and self._status is None:
-                await asyncio.sleep(0)  # a writer does not stop the loop
+                await asyncio.sleep(0)  # lets other tasks run
             if written is not Ellipsis:
                 return
             await self._change()

@@ -89,7 +89,7 @@ def _asking(reference):
     def ask(question, on_answer):
         channel = reference()
         method = channel.unary_unary(_wire.OFFER_METHOD)
-        method._interceptors = ()  # the program's do not see the question
+        method._interceptors = ()  # not the program's interceptors
         task = channel._loop.create_task(_answered(method, question))
         task.add_done_callback(lambda done: on_answer(done.result))
 
@@ -101,7 +101,7 @@ async def _answered(method, question):
 
 
 def attach(channel, target, options, reason, is_secure=False):
-    """Gives a new channel of grpc.aio its data plane. Returns the channel."""
+    """Adds a data plane to a new channel of grpc.aio. Returns the channel."""
     if reason is None and not _is_known(channel):
         reason = "this grpcio is of a release that penstock.grpc does not know"
     if not _is_known(channel):

@@ -26,7 +26,8 @@ def _code_of(code):
 
 
 def _checked(metadata):
-    """Returns trailing metadata. Raises TypeError as grpcio does."""
+    """Returns trailing metadata. Raises TypeError in the same cases as
+    grpcio."""
     if not hasattr(metadata, "__iter__") or isinstance(metadata, dict):
         raise TypeError("Invalid trailing metadata type, expected "
                         f"Iterable[MetadatumType]: {metadata}")
@@ -41,7 +42,8 @@ def _checked(metadata):
 
 
 def serialized(response, serializer):
-    """Returns the message. The serializer's failure is the handler's."""
+    """Returns the serialized message. An error of the serializer counts as an
+    error of the handler."""
     message = response if serializer is None else serializer(response)
     if type(message) is not bytes:
         raise TypeError(f"Expected bytes, got {type(message).__name__}")
@@ -71,7 +73,7 @@ class Context(grpc.aio.ServicerContext):
         self._is_watched = False
         self._turns = _loops.Turns()
         self.callbacks = []
-        self._has_request = True  # of a unary call: nobody has read it
+        self._has_request = True  # of a unary call: not read yet
         self._response = None  # of a unary call's handler for streams
         self.handler = None
         self.abort_error = None
@@ -199,8 +201,8 @@ class Context(grpc.aio.ServicerContext):
             await self._change()
 
     def _keep(self, response):
-        """Keeps the response of a handler for streams whose client makes a
-        unary call. Raises if there was one."""
+        """Stores the response of a handler for streams whose client makes a
+        unary call. Raises if there already was a response."""
         if self._response is not None:
             self.finish(13, _context.UnaryStreamContext.TOO_MANY)
             raise cygrpc.ExecuteBatchError("the call has ended")

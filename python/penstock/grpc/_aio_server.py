@@ -103,7 +103,7 @@ def _close(responses):
         if close is not None:
             close()
     except ValueError:
-        pass  # the thread drops it
+        pass  # the thread removes it
 
 
 class _Call:
@@ -134,13 +134,13 @@ class _Call:
                               type(error).__name__, method)
             context.finish(context.status_code or 2,
                            f"Unexpected {type(error)}: {error}")
-        except GeneratorExit:  # the loop has gone: nobody waits for the end
+        except GeneratorExit:  # the loop ended: nobody waits
             raise
         except BaseException as error:  # Ctrl-C, for example
             context.finish(2, f"Unexpected {type(error)}: {error}")
             raise
-        # Answers the call in case it has no answer yet. The client has gone in
-        # that case.
+        # Answers the call if the handler has not, which means that the client
+        # is gone.
         context.finish(1, "")
 
     async def _serve(self):
@@ -192,13 +192,13 @@ class _Call:
         return response
 
     async def _from_threads(self, behavior, request):
-        """Yields the responses of a handler that is not asynchronous. Takes a
-        thread of the pool for each response, and holds none between two
+        """Yields the responses of a handler that is not asynchronous. Uses a
+        thread of the pool to get each response, and none between two
         responses."""
         loop, pool = self._plane.loop, self._plane.pool
         sync = _aio_context.SyncContext(self._context, loop)
-        # Calls the function on a thread too: a function that returns a list
-        # may take long.
+        # Also calls the function on a thread, because a function that returns a
+        # list may take long.
         responses = iter(await loop.run_in_executor(pool, behavior, request,
                                                     sync))
         try:
@@ -257,10 +257,10 @@ class _DataPlane:
         port.report(self._number)
 
     def _accept_some(self):
-        """Begins the calls that wait, up to a limit for one turn of the loop,
-        so that a crowd of clients does not stop the loop's other tasks."""
-        # No Ctrl-C comes between taking calls and keeping them, because no code
-        # of Python's runs there.
+        """Begins the waiting calls, up to a limit for one turn of the loop, so
+        that many clients do not stop the loop's other tasks."""
+        # Ctrl-C cannot interrupt between removing calls and storing them,
+        # because no Python code runs in between.
         self._taken.extend(itertools.chain.from_iterable(
             map(self._port.take_some, (_MAX_ACCEPTED - len(self._taken),))))
         while self._taken:
@@ -269,7 +269,7 @@ class _DataPlane:
                 self._accept(received)
             except Exception:  # pylint: disable=broad-except
                 # Logs any exception, so that one call does not end the calls
-                # behind it.
+                # after it.
                 _LOGGER.exception("Exception servicing a call!")
                 self._context_of(received, ()).finish(
                     13, "Error in service handler!")

@@ -1,4 +1,4 @@
-"""Calls over the data plane, in the form in which the program sees them."""
+"""Calls over the data plane, as the program sees them."""
 
 import json
 import logging
@@ -158,8 +158,8 @@ def too_large(side, message, limit):
 
 
 def deserialized(outcome, message, deserializer):
-    """Returns the outcome and the response. The deserializer's failure is an
-    outcome, as with grpcio."""
+    """Returns the outcome and the response. An error of the deserializer
+    becomes an outcome, as with grpcio."""
     if outcome.code or deserializer is None:
         return outcome, message
     try:

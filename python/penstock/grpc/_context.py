@@ -40,7 +40,7 @@ class Context(grpc.ServicerContext):
         self._queue = queue       # runs callbacks after a cancellation
         self._metadata = metadata
         self._lock = threading.Lock()
-        self._is_over = False     # answered, or given up
+        self._is_over = False     # answered or abandoned
         self._number = None       # of the report of a cancellation
         self._callbacks = []      # None once they have run
         self._initial = None
@@ -99,8 +99,8 @@ class Context(grpc.ServicerContext):
         return self.finish(0, b"", proof)
 
     def for_streams(self):
-        """Returns the context of the same unary call for a handler of
-        streams. Nobody uses this one any more."""
+        """Returns the context of the same unary call for a handler of streams.
+        This object is not used afterwards."""
         return UnaryStreamContext(self._received, self._metadata, self._queue,
                                   self._identity)
 
@@ -116,7 +116,7 @@ class Context(grpc.ServicerContext):
         return self._is_over
 
     def is_cancelled_by_client(self):
-        """Returns true if the client has cancelled the call or has gone."""
+        """Returns true if the client has cancelled the call, or is gone."""
         self._watch()
         return self._received.is_cancelled()
 
@@ -241,7 +241,7 @@ class StreamContext(Context):
         self.finish(12, b"Method not found!")
 
     def write(self, message):
-        """Sends a response. Returns false if the call takes no more
+        """Sends a response. Returns false if the call accepts no more
         responses."""
         if self._is_over or not self._received.write(message):
             return False
@@ -293,8 +293,8 @@ class UnaryStreamContext(Context):
         return self._received.message()
 
     def write(self, message):
-        """Keeps the response. Returns false, and ends the call, if there was
-        one."""
+        """Stores the response. Returns false, and ends the call, if there
+        already was a response."""
         if self._response is not None:
             self.finish(13, self.TOO_MANY)
         if self._is_over:

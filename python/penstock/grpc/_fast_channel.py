@@ -40,7 +40,7 @@ class _Connection(_rpc.Client):
 
     def take_ticket(self, offer):
         """Uses the ticket of an offer for later calls."""
-        # The last entry of the heads of calls.
+        # The last metadata entry in the heads of calls.
         self.ticket = offer.ticket and _identity.entry_of(offer.ticket)
 
     def is_of(self, offer):
@@ -89,8 +89,8 @@ class Way:
         _ways.add(self)
 
     def look(self):
-        """Returns the client to use now, or None. Asks the server again if the
-        time for it has come."""
+        """Returns the client to use now, or None. Asks the server again if a
+        new attempt is due."""
         if self._is_for_ever:
             return None
         with self._lock:
@@ -200,13 +200,14 @@ class Way:
             return client
 
     def _retire(self, client):
-        """Keeps a client only for its open calls. Call it with the lock."""
+        """Stops using a client for new calls, but keeps it for its open calls.
+        Call it with the lock."""
         self._retired = [one for one in self._retired if not one.is_over()]
         self._retired.append(client)
 
     def on_decline(self, client, sent, head):
-        """Stops using `client` for new calls if its server is stopping. Stops
-        until there is a new ticket if the server does not know the ticket.
+        """Stops using `client` for new calls if its server is stopping, or,
+        until there is a new ticket, if the server does not know the ticket.
         `sent` is the head of the call, and `head` that of the server's answer.
         The client stays for its open calls."""
         if head not in (_wire.STOPPING, _wire.UNKNOWN_TICKET):
@@ -215,7 +216,7 @@ class Way:
             if self.client is not client:
                 return
             if head == _wire.UNKNOWN_TICKET and not sent.endswith(client.ticket):
-                return  # the client has had a new ticket since
+                return  # the client already has a newer ticket
             self.client = None
             if head == _wire.STOPPING:
                 self._retire(client)

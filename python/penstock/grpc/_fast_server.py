@@ -39,8 +39,8 @@ class Offers(grpc.ServerInterceptor):
         def answer(request, context):
             return self._answer(request, context)
 
-        # Runs on a pool that does not count, so that the question takes no
-        # place among the server's concurrent calls.
+        # Runs on a pool that is not counted, so that the question does not use
+        # up one of the server's concurrent calls.
         answer.experimental_thread_pool = _limits.UncountedPool(1)
         return answer
 
@@ -204,8 +204,8 @@ class _Work:
         """Runs the handler on this thread, and answers the call."""
         self.variables.run(self._run)
         if not self._is_non_blocking:
-            # Answers the call in case it has no answer yet. The client has
-            # gone in that case.
+            # Answers the call if the handler has not, which means that the
+            # client is gone.
             self.context.finish(1, b"")
 
     def _run(self):
@@ -338,7 +338,7 @@ class _DataPlane:
             work = self._accept(received)
             if work is not None:
                 self._submit(work)
-            received = work = None  # keeps no message while it waits
+            received = work = None  # holds no message while waiting
 
     def _accept(self, received):
         """Returns the work of a call, or None if the call was answered."""

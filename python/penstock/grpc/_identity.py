@@ -12,7 +12,8 @@ loopback address only.
 
 The name has the number of an identity and a random number. The server computes
 the secret from the name. The server keeps one entry for each identity of TLS,
-not one for each ticket. A client that asks often pushes out nobody.
+not one for each ticket. A client that asks often therefore evicts no other
+client.
 """
 
 import collections
@@ -31,8 +32,8 @@ PROVE_METHOD = "/penstock.Rpc/Prove"
 _WHO_BYTES = 16  # of a name: the number of the identity
 _NAME_BYTES, _SECRET_BYTES, _NUMBER_BYTES = 24, 16, 32
 TICKET_BYTES = _NAME_BYTES + _SECRET_BYTES
-# Limits the identities of a server. The identity that has not asked for
-# longest is dropped first.
+# Limits the identities of a server. The identity that has not asked for the
+# longest time is evicted first.
 _MAX_IDENTITIES = 4096
 
 # The client of a call, as a handler's context describes it.
@@ -50,7 +51,7 @@ def _proof(secret, number):
     return hmac.digest(secret, b"penstock server" + number, hashlib.sha256)
 
 
-# The entries that a client with one certificate can change at will.
+# The entries that a client with one certificate can change without limit.
 _VARIES = ("x509_pem_cert_chain", "ssl_session_reused")
 
 
@@ -92,7 +93,7 @@ class Tickets:
 
     def identity_of(self, ticket):
         """Returns the identity of a ticket. Returns None for a wrong ticket,
-        and for an identity that has been dropped."""
+        and for an identity that was evicted."""
         name, secret = ticket[:_NAME_BYTES], ticket[_NAME_BYTES:]
         if not hmac.compare_digest(secret, self._secret(name)):
             return None
@@ -148,8 +149,8 @@ class Door:
 
     def enter(self, metadata, nobody):
         """Returns the metadata without the ticket, and the identity of a call.
-        The identity is `nobody` without a ticket, and None for a ticket whose
-        identity has been dropped. Raises PermissionError if a ticket is
+        The identity is `nobody` for a call without a ticket, and None if the
+        ticket's identity was evicted. Raises PermissionError if a ticket is
         missing."""
         if metadata and metadata[-1].key == _wire.TICKET_KEY:
             return metadata[:-1], self.tickets.identity_of(metadata[-1].value)
@@ -159,7 +160,8 @@ class Door:
 
 
 class Proof:
-    """Asks the server at the other end of a client of _rpc for its proof."""
+    """Requests from the server of a client of _rpc the proof of its
+    identity."""
 
     def __init__(self, ticket):
         self._ticket = ticket

@@ -1,5 +1,5 @@
-"""Limits of concurrent calls (maximum_concurrent_rpcs), over both ways
-together."""
+"""Limits of concurrent calls (maximum_concurrent_rpcs), over grpcio and the
+data plane together."""
 
 import asyncio
 import collections
@@ -12,8 +12,8 @@ RESOURCE_EXHAUSTED = 8
 
 
 class SyncLimit:
-    """The limit of a grpcio server. Calls over the data plane count in grpcio's
-    own, private counter, too. Thread-safe."""
+    """The limit of a grpcio server. Calls over the data plane are also counted
+    in grpcio's own, private counter. Thread-safe."""
 
     def __init__(self, state):
         self._state = state
@@ -34,7 +34,7 @@ class SyncLimit:
 
 
 class NoLimit:
-    """Takes all calls."""
+    """A limit that permits any number of calls."""
 
     def take(self):
         return True
@@ -55,7 +55,7 @@ def sync_limit_of(real):
 
 
 class UncountedPool(concurrent.futures.ThreadPoolExecutor):
-    """A pool for a handler whose calls grpcio shall not count. grpcio counts a
+    """A pool for a handler whose calls grpcio must not count. grpcio counts a
     call from submit() until the future is done."""
 
     def submit(self, fn, /, *args, **kwargs):
@@ -73,8 +73,8 @@ def _lets_calls_wait():
 
 
 class AioLimit:
-    """The limit of a server of grpc.aio, for both ways. Call all functions on
-    the loop's thread."""
+    """The limit of a server of grpc.aio, over grpcio and the data plane
+    together. Call all functions on the loop's thread."""
 
     def __init__(self, maximum):
         self._maximum = maximum
@@ -97,7 +97,7 @@ class AioLimit:
         return True
 
     async def _turn(self):
-        """Waits until a call has ended and leaves its place."""
+        """Waits until another call has ended."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:

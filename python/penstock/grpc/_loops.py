@@ -35,7 +35,8 @@ class Queue:
         self._numbers = itertools.count(1)
         self._callbacks = {}  # by number
         self._lasting = {}    # likewise; these run at each report
-        # The reports whose turn comes: their order and their number.
+        # The reports whose callbacks did not run yet, with numbers that show
+        # their order.
         self._reported = collections.deque()
         self._order = itertools.count()
         # The numbers of callbacks that are running. A callback may run the loop
@@ -73,13 +74,13 @@ class Queue:
 
     def _run(self):
         """Runs callbacks, up to a limit. Leaves the descriptor readable if
-        there are more, or if Ctrl-C ends this function at any place. The loop's
-        next turn thus goes on."""
+        there are more, or if Ctrl-C interrupts this function anywhere. The next
+        turn of the loop then continues."""
         is_done = False
         try:
             _clear(self._descriptor)
-            # No Ctrl-C comes between taking reports and keeping them, because
-            # no code of Python's runs there.
+            # Ctrl-C cannot interrupt between removing reports and storing them,
+            # because no Python code runs in between.
             self._reported.extend(zip(self._order, itertools.chain.from_iterable(
                 map(_rpc.take_ready_reports, (self._queue,)))))
             self._run_some()
@@ -92,7 +93,8 @@ class Queue:
         some = list(itertools.islice(self._reported, _MAX_RUN))
         for _, number in some:
             self._run_one(number & _MASK)
-        # A callback may have run the loop, which has then dropped some.
+        # A callback may itself have run the loop, which has then removed some
+        # reports.
         while some and self._reported and self._reported[0] <= some[-1]:
             self._reported.popleft()
 
@@ -109,8 +111,8 @@ class Queue:
             self._callbacks.pop(number, None)
         finally:
             self._running.discard(number)
-            # Ctrl-C has ended the callback. If the callback ran the loop, the
-            # loop has dropped the report.
+            # Ctrl-C has interrupted the callback. If the callback itself ran
+            # the loop, the loop has removed the report.
             if number in self._callbacks:
                 self._reported.append((next(self._order), number))
         return None
@@ -127,7 +129,7 @@ class Queue:
 
 def wake(waiters):
     """Sets all futures of a list, the oldest first, and empties the list. If
-    Ctrl-C ends this function, a second call goes on."""
+    Ctrl-C interrupts this function, a second call continues."""
     while waiters:
         if not waiters[0].done():
             waiters[0].set_result(None)
@@ -143,8 +145,8 @@ def _clear(descriptor):
 
 
 class Turns:
-    """Lets the other tasks of a loop run, although messages can be read or
-    written without waiting."""
+    """Gives the other tasks of a loop a turn after some messages, even if
+    messages can be read or written without waiting."""
 
     _SPAN = 16
 

@@ -11,16 +11,17 @@ from . import _calls, _reports, _wire
 
 
 def keep_result(kept, function, handle):
-    """Appends function(handle) to the list `kept`, unless the list has it. No
-    Ctrl-C comes between the two, because no code of Python's runs there."""
+    """Appends function(handle) to the list `kept`, unless it is already there.
+    Ctrl-C cannot interrupt between the call and the append, because no Python
+    code runs in between."""
     if not kept:
         kept.extend(map(function, (handle,)))
     return kept[0]
 
 
 def _settle_of(reference):
-    """Returns a callback that settles a call, unless the program has dropped
-    the call."""
+    """Returns a callback that settles a call. The callback does nothing if the
+    program has dropped the call."""
 
     def settle():
         call = reference()
@@ -34,8 +35,8 @@ class OpenCall(_calls.MultiThreadedRendezvous):
     """A call, and the future of its end. The base of calls with one response
     and with a stream of responses.
 
-    A call that its server declines begins again over the real channel. Then
-    `_real` is the call there. Thread-safe.
+    A call that its server declines is made again over the real channel. `_real`
+    is then the call over the real channel. Thread-safe.
     """
 
     def __init__(self, handle, deserializer, deadline, begin_again, queue):
@@ -52,7 +53,7 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         self._real = None
         self._outcome = None
         self._response = None
-        # Results that the handle gives once. _take() uses them.
+        # Results that the handle returns only once, for _take().
         self._kept = []
         self._cancelled = False
         self._callbacks = []
@@ -71,8 +72,8 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         raise NotImplementedError()
 
     def settle(self):
-        """Reads the outcome of a call that has ended. A later call goes on if
-        Ctrl-C or the deserializer ends this one."""
+        """Reads the outcome of a call that has ended. If Ctrl-C or the
+        deserializer interrupts this function, a later call continues."""
         with self._lock:
             if self._outcome is not None or self._real is not None:
                 return
@@ -234,7 +235,7 @@ class OpenCall(_calls.MultiThreadedRendezvous):
         if getattr(self, "_number", None) is None:  # not made completely
             return
         self._queue.drop(self._number)
-        # Cancels a call that the program has dropped before its end, as grpcio
+        # Cancels a call that the program drops before the call's end, as grpcio
         # does.
         if not self._is_reported:
             self._handle.end(1, "Cancelled upon garbage collection!")

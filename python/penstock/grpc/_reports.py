@@ -1,10 +1,10 @@
-"""Threads that take the numbers of ended calls, and run the program's
+"""Threads that receive the numbers of ended calls, and run the program's
 callbacks.
 
-Each channel and each server has one, as with grpcio: a callback that blocks
-delays those of its own channel or server only. A thread starts with the first
-callback. Calls without callbacks need none: a thread that waits for a call
-polls itself.
+Each channel and each server has one such thread, as with grpcio: a callback
+that blocks delays only callbacks of its own channel or server. The thread
+starts with the first callback. Calls without callbacks need no such thread,
+because a thread that waits for a call polls itself.
 """
 
 import itertools
@@ -52,7 +52,7 @@ def _serve(queue, callbacks):
             callback = callbacks.pop(number & _MASK, None)
             if callback is not None:
                 run_all((callback,))
-        callback = None  # keeps no call while it waits
+        callback = None  # holds no call while waiting
 
 
 class Queue:

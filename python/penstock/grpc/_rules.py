@@ -141,10 +141,10 @@ def address_of_offer(offer, host, is_secure):
     """Returns the address to which a client connects. `host` is the host of the
     channel's target. A secure channel stays on this host.
 
-    A forwarded port leads to a server elsewhere, and the offer's port may be
-    somebody else's here. Therefore the client connects to loopback addresses
-    only, and only if the server is on this host. PENSTOCK_GRPC_HOSTS=1 lifts
-    both limits."""
+    A forwarded port leads to a server on another host, and the offer's port may
+    belong to another program on this host. Therefore the client connects only
+    to loopback addresses, and only if the server is on this host.
+    PENSTOCK_GRPC_HOSTS=1 removes both restrictions."""
     address = ipaddress.ip_address(offer.address)
     if offer.host and offer.host == host_identity():
         if address.is_loopback:

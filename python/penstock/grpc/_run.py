@@ -22,8 +22,8 @@ def begin(cygrpc):
     Returns None, or the reason why nothing will be replaced."""
     module = sys.modules.get("grpc")
     spec = getattr(module, "__spec__", None)
-    # The attribute is private, but all releases of Python end an import by
-    # setting it.
+    # Uses a private attribute, which all releases of Python set at the end of
+    # an import.
     if spec is None or not vars(spec).get("_initializing"):
         return "it is not loaded by an import of grpc"
     if os.path.dirname(os.path.dirname(cygrpc)) != os.path.dirname(spec.origin):
@@ -34,8 +34,8 @@ def begin(cygrpc):
         first_line = str(error).split("\n", maxsplit=1)[0]
         reason = f"penstock.grpc does not load: {first_line}"
     if reason is None:
-        # The import of grpc may be a part of the import of penstock.grpc,
-        # which ends later.
+        # If the import of grpc is part of the import of penstock.grpc, waits
+        # for the end of the latter, which comes later.
         ours = getattr(sys.modules.get("penstock.grpc"), "__spec__", spec)
         ours.__class__ = _Watched
     return reason

@@ -10,14 +10,14 @@ from . import _calls, _open_call, _wire
 _LOGGER = logging.getLogger(__name__)
 
 
-# Limit the requests that a stream keeps in case it must begin again: their
-# number and their bytes.
+# Limit the number and the bytes of the requests that a stream stores in case it
+# must be repeated.
 _MAX_KEPT, _MAX_KEPT_BYTES = 10000, 4 * 1024 * 1024
 
 
 class Requests:
-    """The iterator of a stream's requests. Keeps the first requests, so that a
-    declined stream can begin again. Thread-safe."""
+    """The iterator of a stream's requests. Stores the first requests, so that a
+    declined stream can be repeated. Thread-safe."""
 
     def __init__(self, requests):
         self._requests = requests
@@ -56,14 +56,14 @@ class Requests:
             self.drop()
 
     def drop(self):
-        """Stops keeping requests, unless again() was called."""
+        """Stops storing requests, unless again() was called."""
         with self._lock:
             if not self._begins_again:
                 self._kept = None
 
     def again(self):
         """Returns an iterator of all requests, or None if some were not
-        kept."""
+        stored."""
         with self._lock:
             if self._kept is None:
                 return None
@@ -74,7 +74,8 @@ class Requests:
         while True:
             if not self._kept:
                 # Waits for the sender of the declined stream, which may be
-                # waiting for a request. The request is kept.
+                # waiting for a request of the program. The sender stores such a
+                # request.
                 with self._turn:
                     if not self._kept:
                         try:
@@ -85,7 +86,7 @@ class Requests:
 
 
 def send_requests(stream, requests, serializer, max_bytes):
-    """Sends the requests of an iterator, on a thread of its own, because the
+    """Sends the requests of an iterator, on a separate thread, because the
     iterator may wait for responses."""
 
     def send():

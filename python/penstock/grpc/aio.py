@@ -49,7 +49,8 @@ def server(migration_thread_pool=None, handlers=None, interceptors=None,
         raise ValueError("maximum_concurrent_rpcs should be a positive integer")
 
     def make_real(all_interceptors):
-        # Puts the interceptor that counts the calls over both ways first.
+        # Puts the interceptor first that counts the calls over grpcio and the
+        # data plane.
         return _real_server(migration_thread_pool, handlers, all_interceptors,
                             options, None, compression)
 

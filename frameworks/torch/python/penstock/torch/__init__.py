@@ -7,8 +7,9 @@ entry point ``torch.backends``. ``"cpu:penstock,cuda:nccl"`` leaves tensors of
 GPUs to NCCL.
 """
 
-# Loads torch first, and with it the entry point, which imports _registration.
-# Otherwise the entry point finds that module half initialized.
+# Loads torch first, whose import runs the entry point, which imports
+# _registration. Otherwise the entry point would find that module half
+# initialized.
 import torch as _torch
 
 from ._registration import register, use_pool
