@@ -31,15 +31,15 @@ Replicas MembersOf(const ShardReplicas& shard) {
 // Returns the live servers that may have replicas: the shard's own server
 // first, if it may, then the others in the order of the shards.
 Replicas UsableFor(size_t shard, const Replicas& live,
-                   const MoveWishes& wishes) {
+                   const MoveRequests& requests) {
   Replicas usable;
-  const auto& own = wishes.own_servers;
+  const auto& own = requests.own_servers;
   for (size_t i = 0; i < own.size(); ++i) {
     const std::string& address = own[(shard + i) % own.size()];
     const auto found =
         std::find_if(live.begin(), live.end(),
                      [&](const ReplicaId& id) { return id.server == address; });
-    if (found == live.end() || Has(wishes.leaving, *found)) continue;
+    if (found == live.end() || Has(requests.leaving, *found)) continue;
     usable.push_back(*found);
   }
   return usable;
@@ -106,17 +106,17 @@ absl::optional<ShardReplicas> StepTo(const Goal& goal, size_t copies,
 }  // namespace
 
 absl::optional<Move> NextMove(const View& view, const Replicas& live,
-                              const MoveWishes& wishes, size_t copies) {
+                              const MoveRequests& requests, size_t copies) {
   for (uint32_t i = 0; i < view.shards.size(); ++i) {
     const ShardReplicas& now = view.shards[i];
-    Replicas usable = UsableFor(i, live, wishes);
-    const bool goes_home = wishes.to_own_servers && !usable.empty() &&
-                           i < wishes.own_servers.size() &&
-                           usable.front().server == wishes.own_servers[i];
+    Replicas usable = UsableFor(i, live, requests);
+    const bool goes_home = requests.to_own_servers && !usable.empty() &&
+                           i < requests.own_servers.size() &&
+                           usable.front().server == requests.own_servers[i];
     const Goal goal = goes_home
                           ? GoalAtOwnServer(std::move(usable), copies)
                           : GoalWithoutLeaving(view, now, std::move(usable),
-                                               wishes.leaving, copies);
+                                               requests.leaving, copies);
     auto after = StepTo(goal, copies, now);
     if (after) return Move{i, *std::move(after)};
   }

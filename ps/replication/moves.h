@@ -14,7 +14,7 @@
 namespace penstock::ps::replication {
 
 // Requests of operators.
-struct MoveWishes {
+struct MoveRequests {
   // Servers that should hold nothing.
   std::vector<ReplicaId> leaving;
   // True if shards should return to their own servers.
@@ -45,7 +45,7 @@ struct Move {
 // them. Processes with equal arguments get the same move.
 absl::optional<Move> NextMove(const View& view,
                               const std::vector<ReplicaId>& live,
-                              const MoveWishes& wishes, size_t copies);
+                              const MoveRequests& requests, size_t copies);
 
 }  // namespace penstock::ps::replication
 

@@ -16,10 +16,10 @@ namespace penstock::ps::replication {
 // Thread-safe. No call blocks.
 class ViewFollower {
  public:
-  // The wishes of the primary of one shard.
-  struct Wish {
+  // The requests of the primary of one shard.
+  struct Request {
     uint32_t shard = 0;
-    // The view in which the primary has this wish.
+    // The view in which the primary has this request.
     uint64_t view = 0;
     // True if the primary has begun. Until then, the primary may wait for the
     // answer of its predecessor, so the predecessor must not be dropped.
@@ -39,8 +39,8 @@ class ViewFollower {
   // CheckView() or of Replica::OnView(); the replicas then stay in their
   // present view.
   virtual absl::Status OnView(const View& view) = 0;
-  // Returns the wishes of the shards whose primary is in this process.
-  virtual std::vector<Wish> Wishes() = 0;
+  // Returns the requests of the shards whose primary is in this process.
+  virtual std::vector<Request> Requests() = 0;
 };
 
 }  // namespace penstock::ps::replication

@@ -36,8 +36,9 @@ bool HasOtherIncarnation(const View& view, const ReplicaId& replica) {
                      });
 }
 
-bool ComplainsOf(const ViewFollower::Wish& wish, const ReplicaId& replica) {
-  return std::any_of(wish.overdue.begin(), wish.overdue.end(),
+bool ComplainsOf(const ViewFollower::Request& request,
+                 const ReplicaId& replica) {
+  return std::any_of(request.overdue.begin(), request.overdue.end(),
                      [&](const Primary::Complaint& complaint) {
                        return complaint.replica == replica;
                      });
@@ -80,11 +81,12 @@ void ViewKeeper::DropDead(const Knowledge& known, ShardReplicas* shard) const {
 
 // Drops nobody else in the same view. Otherwise, the shard would be lost if the
 // new primary had just died and the only live backup were dropped as slow.
-bool ViewKeeper::Depose(const Knowledge& known, const ViewFollower::Wish& wish,
+bool ViewKeeper::Depose(const Knowledge& known,
+                        const ViewFollower::Request& request,
                         ShardReplicas* shard) const {
   const auto lives = [&](const ReplicaId& id) { return Has(known.live, id); };
   const auto is_best = [&](const ReplicaId& id) {
-    return lives(id) && !ComplainsOf(wish, id);
+    return lives(id) && !ComplainsOf(request, id);
   };
   Replicas& backups = shard->backups;
   auto heir = std::find_if(backups.begin(), backups.end(), is_best);
@@ -97,19 +99,21 @@ bool ViewKeeper::Depose(const Knowledge& known, const ViewFollower::Wish& wish,
   return true;
 }
 
-void ViewKeeper::Grant(const Knowledge& known, const ViewFollower::Wish& wish,
+void ViewKeeper::Grant(const Knowledge& known,
+                       const ViewFollower::Request& request,
                        ShardReplicas* shard, absl::Time now) {
   const ReplicaId primary = shard->primary;
   const bool is_deposed =
-      ComplainsOf(wish, primary) && Depose(known, wish, shard);
-  for (const Primary::Complaint& complaint : wish.overdue) {
+      ComplainsOf(request, primary) && Depose(known, request, shard);
+  for (const Primary::Complaint& complaint : request.overdue) {
     const bool is_primary = complaint.replica == primary;
     if (is_primary != is_deposed) continue;
     Remove(complaint.replica, &shard->backups);
     Remove(complaint.replica, &shard->joiners);
-    may_rejoin_[{wish.shard, complaint.replica}] = now + options_.rejoin_after;
+    may_rejoin_[{request.shard, complaint.replica}] =
+        now + options_.rejoin_after;
   }
-  for (const ReplicaId& complete : wish.complete) {
+  for (const ReplicaId& complete : request.complete) {
     if (!Has(shard->joiners, complete)) continue;
     Remove(complete, &shard->joiners);
     shard->backups.push_back(complete);
@@ -166,12 +170,12 @@ void ViewKeeper::MoveOn(const Knowledge& known, View* next) const {
   };
   // Requires that the primary has begun. Otherwise it would wait for a lease of
   // a predecessor that has left the view.
-  const bool has_begun = std::any_of(known.wishes.begin(), known.wishes.end(),
-                                     [&](const ViewFollower::Wish& wish) {
-                                       return wish.shard == move->shard &&
-                                              wish.has_begun &&
-                                              wish.view == known.view->number;
-                                     });
+  const bool has_begun =
+      std::any_of(known.requests.begin(), known.requests.end(),
+                  [&](const ViewFollower::Request& request) {
+                    return request.shard == move->shard && request.has_begun &&
+                           request.view == known.view->number;
+                  });
   if (!has_begun) return;
   const Replicas& joiners = move->after.joiners;
   if (std::any_of(joiners.begin(), joiners.end(), must_wait)) return;
@@ -191,11 +195,11 @@ absl::optional<View> ViewKeeper::Next(const Knowledge& known, absl::Time now) {
   const View& view = *known.view;
   View next = view;
   for (ShardReplicas& shard : next.shards) DropDead(known, &shard);
-  for (const ViewFollower::Wish& wish : known.wishes) {
-    const bool is_current = wish.view == view.number &&
-                            wish.shard < view.shards.size() &&
-                            view.shards[wish.shard].primary == options_.self;
-    if (is_current) Grant(known, wish, &next.shards[wish.shard], now);
+  for (const ViewFollower::Request& request : known.requests) {
+    const bool is_current = request.view == view.number &&
+                            request.shard < view.shards.size() &&
+                            view.shards[request.shard].primary == options_.self;
+    if (is_current) Grant(known, request, &next.shards[request.shard], now);
   }
   DropLeavingJoiners(known, &next);
   for (uint32_t shard = 0; shard < next.shards.size(); ++shard) {

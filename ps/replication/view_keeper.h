@@ -61,8 +61,8 @@ class ViewKeeper {
     // as dead only if `live` has another incarnation of its server.
     bool sees_deaths = false;
     absl::optional<uint64_t> run;  // of this process: ViewFollower::run()
-    std::vector<ViewFollower::Wish> wishes;
-    MoveWishes moves;
+    std::vector<ViewFollower::Request> requests;
+    MoveRequests moves;
   };
 
   explicit ViewKeeper(const Options& options) : options_(options) {}
@@ -79,9 +79,9 @@ class ViewKeeper {
   // Makes a live backup the primary of a shard whose primary complains of
   // itself. Prefers a backup without a complaint. Returns false if no backup
   // lives.
-  bool Depose(const Knowledge& known, const ViewFollower::Wish& wish,
+  bool Depose(const Knowledge& known, const ViewFollower::Request& request,
               ShardReplicas* shard) const;
-  void Grant(const Knowledge& known, const ViewFollower::Wish& wish,
+  void Grant(const Knowledge& known, const ViewFollower::Request& request,
              ShardReplicas* shard, absl::Time now);
   void AddJoiner(const Knowledge& known, uint32_t shard, View* next) const;
   void DropLeavingJoiners(const Knowledge& known, View* next) const;

@@ -64,8 +64,7 @@ class FedEntries {
  private:
   struct Fed {
     uint64_t seq = 0;
-    absl::optional<replication::WorkerPush>
-        push;  // set for a push that was counted
+    absl::optional<replication::WorkerPush> push;  // if it was counted
   };
 
   void AddImage(const MembersNow& members);

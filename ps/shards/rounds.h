@@ -63,8 +63,7 @@ class Rounds {
   const std::shared_ptr<LogSender> log_sender_;
   const std::shared_ptr<Feeder> feeder_;
   const std::shared_ptr<SnapshotSender> snapshot_sender_;
-  absl::Time
-      tick_;  // The time of the next tick. Used by the thread that does rounds.
+  absl::Time tick_;  // the next tick; used by the thread that does rounds
 };
 
 }  // namespace penstock::ps

@@ -140,20 +140,20 @@ void Shard::ReleaseFolderLocked() {
   }).detach();
 }
 
-absl::optional<replication::ViewFollower::Wish> Shard::Wishes() {
+absl::optional<replication::ViewFollower::Request> Shard::Requests() {
   absl::MutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
   if (leads == nullptr) return absl::nullopt;
-  replication::ViewFollower::Wish wish;
-  wish.shard = state_->group.shard;
-  wish.view = state_->view.number;
-  wish.has_begun = leads->has_begun();
-  wish.complete = leads->Complete();
-  wish.overdue = leads->Overdue(BootNow());
+  replication::ViewFollower::Request request;
+  request.shard = state_->group.shard;
+  request.view = state_->view.number;
+  request.has_begun = leads->has_begun();
+  request.complete = leads->Complete();
+  request.overdue = leads->Overdue(BootNow());
   if (state_->LeavesToBackup()) {
-    wish.overdue = {{state_->self, std::string(state_->failure.message())}};
+    request.overdue = {{state_->self, std::string(state_->failure.message())}};
   }
-  return wish;
+  return request;
 }
 
 void Shard::Handle(ReplicateMessage message,

@@ -58,8 +58,8 @@ class Shard final : public std::enable_shared_from_this<Shard> {
 
   // Changes to a view. Returns the error of Replica::OnView(). Does not block.
   absl::Status OnView(const replication::View& view);
-  // Returns the primary's wish for the next view; nullopt at other replicas.
-  absl::optional<replication::ViewFollower::Wish> Wishes();
+  // Returns the primary's request for the next view; nullopt at other replicas.
+  absl::optional<replication::ViewFollower::Request> Requests();
   // Handles a message of another server. Passes the answer to `callback`;
   // later, if the message restores values. The caller calls Help() once the
   // answer is sent. Without Help(), the committed entries are fed up to a tick

@@ -224,13 +224,13 @@ std::vector<Shards::ShardPtr> Shards::HoldLocked(
   return dropped;
 }
 
-std::vector<Shards::Wish> Shards::Wishes() {
-  std::vector<Wish> wishes;
+std::vector<Shards::Request> Shards::Requests() {
+  std::vector<Request> requests;
   for (const ShardPtr& shard : all()) {
-    absl::optional<Wish> wish = shard->Wishes();
-    if (wish.has_value()) wishes.push_back(*std::move(wish));
+    absl::optional<Request> request = shard->Requests();
+    if (request.has_value()) requests.push_back(*std::move(request));
   }
-  return wishes;
+  return requests;
 }
 
 std::shared_ptr<Shard> Shards::Find(uint32_t shard) const {

@@ -55,7 +55,7 @@ class Shards final : public replication::ViewFollower {
   // this process leads a shard of `view` but lacks the shard's first values.
   absl::Status OnView(const replication::View& view) override
       ABSL_LOCKS_EXCLUDED(mu_);
-  std::vector<Wish> Wishes() override ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<Request> Requests() override ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the number of the process's own shard; nullopt before Define().
   absl::optional<uint32_t> own_shard() const;

@@ -20,7 +20,7 @@ absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
   size_t stay = 0;
   for (const ReplicaId& id : now.live) {
     const bool leaves =
-        id == IdOf(server) || replication::Has(now.wishes.leaving, id);
+        id == IdOf(server) || replication::Has(now.requests.leaving, id);
     stay += leaves ? 0 : 1;
   }
   if (stay >= now.copies) return absl::OkStatus();
@@ -103,7 +103,7 @@ class Drain {
     }
     // Writes the request again if the command has lost the right to move shards
     // and claimed it again.
-    if (!replication::Has(now.wishes.leaving, IdOf(server_))) {
+    if (!replication::Has(now.requests.leaving, IdOf(server_))) {
       Mark(MarkLasts::kWithCommand).IgnoreError();
     }
     return false;

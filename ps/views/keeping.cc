@@ -92,7 +92,7 @@ void Keeping::Round() {
   const auto registered = ReadRegistered(values, prefix, Places());
   if (!registered.ok()) return Warn("views", registered.status());
   NameStrangers(registered->strangers);
-  const auto moves = ReadMoveWishes(values, prefix, newest_.servers());
+  const auto moves = ReadMoveRequests(values, prefix, newest_.servers());
   if (!moves.ok()) Warn("views", moves.status());
   const absl::Time now = base::SteadyNow();
   ViewKeeper::Knowledge knowledge;
@@ -101,7 +101,7 @@ void Keeping::Round() {
   knowledge.are_all_live = registered->are_all;
   knowledge.sees_deaths = is_connected && SeesDeaths(registered->live, now);
   knowledge.run = options_.follower->run();
-  knowledge.wishes = options_.follower->Wishes();
+  knowledge.requests = options_.follower->Requests();
   if (moves.ok()) knowledge.moves = *moves;
   Publish(knowledge);
   const absl::Status refused = proposer_->TakeError();

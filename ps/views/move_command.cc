@@ -105,9 +105,9 @@ absl::Status MoveCommand::Read() {
   if (!status.ok()) return status;
   now_.view = newest_.view();
   now_.places = newest_.servers();
-  auto wishes = ReadMoveWishes(values, prefix, now_.places);
-  if (!wishes.ok()) return wishes.status();
-  now_.wishes = *std::move(wishes);
+  auto requests = ReadMoveRequests(values, prefix, now_.places);
+  if (!requests.ok()) return requests.status();
+  now_.requests = *std::move(requests);
   now_.live.clear();
   for (const Server& server : now_.registered) {
     const bool has_place = HasAddress(now_.places, server.address());
@@ -180,7 +180,8 @@ bool MoveCommand::IsBusy() const {
         std::all_of(shard.backups.begin(), shard.backups.end(), is_live);
     if (!is_settled) return true;
   }
-  return NextMove(*now_.view, now_.live, now_.wishes, now_.copies).has_value();
+  return NextMove(*now_.view, now_.live, now_.requests, now_.copies)
+      .has_value();
 }
 
 bool MoveCommand::Rests() {
@@ -199,7 +200,7 @@ bool MoveCommand::IsLive(const ReplicaId& id) const {
 size_t MoveCommand::CopiesNow() const {
   size_t usable = 0;
   for (const ReplicaId& id : now_.live) {
-    usable += replication::Has(now_.wishes.leaving, id) ? 0 : 1;
+    usable += replication::Has(now_.requests.leaving, id) ? 0 : 1;
   }
   return std::min(usable, now_.copies);
 }

@@ -39,9 +39,8 @@ struct Situation {
   std::vector<membership::v1::Server> registered;
   absl::optional<replication::View> view;
   std::vector<std::string> places;  // the addresses of the shards' own servers
-  std::vector<replication::ReplicaId>
-      live;  // the live servers that have a place
-  replication::MoveWishes wishes;
+  std::vector<replication::ReplicaId> live;  // live servers with a place
+  replication::MoveRequests requests;
   size_t copies = 1;  // the number of copies for each shard
 };
 

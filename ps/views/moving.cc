@@ -142,7 +142,7 @@ absl::Status Rebalance(const MovingOptions& options) {
         "there are no shards yet: worker 0 has to define a model first");
   }
   status = command.Await([&]() -> absl::StatusOr<bool> {
-    return command.now().wishes.to_own_servers && command.Rests();
+    return command.now().requests.to_own_servers && command.Rests();
   });
   if (!status.ok()) return status;
   const Situation& now = command.now();
@@ -185,7 +185,7 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
   if (!status.ok()) return status;
   return command.Await([&]() -> absl::StatusOr<bool> {
     return replication::Has(command.now().live, IdOf(*added)) &&
-           !replication::Has(command.now().wishes.leaving, IdOf(*added)) &&
+           !replication::Has(command.now().requests.leaving, IdOf(*added)) &&
            command.Rests();
   });
 }

@@ -42,18 +42,18 @@ absl::StatusOr<Registered> ReadRegistered(
   return registered;
 }
 
-absl::StatusOr<replication::MoveWishes> ReadMoveWishes(
+absl::StatusOr<replication::MoveRequests> ReadMoveRequests(
     const etcd::Values& values, const std::string& prefix,
     const std::vector<std::string>& servers) {
   const auto wanted = membership::ReadWanted(values, prefix);
   if (!wanted.ok()) return wanted.status();
-  replication::MoveWishes wishes;
-  wishes.own_servers = servers;
-  wishes.to_own_servers = wanted->to_own_servers;
+  replication::MoveRequests requests;
+  requests.own_servers = servers;
+  requests.to_own_servers = wanted->to_own_servers;
   for (const membership::v1::Server& server : wanted->leaving) {
-    wishes.leaving.push_back({server.address(), server.incarnation()});
+    requests.leaving.push_back({server.address(), server.incarnation()});
   }
-  return wishes;
+  return requests;
 }
 
 absl::Status NewestView::Take(const etcd::Values& values,

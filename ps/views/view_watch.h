@@ -34,7 +34,7 @@ absl::StatusOr<Registered> ReadRegistered(
     const std::vector<std::string>& known = {});
 
 // Returns the operators' requests to move shards.
-absl::StatusOr<replication::MoveWishes> ReadMoveWishes(
+absl::StatusOr<replication::MoveRequests> ReadMoveRequests(
     const etcd::Values& values, const std::string& prefix,
     const std::vector<std::string>& servers);
 

@@ -23,7 +23,7 @@ class MovesTest : public testing::Test {
   // Makes one move, and lets its joiner become a backup. Returns false if no
   // move is wanted.
   bool Move() {
-    const auto move = NextMove(view_, live_, wishes_, copies_);
+    const auto move = NextMove(view_, live_, requests_, copies_);
     if (!move) return false;
     ShardReplicas& shard = view_.shards[move->shard];
     shard = move->after;
@@ -35,7 +35,7 @@ class MovesTest : public testing::Test {
   }
 
   Replicas live_ = {Server(0), Server(1), Server(2)};
-  MoveWishes wishes_ = {{}, false, {"ps0:1", "ps1:1", "ps2:1"}};
+  MoveRequests requests_ = {{}, false, {"ps0:1", "ps1:1", "ps2:1"}};
   View view_ = {7,
                 3,
                 {{Server(0), {Server(1)}, {}},
@@ -46,14 +46,14 @@ class MovesTest : public testing::Test {
 
 TEST_F(MovesTest, NothingMovesUnasked) {
   EXPECT_FALSE(Move());
-  wishes_.to_own_servers = true;
+  requests_.to_own_servers = true;
   EXPECT_FALSE(Move());
 }
 
 TEST_F(MovesTest, ALeavingPrimaryIsReplacedBeforeItLeaves) {
-  wishes_.leaving = {Server(0)};
+  requests_.leaving = {Server(0)};
   // Shard 0: server 2 joins, server 1 leads, server 0 leaves.
-  auto move = NextMove(view_, live_, wishes_, copies_);
+  auto move = NextMove(view_, live_, requests_, copies_);
   ASSERT_TRUE(move.has_value());
   EXPECT_EQ(move->shard, 0u);
   EXPECT_EQ(move->after, (ShardReplicas{Server(0), {Server(1)}, {Server(2)}}));
@@ -70,7 +70,7 @@ TEST_F(MovesTest, ALeavingPrimaryIsReplacedBeforeItLeaves) {
 }
 
 TEST_F(MovesTest, ALeavingServerStaysIfTooFewOthersLive) {
-  wishes_.leaving = {Server(0), Server(1)};
+  requests_.leaving = {Server(0), Server(1)};
   while (Move()) {
   }
   for (const ShardReplicas& shard : view_.shards) {
@@ -78,7 +78,7 @@ TEST_F(MovesTest, ALeavingServerStaysIfTooFewOthersLive) {
   }
   // Adds a new server, which takes the place of the lost one.
   live_.push_back(Server(3));
-  wishes_.own_servers[0] = Server(3).server;
+  requests_.own_servers[0] = Server(3).server;
   while (Move()) {
   }
   EXPECT_EQ(PartsOf(view_, Server(0)), 0u);
@@ -92,7 +92,7 @@ TEST_F(MovesTest, ShardsGoBackToTheirOwnServers) {
                   {Server(1), {Server(2)}, {}},
                   {Server(2), {Server(1)}, {}}};
   EXPECT_FALSE(Move());
-  wishes_.to_own_servers = true;
+  requests_.to_own_servers = true;
   while (Move()) {
   }
   EXPECT_EQ(view_.shards, at_home.shards);
@@ -102,7 +102,7 @@ TEST_F(MovesTest, AShardWhoseOwnServerIsAwayStaysWhereItIs) {
   view_.shards[0] = {Server(2), {Server(1)}, {}};
   view_.shards[2] = {Server(2), {Server(1)}, {}};
   live_ = {Server(1), Server(2)};
-  wishes_.to_own_servers = true;
+  requests_.to_own_servers = true;
   while (Move()) {
   }
   EXPECT_EQ(view_.shards[0].primary, Server(2));

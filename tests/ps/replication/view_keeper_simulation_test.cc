@@ -58,7 +58,7 @@ class World {
       server.is_away = false;
       if (!server.is_up) Start(&server);
     }
-    Wish();
+    DrawRequest();
     // A server that leaves before the first view keeps the training from its
     // beginning.
     if (!view_) moves_.leaving.clear();
@@ -127,8 +127,8 @@ class World {
     });
   }
 
-  // Draws a new wish of the operator, different from the last one.
-  void Wish() {
+  // Draws a new request of the operator, different from the last one.
+  void DrawRequest() {
     moves_.leaving.clear();
     moves_.to_own_servers = dice_.Chance(30);
     for (const Server& server : servers_) {
@@ -144,7 +144,7 @@ class World {
     now_ += absl::Milliseconds(20);
     Server& server = servers_[dice_.Below(servers_.size())];
     if (!is_fair_ && dice_.Chance(10)) Disturb(&server);
-    if (!is_fair_ && dice_.Chance(2)) Wish();
+    if (!is_fair_ && dice_.Chance(2)) DrawRequest();
     lists_.push_back(Listed());
     if (lists_.size() > 4) lists_.pop_front();
     if (server.is_up && !server.is_away) Act(&server);
@@ -161,30 +161,31 @@ class World {
     }
   }
 
-  // Returns the wishes of the server's primaries.
-  std::vector<ViewFollower::Wish> WishesOf(const Server& server) {
-    std::vector<ViewFollower::Wish> wishes;
+  // Returns the requests of the server's primaries.
+  std::vector<ViewFollower::Request> RequestsOf(const Server& server) {
+    std::vector<ViewFollower::Request> requests;
     for (uint32_t i = 0; view_ && i < view_->shards.size(); ++i) {
       const ShardReplicas& shard = view_->shards[i];
       if (shard.primary != server.id) continue;
-      ViewFollower::Wish wish{i, view_->number, dice_.Chance(50), {}, {}};
+      ViewFollower::Request request{i, view_->number, dice_.Chance(50), {}, {}};
       for (const ReplicaId& joiner : shard.joiners) {
-        if (IsUp(joiner) && dice_.Chance(50)) wish.complete.push_back(joiner);
+        if (IsUp(joiner) && dice_.Chance(50))
+          request.complete.push_back(joiner);
       }
       Replicas others = shard.backups;
       others.insert(others.end(), shard.joiners.begin(), shard.joiners.end());
       // Makes a primary fail, but not while its last backup is dying, which
       // would lose the shard.
       if (!is_fair_ && dice_.Chance(1) && CanSpare(server)) {
-        wish.overdue.push_back({server.id, "its disk is full"});
+        request.overdue.push_back({server.id, "its disk is full"});
       }
       for (const ReplicaId& other : others) {
         if (is_fair_ || !dice_.Chance(2)) continue;
-        wish.overdue.push_back({other, "slow"});
+        request.overdue.push_back({other, "slow"});
       }
-      wishes.push_back(std::move(wish));
+      requests.push_back(std::move(request));
     }
-    return wishes;
+    return requests;
   }
 
   void Act(Server* server) {
@@ -195,7 +196,7 @@ class World {
     known.are_all_live = known.live.size() == servers_.size();
     known.sees_deaths = is_fair_ || !dice_.Chance(20);
     known.run = kRun;
-    known.wishes = WishesOf(*server);
+    known.requests = RequestsOf(*server);
     known.moves = moves_;
     auto next = server->keeper->Next(known, now_);
     if (!next) return;
@@ -215,11 +216,12 @@ class World {
     if (!wrong.ok()) return Fail(std::string(wrong.message()));
     std::set<std::pair<size_t, ReplicaId>> complete, overdue;
     std::set<size_t> begun;
-    for (const auto& wish : known.wishes) {
-      if (wish.has_begun) begun.insert(wish.shard);
-      for (const auto& id : wish.complete) complete.insert({wish.shard, id});
-      for (const auto& id : wish.overdue) {
-        overdue.insert({wish.shard, id.replica});
+    for (const auto& request : known.requests) {
+      if (request.has_begun) begun.insert(request.shard);
+      for (const auto& id : request.complete)
+        complete.insert({request.shard, id});
+      for (const auto& id : request.overdue) {
+        overdue.insert({request.shard, id.replica});
       }
     }
     for (size_t i = 0; i < next.shards.size(); ++i) {
@@ -310,7 +312,7 @@ class World {
   uint64_t incarnations_ = 100;
   uint64_t failovers_ = 0;
   uint64_t handovers_ = 0;
-  MoveWishes moves_;
+  MoveRequests moves_;
   bool is_fair_ = false;
   absl::Time now_ = absl::UnixEpoch();
   absl::Time quiet_since_ = absl::UnixEpoch();

@@ -66,11 +66,11 @@ TEST(ViewKeeperTest, OnlyAJoinerBecomesABackup) {
                     {{Server(0), {}, {}},
                      {Server(1), {Server(2)}, {}},
                      {Server(2), {Server(1)}, {}}}};
-  ViewFollower::Wish wish;
-  wish.shard = 0;
-  wish.view = 3;
-  wish.complete = {Server(2)};
-  known.wishes = {wish};
+  ViewFollower::Request request;
+  request.shard = 0;
+  request.view = 3;
+  request.complete = {Server(2)};
+  known.requests = {request};
   const auto next = KeeperOf(0).Next(known, kNow);
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->shards[0].backups, Replicas());
@@ -89,11 +89,11 @@ TEST(ViewKeeperTest, ShardsMoveOneAfterAnother) {
   known.moves.own_servers = {Server(0).server, Server(1).server,
                              Server(2).server};
   known.moves.leaving = {Server(2)};
-  ViewFollower::Wish wish;
-  wish.shard = 0;
-  wish.view = 3;
-  wish.has_begun = true;
-  known.wishes = {wish};
+  ViewFollower::Request request;
+  request.shard = 0;
+  request.view = 3;
+  request.has_begun = true;
+  known.requests = {request};
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
   known.view->shards[1] = {Server(1), {Server(0)}, {}};
   const auto next = KeeperOf(0).Next(known, kNow);
@@ -176,29 +176,29 @@ TEST(ViewKeeperTest, AReplicaThatWasComplainedOfRejoinsLater) {
   known.view = View{
       kRun, 3, {{Server(0), {Server(1)}, {}}, {Server(1), {Server(0)}, {}}}};
   ViewKeeper keeper = KeeperOf(0);
-  known.wishes = {{0, 3, true, {}, {{Server(1), "slow"}}}};
+  known.requests = {{0, 3, true, {}, {{Server(1), "slow"}}}};
   const auto next = keeper.Next(known, kNow);
   ASSERT_TRUE(next.has_value());
   EXPECT_TRUE(next->shards[0].backups.empty());
   EXPECT_TRUE(next->shards[0].joiners.empty());
   known.view = next;
-  known.wishes.clear();
+  known.requests.clear();
   EXPECT_EQ(keeper.Next(known, kNow + absl::Seconds(9)), absl::nullopt);
   const auto later = keeper.Next(known, kNow + absl::Seconds(10));
   ASSERT_TRUE(later.has_value());
   EXPECT_EQ(later->shards[0].joiners, Replicas({Server(1)}));
 }
 
-TEST(ViewKeeperTest, WishesOfAnotherViewOrServerAreIgnored) {
+TEST(ViewKeeperTest, RequestsOfAnotherViewOrServerAreIgnored) {
   ViewKeeper::Knowledge known = ThreeServers();
   known.live = {Server(0), Server(1)};
   known.view = View{
       kRun, 3, {{Server(0), {}, {Server(1)}}, {Server(1), {Server(0)}, {}}}};
-  known.wishes = {{0, 2, true, {Server(1)}, {}},
-                  {1, 3, true, {}, {{Server(0), "slow"}}},
-                  {9, 3, true, {Server(1)}, {}}};
+  known.requests = {{0, 2, true, {Server(1)}, {}},
+                    {1, 3, true, {}, {{Server(0), "slow"}}},
+                    {9, 3, true, {Server(1)}, {}}};
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
-  known.wishes = {{0, 3, true, {Server(1)}, {}}};
+  known.requests = {{0, 3, true, {Server(1)}, {}}};
   const auto next = KeeperOf(0).Next(known, kNow);
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->shards[0].backups, Replicas({Server(1)}));
@@ -211,7 +211,7 @@ TEST(ViewKeeperTest, AFailedPrimaryLeavesItsShardToABackup) {
                     {{Server(0), {Server(1)}, {}},
                      {Server(1), {Server(0)}, {}},
                      {Server(2), {Server(0)}, {}}}};
-  known.wishes = {{0, 3, true, {}, {{Server(0), "its disk is full"}}}};
+  known.requests = {{0, 3, true, {}, {{Server(0), "its disk is full"}}}};
   const auto next = KeeperOf(0).Next(known, kNow);
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->shards[0], (ShardReplicas{Server(1), {}, {}}));
@@ -228,7 +228,7 @@ TEST(ViewKeeperTest, AFailedPrimaryLeavesItsShardToALiveBackupThatIsSlow) {
                     {{Server(0), {Server(2), Server(1)}, {}},
                      {Server(1), {Server(0)}, {}},
                      {Server(2), {Server(0)}, {}}}};
-  known.wishes = {
+  known.requests = {
       {0, 3, true, {}, {{Server(2), "slow"}, {Server(0), "its disk is full"}}}};
   known.live = {Server(0), Server(2)};
   known.sees_deaths = false;
@@ -248,7 +248,7 @@ TEST(ViewKeeperTest, AFailedPrimaryKeepsItsShardWhileNoBackupLives) {
                     {{Server(0), {Server(1)}, {}},
                      {Server(1), {Server(0)}, {}},
                      {Server(2), {Server(0)}, {}}}};
-  known.wishes = {{0, 3, true, {}, {{Server(0), "its disk is full"}}}};
+  known.requests = {{0, 3, true, {}, {{Server(0), "its disk is full"}}}};
   known.live = {Server(0), Server(2)};
   known.sees_deaths = false;
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
@@ -268,7 +268,7 @@ TEST(ViewKeeperTest, AMoveWaitsWhileAnotherReplicaJoins) {
   // Expects no proposal by this keeper, because the primary of the shard, once
   // it has begun, proposes the step itself.
   EXPECT_EQ(KeeperOf(0).Next(known, kNow), absl::nullopt);
-  known.wishes = {{0, 3, true, {}, {}}};
+  known.requests = {{0, 3, true, {}, {}}};
   EXPECT_EQ(KeeperOf(1).Next(known, kNow), absl::nullopt);
   const auto next = KeeperOf(0).Next(known, kNow);
   ASSERT_TRUE(next.has_value());

@@ -224,14 +224,14 @@ void Cluster::KeepOnce() {
   for (const auto& node : nodes()) {
     const replication::View now = view();
     node->shards().OnView(now).IgnoreError();
-    for (const auto& wish : node->shards().Wishes()) {
+    for (const auto& request : node->shards().Requests()) {
       absl::MutexLock lock(&mu_);
-      if (wish.view != view_.number) continue;
+      if (request.view != view_.number) continue;
       if (isolated_.count(node->id().server) > 0) continue;
-      if (!wish.complete.empty()) {
-        Next(WithBackup(view_, wish.shard, wish.complete.front()));
-      } else if (!wish.overdue.empty()) {
-        Next(WithoutReplica(view_, wish.overdue.front().replica));
+      if (!request.complete.empty()) {
+        Next(WithBackup(view_, request.shard, request.complete.front()));
+      } else if (!request.overdue.empty()) {
+        Next(WithoutReplica(view_, request.overdue.front().replica));
       }
     }
   }
@@ -278,7 +278,7 @@ void Cluster::KillPrimary(uint32_t shard) {
 void Cluster::Isolate(const std::string& name, bool is_isolated) {
   absl::MutexLock lock(&mu_);
   if (is_isolated) {
-    isolated_.insert(name);
+    isolated_.insert(name);  // ignores its requests for views
   } else {
     isolated_.erase(name);
   }

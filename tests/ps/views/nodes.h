@@ -48,16 +48,16 @@ class Replicas final : public replication::ViewFollower {
     view_ = view;
     return absl::OkStatus();
   }
-  std::vector<Wish> Wishes() override {
+  std::vector<Request> Requests() override {
     absl::MutexLock lock(&mu_);
-    std::vector<Wish> wishes;
+    std::vector<Request> requests;
     for (uint32_t i = 0; i < view_.shards.size(); ++i) {
       if (view_.shards[i].primary != self_) continue;
-      Wish wish{i, view_.number, true, {}, overdue_};
-      if (completes_) wish.complete = view_.shards[i].joiners;
-      wishes.push_back(wish);
+      Request request{i, view_.number, true, {}, overdue_};
+      if (completes_) request.complete = view_.shards[i].joiners;
+      requests.push_back(request);
     }
-    return wishes;
+    return requests;
   }
 
   void SetRun(uint64_t run) {
