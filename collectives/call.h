@@ -1,4 +1,5 @@
-// One call of an operation, as the ranks of a group compare it.
+// One call of an operation, in the form in which the ranks of a group compare
+// their calls.
 
 #ifndef PENSTOCK_COLLECTIVES_CALL_H_
 #define PENSTOCK_COLLECTIVES_CALL_H_

@@ -15,12 +15,12 @@ namespace penstock::collectives {
 enum class Fault : uint8_t {
   kNone = 0,
   kDied = 1,      // the process has ended
-  kSilent = 2,    // the process does not run: it is stopped
+  kSilent = 2,    // the process does not run, because it was stopped
   kLeft = 3,      // closed the group
   kMismatch = 4,  // called another operation
-  kLate = 5,      // did not call within the timeout
+  kLate = 5,      // did not call an operation within the timeout
   kAborted = 6,   // called Abort()
-  kFailed = 7,    // for another reason
+  kFailed = 7,    // any other reason
 };
 
 // Returns a text such as "has died". Accepts any number, because a peer wrote

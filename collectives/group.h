@@ -27,10 +27,10 @@ namespace penstock::collectives {
 // INVALID_ARGUMENT, with both calls. Afterwards the remaining ranks can form a
 // new group. After an error, the contents of `out` are undefined.
 //
-// An argument that is invalid by itself, such as a negative count, is refused
-// with INVALID_ARGUMENT before this rank meets the others. The group continues.
-// The others wait until this rank calls an operation, leaves, or their timeout
-// ends.
+// An invalid argument, such as a negative count, is refused with
+// INVALID_ARGUMENT before this rank meets the others. The group continues. The
+// other ranks wait until this rank calls an operation or leaves, or until their
+// timeout.
 //
 // Thread-safe: collective calls of one group run one after another. Send() and
 // Receive() run concurrently with all other calls.
@@ -53,8 +53,8 @@ class Group {
   // Like AllReduce(), but only the root gets a result in `out`.
   absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
                       void* out, int64_t count, int root);
-  // Reduces ranks * `count` elements, and gives each rank its block of `count`
-  // elements. `in` and `out` must not overlap.
+  // Reduces ranks * `count` elements. Each rank gets its block of `count`
+  // elements of the result. `in` and `out` must not overlap.
   absl::Status ReduceScatter(ReduceOp op, tensor::DType dtype, const void* in,
                              void* out, int64_t count);
   // Concatenates the `count` elements of each rank. `in` may be this rank's
@@ -77,9 +77,9 @@ class Group {
   absl::Status Barrier();
 
   // Sends elements to rank `to`. Returns once `data` may change. A small
-  // message is buffered, so that its receiver may call later. A large message
-  // waits for its receiver. After megabytes of unreceived messages, a small
-  // message waits, too. Returns INVALID_ARGUMENT if `to` is this rank.
+  // message is buffered, so its receiver may call later. A large message waits
+  // for its receiver, as does a small message after megabytes of unreceived
+  // messages. Returns INVALID_ARGUMENT if `to` is this rank.
   absl::Status Send(tensor::DType dtype, const void* data, int64_t count,
                     int to, uint32_t tag);
   // Receives the next message with this tag from rank `from`. Messages of one
@@ -94,8 +94,8 @@ class Group {
 
  private:
   // Runs a call whose arguments are valid. `call.count` is the `count` of the
-  // functions above. `in` is null where only the root has input, and `out`
-  // where only the root has output. A broadcast has the same `in` and `out`.
+  // functions above. `in` is null on ranks without input, and `out` on ranks
+  // without output. For a broadcast, `in` equals `out`.
   virtual absl::Status Run(const Call& call, const void* in, void* out) = 0;
   // Run valid messages, like Send() and Receive().
   virtual absl::Status SendLetter(const Letter& letter, const void* data) = 0;

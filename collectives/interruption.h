@@ -1,4 +1,4 @@
-// Lets a program end its own waits, for example at Ctrl-C.
+// Lets a program end its own waits, for example after Ctrl-C.
 
 #ifndef PENSTOCK_COLLECTIVES_INTERRUPTION_H_
 #define PENSTOCK_COLLECTIVES_INTERRUPTION_H_
@@ -8,7 +8,7 @@ namespace penstock::collectives {
 // Makes operations of this thread interruptible while the object lives. An
 // operation that waits for other ranks calls `asks` about every 20 ms. If
 // `asks` returns true, the operation ends its group, as Abort() does. If a
-// thread has several objects, the newest one counts.
+// thread has several such objects, the newest one is used.
 class Interruptible {
  public:
   using Asks = bool (*)();

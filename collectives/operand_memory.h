@@ -14,8 +14,8 @@
 namespace penstock::collectives {
 
 // Copies and reduces operands in one kind of memory, such as a GPU's. A
-// NetGroup touches operands only through this interface. Messages are always in
-// the host's memory, where the CPU reads and writes them.
+// NetGroup accesses operands only through this interface. Messages are always
+// in the host's memory, where the CPU reads and writes them.
 //
 // All functions block until their work is done. Pointers may be unaligned. If a
 // kind of memory cannot reduce unaligned elements, or lacks an operation or a
@@ -24,9 +24,9 @@ class OperandMemory {
  public:
   virtual ~OperandMemory() = default;
 
-  // Returns true if the memory at `address` is of this kind, and false for the
-  // host's memory. Returns an error for memory that the CPU may be unable to
-  // touch: memory of another kind, or memory whose kind cannot be found out.
+  // Returns true if the memory at `address` is of this kind, and false if it is
+  // the host's memory. Returns an error for memory that the CPU may be unable
+  // to access: memory of another kind, or of an unknown kind.
   virtual absl::StatusOr<bool> Has(const void* address) const = 0;
 
   // Copy between this memory and the host's. `bytes` is not 0.
@@ -37,8 +37,8 @@ class OperandMemory {
   virtual absl::Status Copy(const void* from, void* to, size_t bytes) = 0;
 
   // Replaces `count` elements at `data` by op(received, data), or by op(data,
-  // received) if `is_right`. `received` is in the host's memory. The result has
-  // the bits of Reduce() in reduction.h. `count` is not 0.
+  // received) if `is_right`. `received` is in the host's memory. The result is
+  // bit-equal to that of Reduce() in reduction.h. `count` is not 0.
   virtual absl::Status Reduce(ReduceOp op, tensor::DType dtype,
                               const void* received, bool is_right, void* data,
                               size_t count) = 0;
@@ -52,7 +52,7 @@ class OperandMemory {
 OperandMemory* HostMemory();
 
 // Returns the first of `memories` that has `address`. If none has it, returns
-// the first error of their Has(), or HostMemory() if there was no error.
+// the first error of a Has() call, or HostMemory() if no call failed.
 absl::StatusOr<OperandMemory*> MemoryOf(
     absl::Span<OperandMemory* const> memories, const void* address);
 

@@ -22,10 +22,10 @@ class Allocator {
   virtual ~Allocator() = default;
 
   // Allocates a writable, uninitialised buffer of `bytes` bytes. data() is
-  // aligned to Buffer::kAlignment and is never null, even for 0 bytes. Nothing
-  // else may use the memory, because Tensor writes to a buffer that has one
-  // holder. The allocator must outlive the buffer. Returns RESOURCE_EXHAUSTED
-  // if there is no memory.
+  // aligned to Buffer::kAlignment and is never null, even for 0 bytes. The
+  // memory must belong to this buffer alone, because Tensor writes to a buffer
+  // that has one holder. The allocator must outlive the buffer. Returns
+  // RESOURCE_EXHAUSTED if there is no memory.
   virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t bytes) = 0;
 };
 

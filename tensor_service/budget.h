@@ -44,8 +44,8 @@ class Budget {
   Budget& operator=(const Budget&) = delete;
 
   // Returns a hold of `bytes`. Returns RESOURCE_EXHAUSTED, with the numbers,
-  // above the limit. Ignores `freed` bytes of other holds, which the caller is
-  // about to drop.
+  // above the limit. Does not count `freed` bytes of other holds, which the
+  // caller is about to drop.
   absl::StatusOr<Hold> Take(size_t bytes, size_t freed = 0);
 
   // Returns the number of bytes in all holds.

@@ -82,8 +82,8 @@ class CallQueue {
   // in which the calls started. Leaves the queue empty.
   std::vector<Result> Wait();
 
-  // Blocks until nothing uses `posted` any more, at most for the time after
-  // which a dead connection is given up. Returns true if `posted` is free.
+  // Blocks until nothing uses `posted` any more, for at most the time after
+  // which a dead connection is closed. Returns true if `posted` is free.
   bool AwaitFree(const PostedRanges& posted);
 
  private:

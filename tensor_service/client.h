@@ -52,8 +52,8 @@ class TensorClient {
   // call returns CANCELLED, or the answer if that came first.
   //
   // Bundles of more than `parts_above` bytes are sent in parts of at most that
-  // size. Up to nearly 4 GiB, a bundle that comes from a device or may go to
-  // one is sent whole.
+  // size. A bundle that comes from a device or may go to a device is sent in
+  // one message, if it has less than about 4 GiB.
   explicit TensorClient(std::shared_ptr<grpc::Channel> channel,
                         absl::Duration timeout = absl::Seconds(60),
                         std::function<bool()> interrupted = nullptr,
@@ -63,12 +63,13 @@ class TensorClient {
   // tensors' memory must not change before Put() returns. Writing through a
   // Tensor is always safe, because a Tensor copies its memory first.
   //
-  // Memory of penstock::Allocator that the program has wrapped itself must not
-  // change while it is shared: over shm the service keeps using it.
+  // A program that wraps memory of penstock::Allocator itself must not change
+  // that memory while it is shared, because over shm the service continues to
+  // use it.
   absl::StatusOr<size_t> Put(const Bundle& bundle);
 
   // Stores the bundle's tensors, then the views as tensors. Sends one message.
-  // Sends a view's elements in place where a copy would cost more; see
+  // Sends a view's elements in place if a copy would cost more; see
   // IsSentInPlace().
   absl::StatusOr<size_t> Put(const Bundle& bundle,
                              absl::Span<const NamedView> views);

@@ -1,4 +1,4 @@
-// Keeps one client from using up a resource that all clients share.
+// Limits how much of a shared resource one client may use.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CLIENT_SHARES_H_
 #define PENSTOCK_TENSOR_SERVICE_CLIENT_SHARES_H_

@@ -56,14 +56,14 @@ inline constexpr size_t kPartAlignment = 8;
 // The upper bound of a gRPC message: its length prefix has 32 bits.
 inline constexpr size_t kMaxMessageBytes = 0xffffffff;
 
-// Encodes the tensors as field 1 of a message, and `header`, unless it is
+// Encodes the tensors as field 1 of a message. Encodes `header`, unless it is
 // empty, as field 2. The result keeps the tensors' memory alive until gRPC has
 // sent the message. `checksums` adds a checksum to each tensor, which reads all
 // bytes. Returns INVALID_ARGUMENT for a name that is not UTF-8, and
 // RESOURCE_EXHAUSTED above kMaxMessageBytes.
 //
-// Lends tensors on devices of kLendAtLeast bytes and more to the transport, if
-// DeviceMemory::Lend() accepts them. Then the message has slices that only a
+// Lends tensors of at least kLendAtLeast bytes on devices to the transport, if
+// DeviceMemory::Lend() accepts them. The message then has slices that only a
 // transport can read, and that nobody may write to until gRPC has sent them.
 // Copies other tensors on devices to memory of DefaultAllocator(), in one
 // batch, and blocks until the copies are complete. With checksums, copies all
@@ -81,8 +81,8 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // - a tensor that spans several slices, to aligned memory;
 // - an unaligned tensor that is shorter than kCopyBelowBytes, so only longer
 //   tensors may need Tensor::Aligned();
-// - all tensors of a large message that consists of tensors for less than half
-//   of its size. Keeping the tensors then does not keep the rest of the
+// - all tensors of a large message if they make up less than half of its size.
+//   A program that keeps the tensors then does not keep the rest of the
 //   message.
 //
 // Copies lie on the heap, not in memory of the default allocator: they are for

@@ -21,10 +21,10 @@ namespace penstock::tensor {
 
 // The memory for one received tensor, and the result of receiving.
 //
-// The memory belongs to `into`. The caller keeps another handle of `into`, or
-// has wrapped the memory (Buffer::Wrap()). A call writes to the memory
-// regardless of other handles, which all see the received tensor. Nobody may
-// use the memory until the call has returned. The contents are then undefined,
+// The memory belongs to `into`. The caller has another handle of `into`, or has
+// wrapped the memory (Buffer::Wrap()). A call writes to the memory regardless
+// of other handles, all of which show the received tensor. Nobody may use the
+// memory until the call has returned. Afterwards, the contents are undefined
 // unless the call succeeded and `used` is OK.
 //
 // The memory may lie on a device. Then the tensor is copied there with all
@@ -56,9 +56,8 @@ struct Destination {
   // - UNAVAILABLE if an earlier attempt at the call may still write to `into`.
   absl::Status used = absl::NotFoundError("no tensor was received yet");
   // True if the transport received the tensor in `into` without a copy. If
-  // false and `used` is OK, the tensor was copied to `into` once. In rare cases
-  // the tensor was copied twice: if tensors of one size arrive in another order
-  // than their destinations.
+  // false and `used` is OK, the tensor was copied to `into` once; twice only if
+  // tensors of one size arrived in another order than their destinations.
   bool landed = false;
 };
 

@@ -45,8 +45,8 @@ struct CopyOnDevice {
 };
 
 // The memory of this process's devices. Thread-safe: several threads may copy
-// at once. No copy waits for another thread's copies or delays other work of
-// the device. device_stream.h defines the order of copies and other work.
+// concurrently. No copy waits for another thread's copies or delays other work
+// of the device. device_stream.h defines the order of copies and other work.
 //
 // No function aborts because of a device or a caller. Errors are
 //
@@ -89,13 +89,13 @@ class DeviceMemory {
   // Blocks until `event` has completed.
   virtual absl::Status Await(const DeviceEvent& event) = 0;
 
-  // Returns true if `event` has come. Does not block.
+  // Returns true if `event` has completed. Does not block.
   virtual absl::StatusOr<bool> HasCome(const DeviceEvent& event) = 0;
 
   // Returns a slice of all bytes of `buffer`, which lies on a device. The slice
-  // keeps the buffer alive. Give the slice only to a transport that supports
-  // such slices; nobody else may read it. The transport waits for ready(), and
-  // copies bytes that it cannot send from the device. Returns
+  // keeps the buffer alive. Pass the slice only to a transport that supports
+  // such slices; no other code may read it. The transport waits for ready(),
+  // and copies bytes that it cannot send from the device. Returns
   // FAILED_PRECONDITION, with the reason, if this process has no such
   // transport, or if the transport could not send the buffer. The caller then
   // copies to the host.
@@ -106,9 +106,9 @@ class DeviceMemory {
 
   // Makes the transports of this process send from devices and receive on
   // devices. Call it before channels and servers are created. Returns
-  // FAILED_PRECONDITION, with the reason, if no transport can, or if the call
-  // is too late. Then all tensors are copied through the host. After the first
-  // success, returns OK every time.
+  // FAILED_PRECONDITION, with the reason, if no transport supports this, or if
+  // the call is too late. In that case all tensors are copied through the host.
+  // After the first success, returns OK every time.
   virtual absl::Status ServeTransports() {
     return absl::FailedPreconditionError(
         "no transport of this process sends from devices");

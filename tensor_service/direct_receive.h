@@ -44,7 +44,7 @@ class DirectReceiver {
  public:
   virtual ~DirectReceiver() = default;
   // Registers memory ranges. `owner` keeps the ranges valid, and is held as
-  // long as anything may write to the ranges. `often` says that many
+  // long as anything may write to the ranges. `often` is true if many
   // consecutive calls will use the ranges. If `anywhere` is true, or if a range
   // is on a device, the answer's slices may lie on a device.
   virtual std::shared_ptr<PostedRanges> Post(

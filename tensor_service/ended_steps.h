@@ -13,9 +13,9 @@
 namespace penstock::tensor {
 
 // Remembers the last `capacity` steps that have ended. When full, forgets the
-// step that ended first, not the step with the lowest number: numbers of steps
-// may be random, so a peer that ends a step with a high number must not end all
-// lower ones. Not thread-safe.
+// step that ended first, instead of the step with the lowest number. Step
+// numbers may be random, and a peer that ends a step with a high number must
+// not affect all lower ones. Not thread-safe.
 class EndedSteps {
  public:
   // Caps the stored length of a reason's message, in bytes.
@@ -30,8 +30,7 @@ class EndedSteps {
   void End(uint64_t step, const absl::Status& reason);
   void EndAll(const absl::Status& reason);
 
-  // Returns OK if the step is not known to have ended, and otherwise the
-  // reason.
+  // Returns the reason if the step is known to have ended, and otherwise OK.
   absl::Status Check(uint64_t step) const;
 
  private:

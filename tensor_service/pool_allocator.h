@@ -35,9 +35,10 @@ class PoolAllocatorOf final : public Allocator {
           "allocate tensor of ", bytes, " bytes in the pool: out of memory"));
     }
     char* const data = reinterpret_cast<char*>(memory.data());
-    // Gives the only reference to the Buffer. A call that sends the tensor
-    // shares the Buffer, see SliceOf(). A Tensor therefore writes to the memory
-    // only while neither this process nor the peer uses it otherwise.
+    // Gives the Buffer the only reference to the memory. A call that sends the
+    // tensor shares the Buffer; see SliceOf(). A Tensor therefore writes to the
+    // memory only if no other holder in this process, and not the peer, uses
+    // it.
     return Buffer::Wrap(data, bytes, /*writable=*/true,
                         [held = std::move(memory)] {});
   }
@@ -50,10 +51,11 @@ class PoolAllocatorOf final : public Allocator {
 //   tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
 //
 // Over shm, the peer uses the tensors without a copy. Until the peer has
-// released such memory, a Tensor copies the memory before writing. The release
-// is noticed with the connection's next traffic. A full pool falls back to
-// ordinary memory, so a slow or greedy peer causes copies, not failures. For
-// memory that is kept for long, pass HeapAllocator() instead.
+// released such memory, a Tensor copies the memory before writing. This process
+// notices the release with the connection's next traffic. A full pool falls
+// back to ordinary memory, so a slow or greedy peer causes copies, not
+// failures. For tensors that a program keeps for long, pass HeapAllocator()
+// instead.
 //
 // `Pool` has a static, thread-safe Allocate(size_t), like penstock::Allocator.
 // The function returns a copyable reference to memory that is aligned to

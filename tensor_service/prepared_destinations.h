@@ -18,8 +18,8 @@ namespace penstock::tensor {
 
 // Destinations that are posted to the transport once. If the transport can
 // receive into them, their memory stays registered while this object lives, so
-// that calls need not register it. One call at a time may use this object.
-// Holds the tensors.
+// that individual calls need not register it. One call at a time may use this
+// object. Holds the tensors.
 class PreparedDestinations {
  public:
   // Makes the destinations. `device_tensors` applies to tensors without a

@@ -27,15 +27,15 @@
 namespace penstock::tensor {
 
 // Transfers tensors from senders to receivers of the same key, within one
-// process. Keeps tensors that no receiver has fetched, up to a budget and for a
-// limited time. Tensors for peers count against the budget until the transport
-// has released them; tensors for the program's own receivers do not count.
-// Shares the tensors' memory, like TensorStore. Copies a tensor only if it must
-// be kept and is less than half of its message.
+// process. Stores tensors that no receiver has fetched, up to a budget and for
+// a limited time. Tensors for peers count against the budget until the
+// transport has released them; tensors for the program's own receivers do not
+// count. Shares the tensors' memory, like TensorStore. Copies a tensor only if
+// it must be stored and is less than half of its message.
 //
-// Receivers of one key are served in the order of arrival. Each receiver gets a
-// tensor at most once. If a receiver dies after that, the tensor is lost; if it
-// dies while waiting, the tensor is kept.
+// Receivers of one key are served in the order of arrival. A receiver gets the
+// tensor at most once. If a receiver dies while it waits, the tensor is kept
+// for other receivers. If the receiver dies later, the tensor is lost.
 //
 // Thread-safe. No call blocks, except the receive with a timeout. A callback
 // runs exactly once, without locks held, within the call that ends its wait, on
@@ -49,14 +49,14 @@ class Rendezvous {
   static constexpr uint32_t kMaxReceivers = 1 << 16;
 
   struct Options {
-    // Limits the memory of tensors that nobody has fetched, and of tensors on
-    // their way to peers. Each counts its names, kEntryBytes, and the memory
-    // that it keeps from being freed.
+    // Limits the memory of tensors that nobody has fetched, and of tensors in
+    // transit to peers. Each tensor counts its names, kEntryBytes, and the
+    // memory that it prevents from being freed.
     size_t budget_bytes = size_t{4} << 30;
     // The fraction of a resource that one client may have, of the part that
     // other clients leave; see ClientShares. Applies to the bytes that a client
-    // has sent, to the bytes on their way to it, and to its places in
-    // max_waiters. Above 0 and at most 1; with 1, one client may have
+    // has sent, to the bytes in transit to the client, and to the client's
+    // places in max_waiters. Above 0 and at most 1; with 1, one client may have
     // everything.
     double client_share = 0.5;
     // Limits the waiting receives; each takes at most about 2 KiB.
@@ -74,7 +74,7 @@ class Rendezvous {
 
   struct SendOptions {
     // Marks a tensor that was not computed, because the program took another
-    // branch. Receivers get the mark, and normally ignore the elements.
+    // branch. Receivers get the mark, and should ignore the elements.
     bool is_dead = false;
     // The number of receives that get the tensor; all share its memory.
     uint32_t receivers = 1;
@@ -103,11 +103,11 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  // Hands the tensor to waiting receives, and keeps it for later ones. After
+  // Passes the tensor to waiting receives, and stores it for later ones. After
   // the last receive, the key is free again. `client` is the peer that sends;
   // an empty name is the program itself.
   //
-  // On an error, nothing has been handed over. Returns
+  // On an error, no receive has got the tensor. Returns
   //
   // - INVALID_ARGUMENT, like RendezvousKey::Check(), or if `receivers` is not
   //   in 1 to kMaxReceivers;
@@ -134,9 +134,9 @@ class Rendezvous {
   uint64_t Receive(const RendezvousKey& key, Callback callback,
                    const std::string& client = "");
 
-  // Blocks until the tensor comes, and returns it. Returns the errors above, or
-  // DEADLINE_EXCEEDED after `timeout`. A tensor that comes just as the time
-  // expires is returned, not lost.
+  // Blocks until the tensor arrives, and returns it. Returns the errors above,
+  // or DEADLINE_EXCEEDED after `timeout`. If the tensor arrives just as the
+  // time expires, it is returned and not lost.
   absl::StatusOr<Received> Receive(const RendezvousKey& key,
                                    absl::Duration timeout);
 
@@ -178,7 +178,7 @@ class Rendezvous {
   // neither.
   struct Slot {
     Received kept;
-    uint32_t receivers = 0;               // how many receives `kept` waits for
+    uint32_t receivers = 0;               // how many receives will use `kept`
     uint64_t serial = 0;                  // number of `kept` in by_age_
     std::shared_ptr<Budget::Hold> bytes;  // bytes of `kept` in the budget
     ClientShares::Hold of_sender;  // bytes of `kept` in the sender's share
@@ -200,7 +200,7 @@ class Rendezvous {
                          const SendOptions& options) const;
   bool IsAwaited(const RendezvousKey& key, uint32_t receivers) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The memory and the waiter slots that a send reserves before it transfers a
+  // The memory and the waiter slots that a send reserves before it passes on a
   // tensor.
   struct Room {
     // The memory; null if nothing needs to be kept or sent to peers.
@@ -213,7 +213,7 @@ class Rendezvous {
                           uint32_t receivers, const std::string& client,
                           Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Reserves room for a tensor that goes to the first `served` waiters of
-  // `slot`. If `is_kept`, also reserves room to keep the tensor for later
+  // `slot`. If `is_kept`, also reserves room to store the tensor for later
   // receivers.
   absl::StatusOr<Room> TakeRoomLocked(size_t bytes, const std::string& client,
                                       Slots::iterator slot, uint32_t served,

@@ -34,11 +34,12 @@ class PendingReceive {
   std::shared_ptr<Call> call_;
 };
 
-// A client of a TensorRendezvous service, which Rendezvous documents. Sends
-// tensors of kCopyBelowBytes and more from the caller's memory. Over a channel
-// with shared memory, the service keeps such tensors in that memory and
-// receivers use them there: write to them only through a Tensor, which copies
-// first. Received tensors share the memory of the message.
+// A client of a TensorRendezvous service; class Rendezvous documents the
+// semantics. Sends tensors of kCopyBelowBytes and more from the caller's
+// memory. Over shared memory, the service stores such a tensor in that same
+// memory, and receivers use it there. Therefore change the memory only through
+// a Tensor, which copies first. Received tensors share the memory of the
+// message.
 //
 // Each call ends with DEADLINE_EXCEEDED after the timeout, which includes the
 // wait for a connection. Errors have the service's code and name the method and
@@ -59,21 +60,21 @@ class RendezvousClient {
   absl::Status Send(const RendezvousKey& key, const Tensor& tensor,
                     const SendOptions& options = SendOptions());
 
-  // Blocks until the tensor comes. Receives the tensor into `destination`,
+  // Blocks until the tensor arrives. Receives the tensor into `destination`,
   // unless that is null; ignores the destination's name. `device_tensors` is as
   // for TensorClient::Get().
   absl::StatusOr<Received> Receive(
       const RendezvousKey& key, Destination* destination = nullptr,
       DeviceTensors device_tensors = DeviceTensors::kToHost);
 
-  // Calls `callback` exactly once, when the tensor comes or the receive fails.
-  // The callback runs on one of gRPC's threads, possibly before Receive()
-  // returns, and must not block. The wait takes no thread. The tensor lies on
-  // the host.
+  // Calls `callback` exactly once, when the tensor arrives or the receive
+  // fails. The callback runs on one of gRPC's threads, possibly before
+  // Receive() returns, and must not block. The wait occupies no thread. The
+  // tensor is on the host.
   PendingReceive Receive(const RendezvousKey& key,
                          Rendezvous::Callback callback);
 
-  // Sends a tensor, then blocks until the tensor of `receive` comes, in one
+  // Sends a tensor, then blocks until the tensor of `receive` arrives, in one
   // call. Otherwise like Receive().
   absl::StatusOr<Received> Exchange(
       const RendezvousKey& send, const Tensor& tensor,

@@ -19,7 +19,7 @@ namespace penstock::tensor {
 // or received a tensor, or waits for one (StepMembers). This process can end
 // any step by calling the Rendezvous.
 //
-// A waiting receive blocks no thread. The wait ends when the call does: when
+// A waiting receive blocks no thread. The wait ends when the call ends: when
 // the caller cancels the call or dies, and at the call's deadline.
 //
 // Server::Shutdown() waits for all calls, including waiting receives. Before
@@ -28,8 +28,8 @@ namespace penstock::tensor {
 //   rendezvous.CancelAll(absl::UnavailableError("the server shuts down"));
 //   server->Shutdown();
 //
-// With DeviceTensors::kKeep, tensors that a peer sends from a device are kept
-// and passed on on that device, like those of MakeTensorService().
+// With DeviceTensors::kKeep, tensors that a peer sends from a device stay on
+// that device, like those of MakeTensorService().
 std::unique_ptr<grpc::Service> MakeRendezvousService(
     Rendezvous* rendezvous,
     DeviceTensors device_tensors = DeviceTensors::kToHost);

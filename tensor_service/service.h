@@ -14,7 +14,7 @@ namespace penstock::tensor {
 // Makes a service, which the caller registers with a ServerBuilder. For bundles
 // above 4 MiB, pass the builder to AllowUnlimitedMessages(). `store` must
 // outlive the gRPC server. Each unary call is answered within its callback,
-// without waiting. A stream takes no thread while waiting for its peer.
+// without waiting. A stream occupies no thread while waiting for its peer.
 //
 // With DeviceTensors::kKeep, tensors that a peer sends from a device are stored
 // on that device, in this process's own memory (OwnOnDevices()), if the

@@ -24,8 +24,8 @@ absl::Status FromGrpc(const grpc::Status& status, absl::string_view operation);
 // Remove gRPC's message limit of 4 MiB; bundles may be longer. Pass the result
 // of UnlimitedMessages() to CreateCustomChannel(). Call
 // AllowUnlimitedMessages() before BuildAndStart(). gRPC then reads messages of
-// any length into memory; TensorStore and ps::Server have budgets for the data
-// that they keep.
+// any length into memory. TensorStore and ps::Server have budgets for the data
+// that they store.
 //
 // In a program with Penstock, `max_decompressed_bytes` limits a compressed
 // message: decompressed, the message may have that many bytes, or eight times

@@ -25,15 +25,15 @@ namespace penstock::tensor {
 
 class StoreReservation;
 
-// Keeps tensors by name. Shares their memory, which may be part of a received
+// Stores tensors by name. Shares their memory, which may be part of a received
 // message. Copies a tensor that is less than half of its message. Always copies
 // a tensor on a device: to the same device, or to the heap if the device has no
 // memory left. Thus a stored tensor holds no memory of a peer's device, and no
 // kernel writes to it. Each call is atomic. Thread-safe.
 //
-// The budget limits the bytes of all names and entries (kEntryBytes), and the
-// memory, of any location, that the tensors keep from being freed. The budget
-// counts
+// The budget limits the bytes of all names and entries (kEntryBytes), and of
+// the memory, at any location, that the tensors prevent from being freed. The
+// budget counts
 // - stored tensors;
 // - tensors that incomplete streams have collected, see StoreReservation;
 // - replaced or deleted tensors that an answer to a peer still holds.
@@ -87,8 +87,7 @@ class TensorStore {
 
   // Like Put(), but also shares memory on devices. The caller guarantees that
   // such memory belongs to this process and that nobody writes to it, see
-  // OwnOnDevices(). Consumes `reserved`, unless that is null, instead of other
-  // room.
+  // OwnOnDevices(). Uses the room of `reserved`, unless that is null.
   absl::StatusOr<size_t> PutOwn(const Bundle& bundle, Bundle* replaced,
                                 StoreReservation* reserved);
 

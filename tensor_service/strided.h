@@ -29,7 +29,7 @@ class StridedView {
  public:
   // Makes a view. The element at index i is at byte `offset` plus the sum of
   // i[d] * strides[d]. Strides are in bytes. They may be negative, zero (which
-  // repeats elements), or no multiple of the element size. The stride of a
+  // repeats elements), or not a multiple of the element size. The stride of a
   // dimension of size 0 or 1 is ignored.
   //
   // Returns INVALID_ARGUMENT, with the reason, for a shape that ByteSize()

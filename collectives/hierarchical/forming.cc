@@ -68,8 +68,8 @@ absl::StatusOr<std::unique_ptr<HierarchicalGroup>> HierarchicalGroup::Form(
   absl::Status status = group->ComparePools(pool_bytes);
   if (status.ok()) status = group->FormHost(options, pool_bytes);
   if (status.ok()) status = group->FormLeaders(listener_options, options);
-  // Waits until all ranks have formed the group. If one rank fails before, no
-  // rank may use the group.
+  // Waits until all ranks have formed the group. If one rank fails before this
+  // point, no rank may use the group.
   if (status.ok()) status = group->all_->Barrier();
   if (!status.ok()) return group->End(status);
   group->all_->OnEnd([ending = group->ending_] { ending->AbortAll(); });

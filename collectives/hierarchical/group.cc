@@ -20,7 +20,7 @@ namespace {
 
 // Limits the wait for the cause of an error. After a death, the other ranks
 // abort and leave. An inner group may notice that they have left before the
-// group of all ranks notices the death.
+// group of all ranks notices the death, which is the cause.
 constexpr absl::Duration kUntilCause = absl::Milliseconds(300);
 
 bool HasPhases(Operation operation, const Layout& layout) {

@@ -61,8 +61,8 @@ class HierarchicalGroup final : public Group {
   std::shared_ptr<Pool> pool() const;
 
  private:
-  // Aborts the inner groups. A callback may keep this object longer than the
-  // group lives.
+  // Aborts the inner groups. A callback may hold a reference to this object
+  // after the group was destroyed.
   class Ending;
 
   HierarchicalGroup(std::unique_ptr<NetGroup> all, Layout layout);

@@ -20,9 +20,9 @@ struct Layout {
   int hosts() const { return static_cast<int>(ranks_of.size()); }
   // Returns the ranks of the largest host.
   int largest() const;
-  // Returns true if equal shares for all hosts would waste memory: they would
-  // take more than twice the memory of all ranks' blocks. Each share has room
-  // for the largest host.
+  // Returns true if equal shares for all hosts would waste memory. Each share
+  // has room for the largest host. All shares together would then be more than
+  // twice as large as all ranks' blocks.
   bool IsSkewed() const { return hosts() * largest() > 2 * ranks(); }
   // Returns the lowest rank of each host.
   std::vector<int> Leaders() const;
@@ -32,9 +32,9 @@ struct Layout {
   std::vector<std::vector<int>> ranks_of;  // by host, in ascending order
 };
 
-// Replaces the number N of each "rank N" by ranks[N], if there is such an
+// Replaces N by ranks[N] in each "rank N" of the text, if there is such an
 // element, because an inner group numbers its members from 0. Leaves "from rank
-// N" unchanged, because that text names the root of a call.
+// N" unchanged, because that names the root of a call.
 std::string RenameRanks(absl::string_view text, const std::vector<int>& ranks);
 
 }  // namespace penstock::collectives

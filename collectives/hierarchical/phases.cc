@@ -31,8 +31,8 @@ Call Phase(const Call& call, Operation operation, int root, int64_t count) {
   return phase;
 }
 
-// Returns true if all hosts have the same number of successive ranks. The
-// blocks of the hosts then follow one another in a buffer of all ranks.
+// Returns true if all hosts have the same number of consecutive ranks. The
+// blocks of the hosts are then consecutive in a buffer of all ranks.
 bool IsRegular(const Layout& layout) {
   for (int rank = 0; rank < layout.ranks(); ++rank) {
     if (layout.host_of[rank] != rank / layout.largest()) return false;
@@ -40,8 +40,8 @@ bool IsRegular(const Layout& layout) {
   return layout.ranks() == layout.hosts() * layout.largest();
 }
 
-// Returns zeroed memory. Parts that nobody writes are sent too, and must not
-// contain old data.
+// Returns zeroed memory, because parts that nobody writes are also sent and
+// must not contain old data.
 absl::StatusOr<memory::Block> Zeros(size_t bytes) {
   absl::StatusOr<memory::Block> block =
       memory::AllocateBlock(std::max<size_t>(1, bytes));

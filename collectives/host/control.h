@@ -10,7 +10,7 @@
 namespace penstock::collectives {
 
 // Each field is written only by the owner of the segment. Fields that change
-// often have a cache line of their own. All are zero at first.
+// often have a separate cache line. All fields are zero at first.
 struct Control {
   static constexpr size_t kLine = 64;
   static constexpr int kWords = 2;  // of a call, see call.h
@@ -18,9 +18,9 @@ struct Control {
   // The number of posts, modulo 2^32. Peers wait for changes of this number,
   // also by futex().
   alignas(kLine) std::atomic<uint32_t> posted;
-  // Not 0 while the owner may be asleep in futex().
+  // Not 0 while the owner may sleep in futex().
   alignas(kLine) std::atomic<uint32_t> sleeping;
-  // Increases while the owner's process runs.
+  // Increases regularly while the owner's process runs.
   alignas(kLine) std::atomic<uint64_t> heartbeat;
   // The thread that sets `heartbeat`, and when the thread started; see
   // thread_state.h. Zero until its first heartbeat.
@@ -35,12 +35,12 @@ struct Control {
   // calls[0], a post with an odd number calls[1].
   alignas(kLine) std::atomic<uint64_t> calls[2][kWords];
   // The locations of the owner's operands in these two calls. 0 means the slot.
-  // Any other value is 1 more than the offset in the owner's pool.
+  // Another value is the offset in the owner's pool plus 1.
   std::atomic<uint64_t> places[2];
 };
 
-// The state of the two rings between two ranks, as one of the two ranks writes
-// it. The owner of the segment is the only writer. Zero at first.
+// The state of the two rings between two ranks, as written by one of them: the
+// owner of the segment. Zero at first.
 struct MailWords {
   // The number of bytes that the owner has put into its ring for the peer,
   // modulo 2^32.

@@ -1,4 +1,4 @@
-// Learns which kind of copy is faster.
+// Finds out which kind of copy is faster.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_COPY_CHOICE_H_
 #define PENSTOCK_COLLECTIVES_HOST_COPY_CHOICE_H_
@@ -13,13 +13,13 @@ namespace penstock::collectives {
 
 // Chooses between plain and streaming copies by the times of earlier
 // operations. Cores that share a cache pass dirty lines to each other faster
-// than through memory. Other cores are several times slower at this than
-// memory. A virtual machine moves between such cores.
+// than through memory. Between other cores, this takes several times as long as
+// through memory. A virtual machine may move between both kinds of cores.
 //
 // Uses the kind with the shorter known time. Tries the other kind now and then,
-// and less often after each try that was slower. A try has several operations,
-// because the first operation finds the caches in the state that the other kind
-// has left. Operations of different sizes count separately.
+// and less often after each try that was slower. A try consists of several
+// operations, because the first one finds the caches in the state that the
+// other kind has left. Operations of different sizes are counted separately.
 //
 // Thread-compatible.
 class CopyChoice {
@@ -30,8 +30,7 @@ class CopyChoice {
   static constexpr int kFirstInterval = 32;
   static constexpr int kLastInterval = 512;
   // The factor by which the known time of a kind grows with each slower
-  // operation. The growth is limited because a single slow operation may have
-  // other causes.
+  // operation. Small, because a single slow operation may have other causes.
   static constexpr double kGrowth = 1.05;
 
   // Returns true if the next operation of `bytes` is to use streaming copies.

@@ -110,8 +110,8 @@ void Exchange::Publish(const CallWords& call, uint64_t place) {
     own.calls[posts_ % 2][i].store(call[i], std::memory_order_relaxed);
   }
   own.places[posts_ % 2].store(place, std::memory_order_relaxed);
-  // Stores `posted` before reading `sleeping`. A sleeper stores `sleeping`
-  // before it reads `posted`. Therefore at least one of the two sees the
+  // Stores `posted` before reading `sleeping`, while a sleeper stores
+  // `sleeping` before reading `posted`. At least one of the two thus sees the
   // other's store.
   own.posted.store(posts_, std::memory_order_seq_cst);
   for (const auto& peer : members_.peers) {
@@ -184,8 +184,8 @@ absl::Status Exchange::Compare(const CallWords& call) {
           peer->control().calls[posts_ % 2][i].load(std::memory_order_relaxed);
     }
     if (other == call) continue;
-    // Checks for an abort first. After an abort, threads that know of it may
-    // call other operations, which is no mismatch.
+    // Checks for an abort first. After an abort, other threads may already call
+    // other operations, which does not count as a mismatch.
     absl::Status ended = watch_.Ended();
     if (!ended.ok()) return ended;
     return watch_.End(

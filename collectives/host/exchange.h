@@ -1,5 +1,5 @@
-// Makes the ranks of a group meet: each rank posts a call, and waits until all
-// have posted.
+// Synchronizes the ranks of a group: each rank posts a call, and waits until
+// all ranks have posted.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_
 #define PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_
@@ -18,11 +18,11 @@
 
 namespace penstock::collectives {
 
-// Waits until all ranks have posted their call, and determines why a rank does
-// not come.
+// Waits until all ranks have posted their call. If a rank does not, determines
+// why.
 //
 // Post k uses slot k % 2 of each rank. A rank posts k + 1 only after all ranks
-// have posted k. When a rank may write its slot for post k + 2, all ranks have
+// have posted k. Before a rank writes its slot for post k + 2, all ranks have
 // therefore posted k + 1, and have read the slots of post k.
 //
 // The first error ends the exchange: all later calls return that error. Only
@@ -49,8 +49,8 @@ class Exchange {
   std::shared_ptr<const void> pool_memory() const {
     return members_.own->memory();
   }
-  // Returns the place of the `bytes` bytes at `data`: 1 more than their offset
-  // in this rank's pool, or 0 if any of them is outside the pool.
+  // Returns the place of the `bytes` bytes at `data`: their offset in this
+  // rank's pool plus 1, or 0 if any of them is outside the pool.
   uint64_t PlaceOf(const void* data, size_t bytes) const;
   // Returns the address of the `bytes` bytes that a rank named in its last
   // post, within that rank's pool. Returns null if the rank named no bytes, or

@@ -34,8 +34,7 @@ using tensor::DType;
 // whole buffer. This needs one wait instead of two.
 constexpr int64_t kFlatBytes = 64 * 1024;
 // The size from which copies of a result bypass the caches. Such a result is
-// larger than the caches of most processors, so its end would evict its
-// beginning.
+// larger than most caches, so its end would evict its beginning.
 constexpr size_t kLargeResult = size_t{16} << 20;
 
 // Copies a piece of an operation whose result has `whole` bytes.
@@ -162,10 +161,10 @@ absl::Status HostGroup::AllReduceFlat(const Call& call, const void* in,
       });
 }
 
-// Meets the other ranks twice for each piece. Each rank first reduces its block
-// into its next slot, and then copies the blocks of all ranks. The rank's own
-// operand of its block comes from `in`, because no other rank reads that block
-// of the first slot.
+// Meets the other ranks twice for each piece. First each rank reduces its block
+// into its next slot; then it copies the blocks of all ranks. The rank reads
+// its own operand of its block from `in`, because no other rank needs that
+// block in the first slot.
 absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
                                           void* out) {
   const CallWords words = Encode(call);
@@ -276,7 +275,7 @@ absl::Status HostGroup::BroadcastAll(const Call& call, void* data) {
     return BroadcastBySlots(call, data, true);
   }
   const bool streams = broadcast_copies_.Streams(bytes);
-  // Starts to measure. All ranks have just met, so none is late.
+  // Starts to measure now, because all ranks have just met, so no rank is late.
   const absl::Time begun = base::SteadyNow();
   absl::Status status = BroadcastBySlots(call, data, streams);
   broadcast_copies_.Record(bytes, streams, base::SteadyNow() - begun);

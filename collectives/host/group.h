@@ -34,20 +34,20 @@ namespace penstock::collectives {
 struct HostGroupOptions {
   int ranks = 1;
   // The size of each of the two slots in a rank's shared memory, in bytes.
-  // Larger operations proceed in pieces. Must be equal on all ranks.
+  // Larger operations are divided into pieces. Must be equal on all ranks.
   uint64_t slot_bytes = 256 * 1024;
-  // The size of each rank's memory for Allocate(), which the system provides
-  // immediately. Must be equal on all ranks.
+  // The size of each rank's memory for Allocate(). The system provides this
+  // memory immediately. Must be equal on all ranks.
   uint64_t pool_bytes = 0;
   // Limits the time in which the group is formed.
   absl::Duration meeting_timeout = absl::Minutes(1);
   // Limits each wait of an operation for other ranks.
   absl::Duration timeout = absl::Minutes(30);
-  // Limits the silence of a rank whose process is stopped.
+  // Limits the time for which a rank whose process is stopped may be silent.
   absl::Duration silence = Watch::kSilence;
-  // Limits the messages of each other rank that this rank keeps, in bytes. A
-  // message is kept until a call asks for its tag, and counts 512 bytes more
-  // than its elements have. Above the limit, the group ends.
+  // Limits the bytes of messages that this rank stores for each sender. A
+  // message is stored until a call requests its tag, and counts 512 bytes more
+  // than its elements. Above the limit, the group ends.
   uint64_t kept_bytes = uint64_t{1} << 30;
   progress::PollingMode polling = progress::PollingMode::kAdaptive;
 };
@@ -116,7 +116,7 @@ class HostGroup final : public Group {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AllReduceByBlocks(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Return nothing if the operand of some rank is not in its pool. All ranks
+  // Return nullopt if the operand of some rank is not in its pool. All ranks
   // get the same result.
   absl::optional<absl::Status> AllReduceInPool(const Call& call, void* data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

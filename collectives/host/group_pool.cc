@@ -17,9 +17,9 @@
 namespace penstock::collectives {
 
 // Reduces this rank's block of all buffers in place, then copies the blocks of
-// the other ranks. Until then, only this rank reads its own block. After the
-// last meeting, the caller may change bytes, because no other rank still reads
-// them.
+// the other ranks. Only this rank reads and writes its block before the ranks
+// meet. After the last meeting, the caller may change all bytes, because no
+// other rank reads them any more.
 absl::optional<absl::Status> HostGroup::AllReduceInPool(const Call& call,
                                                         void* data) {
   const CallWords words = Encode(call);

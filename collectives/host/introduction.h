@@ -1,4 +1,4 @@
-// The messages by which ranks of one host get to know each other.
+// The messages with which ranks of one host introduce themselves.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_INTRODUCTION_H_
 #define PENSTOCK_COLLECTIVES_HOST_INTRODUCTION_H_

@@ -66,8 +66,8 @@ absl::Status Mail::Await(int peer, const std::atomic<uint32_t>& word,
   const absl::Duration budget =
       std::min(policy_.Budget(begun),
                absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
-  // Counts lost cores. The thread sleeps only after losses in several waits in
-  // a row.
+  // Counts lost cores. The thread sleeps only after losses in several
+  // consecutive waits.
   thread_local progress::CoreLosses losses;
   absl::Time now = begun;
   while (now - begun < budget) {
@@ -106,15 +106,15 @@ absl::Status Mail::Write(int to, const void* data, size_t bytes) {
   while (bytes > 0) {
     const uint32_t written = own.written.load(std::memory_order_relaxed);
     const auto room = [&] {
-      // Caps the result at the ring's size, in case the peer's counter is
-      // wrong. The bytes are then wrong, too.
+      // Caps the result at the ring's size, because the peer's counter may be
+      // wrong. The bytes read are then wrong, too.
       return size - std::min(size, written - theirs.read.load());
     };
     absl::Status status = Await(to, theirs.read, [&] { return room() > 0; });
     if (!status.ok()) return status;
     const uint32_t at = written % size;
-    // Writes at most half of the ring at once, so that the peer can read while
-    // this rank writes the other half.
+    // Writes at most half of the ring in one piece, so that the peer can read
+    // while this rank writes the other half.
     const size_t part = std::min<size_t>(
         {bytes, room(), size - at, std::max<uint32_t>(size / 2, 1)});
     std::memcpy(ring + at, from, part);
@@ -197,8 +197,8 @@ absl::Status Mail::Receive(const Letter& letter, void* data) {
     Copy(kept->bytes.data.get(), data, kept->bytes.size);
     return absl::OkStatus();
   }
-  // Checks again: another thread, such as the reader of the ring, may have
-  // ended the group.
+  // Checks again, because another thread, such as the reader of the ring, may
+  // have ended the group.
   status = watch_->Ready();
   if (status.ok()) status = ReadUntil(letter, data);
   Incoming& incoming = incoming_[letter.peer];

@@ -22,8 +22,8 @@
 namespace penstock::collectives {
 
 // The letters of one rank. The sender's segment has a ring for each other rank.
-// A receiver that finds a letter with another tag stores it on the heap until a
-// call asks for that tag. While the ring is full, a sender waits until its
+// A receiver that finds a letter with another tag stores the letter on the heap
+// until a call requests its tag. A sender whose ring is full waits until the
 // receiver receives any letter from this sender.
 //
 //  Thread-safe.

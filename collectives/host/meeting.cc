@@ -36,11 +36,11 @@ using Kind = Introduction::Kind;
 // Limits the callers that have connected but not yet introduced themselves.
 constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
 // The pause in accepting while this process has no free descriptor. The caller
-// waits meanwhile, and rank 0 does not spin.
+// waits during the pause, and rank 0 does not spin.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(50);
 
-// Returns true for a caller that has hung up. Also returns true if there is
-// input, because a caller must send nothing after its hello.
+// Returns true if a caller has hung up. Input counts as hanging up, because a
+// caller must send nothing after its hello.
 bool HungUp(int socket) {
   pollfd polled = {socket, POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -172,7 +172,7 @@ class Table {
     return present;
   }
 
-  // Waits for callers, and handles those that come.
+  // Waits for callers, and handles new callers and their messages.
   void HearAndAccept() {
     const absl::Time now = base::SteadyNow();
     const bool accepts = now >= accepts_from_;

@@ -44,8 +44,8 @@ class Meeting {
   const std::string& invitation() const { return invitation_; }
 
   // Waits for ranks 1 to `ranks` - 1 and introduces all ranks to each other. A
-  // rank that is refused learns the reason, and Lead() goes on waiting for the
-  // others. Returns DEADLINE_EXCEEDED, with the missing ranks, after `timeout`.
+  // refused rank gets the reason, and Lead() continues to wait for the others.
+  // Returns DEADLINE_EXCEEDED, with the missing ranks, after `timeout`.
   absl::StatusOr<Members> Lead(int ranks, SegmentSizes sizes,
                                absl::Duration timeout);
 

@@ -12,8 +12,8 @@ namespace penstock::collectives {
 
 // A thread as /proc shows it.
 struct ThreadState {
-  // The kernel's letter: R runs or waits for a core, D waits for a disk, T and
-  // t are stopped.
+  // The kernel's letter: R means running or waiting for a core, D waiting for a
+  // disk, T and t stopped.
   char letter = 0;
   // The time at which the thread started. The number of the thread and this
   // time identify the thread in all PID namespaces of a machine.

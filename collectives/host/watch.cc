@@ -65,8 +65,8 @@ absl::Status Watch::Look(Wait* wait) {
   if (IsWaitInterrupted()) Abort();
   absl::Status ready = Ready();
   if (!ready.ok()) return ready;
-  // Checks for reports first: a rank that ends because another rank has died is
-  // not the cause.
+  // Checks for reports first: if a rank ends because another rank has died, the
+  // death is the cause.
   absl::Status status = LookForReports(wait);
   if (status.ok()) status = LookForDeaths(wait);
   if (status.ok()) status = LookForSilence(wait);
@@ -80,8 +80,8 @@ absl::Status Watch::Look(Wait* wait) {
 }
 
 // Returns the failure that a peer has reported, or OK. Also checks ranks that
-// have come to this call, because they may have failed later. If all ranks have
-// come by now, the report is about a later call.
+// have reached this call, because they may have failed later. If all ranks have
+// reached it by now, the report is about a later call.
 absl::Status Watch::LookForReports(Wait* wait) {
   for (int rank = 0; rank < ranks(); ++rank) {
     const uint32_t failure = ReportOf(rank);
@@ -92,9 +92,9 @@ absl::Status Watch::LookForReports(Wait* wait) {
   return absl::OkStatus();
 }
 
-// Checks for ranks that have left or died. A rank may come, and then leave or
-// end, between two checks of its posts. After each sign of an end, this
-// function therefore checks the posts again.
+// Checks for ranks that have left or died. A rank may reach the call, and then
+// leave or end, between two checks of its posts. After each sign of an end,
+// this function therefore checks the posts again.
 absl::Status Watch::LookForDeaths(Wait* wait) {
   for (int rank = wait->late; rank < ranks(); ++rank) {
     if (wait->came(rank)) continue;
@@ -115,7 +115,8 @@ absl::Status Watch::LookForDeaths(Wait* wait) {
 
 absl::Status Watch::LookForSilence(Wait* wait) {
   const absl::Time now = base::SteadyNow();
-  // Counts the silence from now if this process itself has not run for a while.
+  // Starts to count the silence now if this process itself did not run for a
+  // while.
   const bool begins = now - wait->last_look > kSilence / 4;
   wait->last_look = now;
   wait->pulses.resize(ranks());
@@ -138,8 +139,8 @@ bool Watch::CountsAsStopped(int rank, absl::Duration silence) const {
   const Control& control = members_->peers[rank]->control();
   const absl::optional<ThreadState> state =
       StateOfThread(control.beating_thread.load(std::memory_order_acquire));
-  // Compares start times: if the peer's PID namespace differs, another thread
-  // has this number here.
+  // Compares start times, because another thread may have this number here if
+  // the peer's PID namespace differs.
   const bool is_seen =
       state.has_value() &&
       state->started == control.beating_since.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Determines why a rank does not come, and ends the group.
+// Determines why a rank does not reach a call, and ends the group.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_WATCH_H_
 #define PENSTOCK_COLLECTIVES_HOST_WATCH_H_
@@ -23,11 +23,11 @@ class Watch {
  public:
   // The default limit of a process's silence, counted from the beginning of a
   // wait. A process without a heartbeat for this long counts as stopped, unless
-  // its thread only waits for a core. Less than the promised two seconds.
+  // its thread only waits for a core. Shorter than the promised two seconds.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
-  // The least limit for a process whose thread waits for a disk. Longer,
-  // because an overloaded machine that swaps looks the same as a frozen
-  // container.
+  // The limit for a process whose thread waits for a disk, unless `silence` is
+  // longer. Long, because a process on an overloaded, swapping machine seems
+  // frozen.
   static constexpr absl::Duration kDiskSilence = absl::Seconds(15);
 
   // The last heartbeat of a rank, and the time at which this rank first saw it.
@@ -37,10 +37,11 @@ class Watch {
   };
   // One wait of one thread.
   struct Wait {
-    // Returns true if this wait does not need `rank`, or no longer needs it.
+    // Returns true if `rank` has reached the call, or if this wait does not
+    // need `rank`.
     std::function<bool(int rank)> came;
     absl::Time begun;
-    int late = 0;               // all ranks below have come
+    int late = 0;               // all lower ranks have reached the call
     std::vector<Pulse> pulses;  // of each rank
     absl::Time last_look = absl::InfinitePast();
   };
@@ -56,7 +57,8 @@ class Watch {
   // Returns the error that ended the group at this rank or at a peer, or OK.
   // Ignores mismatches of calls that a peer has found.
   absl::Status Ended();
-  // Checks all ranks. Returns the error of a rank that will never come, or OK.
+  // Checks all ranks. Returns the error of a rank that will never reach the
+  // call, or OK.
   absl::Status Look(Wait* wait);
   // Ends the group, and tells the peers. Returns the error that ended the
   // group.
@@ -69,7 +71,7 @@ class Watch {
   int ranks() const { return static_cast<int>(members_->peers.size()); }
   bool AllCame(const Wait& wait) const;
 
-  // Returns the `failure` word of `rank`: the fault that this peer has
+  // Returns the `failure` word of `rank`: the fault that this rank has
   // reported, or 0.
   uint32_t ReportOf(int rank) const;
   absl::Status EndAsReported(int rank, uint32_t failure);

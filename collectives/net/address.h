@@ -12,7 +12,7 @@
 namespace penstock::collectives {
 
 struct Address {
-  std::string target;  // "host:port"
+  std::string target;  // "host:port" of the listener
   std::string token;   // of the listener
   // Equal on processes that can share memory as a HostGroup. Empty if unknown.
   // An unknown host counts as different from every other host.

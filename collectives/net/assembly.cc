@@ -31,7 +31,7 @@ using IncomingCall = std::shared_ptr<rpc::IncomingCall>;
 using Kind = Message::Kind;
 
 constexpr char kMethod[] = "penstock.collectives";
-// Limits the sleep between two looks at the clock.
+// Limits the sleep between two checks of the clock.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
 // The pause between two attempts to reach rank 0.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
@@ -48,7 +48,7 @@ class Hall {
 
   Signal& signal() { return signal_; }
 
-  // Answers a call, or keeps it until all ranks have come.
+  // Answers a call, or holds it until all ranks have called.
   void Handle(const std::shared_ptr<Hall>& self, const IncomingCall& call) {
     const absl::StatusOr<Message> message =
         DecodeMessage(call->request().metadata);
@@ -71,7 +71,7 @@ class Hall {
     return addresses;
   }
 
-  // Returns the ranks that have not come.
+  // Returns the ranks that have not called.
   std::vector<int> Missing() {
     base::MutexLock lock(&mu_);
     std::vector<int> missing;
@@ -83,7 +83,7 @@ class Hall {
     return missing;
   }
 
-  // Sends all ranks the addresses. Their seats stay taken afterwards.
+  // Sends all ranks the addresses. Their seats stay occupied afterwards.
   void AnswerAll() {
     const std::string answer = absl::StrJoin(Addresses(), "\n");
     std::vector<IncomingCall> calls;
@@ -100,8 +100,8 @@ class Hall {
     }
   }
 
-  // Returns true once all ranks have left. A rank leaves when it has the
-  // addresses.
+  // Returns true once all ranks have left. A rank leaves after it has received
+  // the addresses.
   bool AllHaveLeft() {
     base::MutexLock lock(&mu_);
     return std::none_of(seats_.begin(), seats_.end(),
@@ -138,7 +138,7 @@ class Hall {
     return absl::OkStatus();
   }
 
-  // Frees the place of a rank that has died before the group formed.
+  // Frees the seat of a rank that died before the group formed.
   void Free(uint32_t rank, const rpc::IncomingCall* call) {
     base::MutexLock lock(&mu_);
     if (seats_[rank].call.get() == call) seats_[rank] = Seat();
@@ -244,7 +244,7 @@ absl::StatusOr<std::vector<std::string>> Come(const AssemblyOptions& options,
       return std::vector<std::string>(absl::StrSplit(answer->metadata, '\n'));
     }
     last = answer.status();
-    // Asks again if rank 0 has not started yet, or is gone.
+    // Repeats the request if rank 0 has not started yet, or is gone.
     if (!absl::IsUnavailable(last) && !absl::IsDeadlineExceeded(last)) {
       return absl::Status(last.code(),
                           absl::StrCat("rank 0 refuses: ", last.message()));

@@ -22,12 +22,13 @@ struct AssemblyOptions {
 };
 
 // Returns the addresses of all ranks, in their order. `own` is the
-// Listener::address() of this rank. Blocks. The ranks may come in any order,
-// even before rank 0. A rank that dies may come again. Returns these errors:
+// Listener::address() of this rank. Blocks. The ranks may call in any order,
+// even before rank 0. A rank that has died may be restarted. Returns these
+// errors:
 // - DEADLINE_EXCEEDED, with the missing ranks or the last error, after the
 //   timeout;
-// - FAILED_PRECONDITION if rank 0 refuses this rank: it expects another number
-//   of ranks, or this rank has come already.
+// - FAILED_PRECONDITION if rank 0 refuses this rank, because rank 0 expects
+//   another number of ranks or already knows this rank.
 absl::StatusOr<std::vector<std::string>> ExchangeAddresses(
     const AssemblyOptions& options, const std::string& own);
 

@@ -20,7 +20,7 @@ namespace penstock::collectives {
 int64_t BufferCount(const Call& call, int ranks);
 
 // The memory on which the schedule of one rank works: the caller's memory if
-// possible, and otherwise a block of its own.
+// possible, and otherwise a separate block.
 class Buffers {
  public:
   // Copies the rank's operand to its range of the buffer. `memory` has `in` and

@@ -30,11 +30,12 @@ namespace {
 
 // Shorter sends are copied: a copy costs little, and nobody waits for answers.
 constexpr int64_t kMinLentBytes = 64 * 1024;
-// The end of each send in a rank's last step is copied. Peers have received the
-// beginning by the time at which this rank has received its last part. A wait
-// for the end would take another round trip.
+// The end of each send in a rank's last step is copied, because waiting until
+// the peer has received it would take another round trip. The beginning need
+// not be copied: peers have received it by the time at which this rank has
+// received its last part.
 constexpr int64_t kCopiedEndBytes = 512 * 1024;
-// The longest sleep during a wait for the end of a lost connection.
+// The longest sleep while the end of a lost connection is awaited.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
 
 bool Overlap(const Range& a, const Range& b) {
@@ -84,9 +85,9 @@ absl::Status Execution::Run(const Schedule& schedule) {
   return AwaitLoans();
 }
 
-// In the last step, lends only if this rank receives something in that step,
-// and therefore waits anyway. The root of a broadcast to one rank waits for
-// nobody.
+// Lends in the last step only if this rank also receives something in that
+// step, because it then waits in any case. The root of a broadcast to one rank
+// does not wait.
 int64_t Execution::LentBy(const Action& send, bool is_last) const {
   const int64_t bytes = BytesOf(operands_.dtype, send.range.count);
   if (bytes < kMinLentBytes || send.peer == ledger_->rank()) return 0;
@@ -122,8 +123,8 @@ absl::Status Execution::AwaitReturn(int borrower, uint32_t seen) {
   return absl::OkStatus();
 }
 
-// Peers soon have what was lent in earlier steps, because the elements to
-// receive depend on it.
+// Peers soon receive the parts that were lent in earlier steps, because the
+// elements to receive depend on those parts.
 absl::optional<int> Execution::BorrowerOfNext() {
   if (next_receive_ == receives_.size()) return absl::nullopt;
   const Transfer& next = receives_[next_receive_];
@@ -221,8 +222,8 @@ absl::Status Execution::SendPart(Transfer* transfer) {
   return absl::OkStatus();
 }
 
-// Sends the parts between `begin` and `end`. Earlier parts of the same peer go
-// first, so that the parts to one peer keep their order.
+// Sends the parts between `begin` and `end`. First sends earlier parts for the
+// same peer, so that the parts for one peer keep their order.
 absl::Status Execution::SendBefore(int64_t begin, int64_t end) {
   for (size_t i = next_send_; i < sends_.size(); ++i) {
     const Action& action = *sends_[i].action;
@@ -297,7 +298,7 @@ absl::Status Execution::Apply(const Action& action, int64_t begin,
                                      ledger_->rank(), " expected ", bytes));
   }
   const size_t size = tensor::ElementSize(operands_.dtype);
-  bool is_cut = false;  // an element lies in two pieces
+  bool is_cut = false;  // true if an element is divided between two pieces
   for (const memory::Bytes& piece : payload.pieces()) {
     is_cut |= piece.size % size != 0;
   }

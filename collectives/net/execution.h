@@ -37,8 +37,8 @@ struct Operands {
   const void* input = nullptr;
 };
 
-// One operation. Sends each transfer in parts. Several parts are in flight at
-// the same time, and a part is reduced while later parts arrive.
+// One operation. Sends each transfer in parts. Several parts are in flight
+// concurrently, and a part is reduced while later parts arrive.
 //
 //  Thread-compatible.
 class Execution {
@@ -76,9 +76,9 @@ class Execution {
   // Waits for a short time until `borrower` has received lent parts.
   absl::Status AwaitReturn(int borrower, uint32_t seen);
   // Returns the rank that still borrows memory which the next received part
-  // overwrites, or nothing.
+  // will overwrite, or nullopt.
   absl::optional<int> BorrowerOfNext();
-  // Return true if they have sent or received any part.
+  // Return true if any part was sent or received.
   absl::StatusOr<bool> SendNext();
   absl::StatusOr<bool> ReceiveNext();
   absl::Status SendPart(Transfer* transfer);

@@ -36,14 +36,14 @@
 namespace penstock::collectives {
 namespace {
 
-// Limits the number of kept schedules. A model's gradients have about as many
-// different sizes.
+// Limits the number of cached schedules. About the number of different sizes of
+// a model's gradients.
 constexpr size_t kMaxPlans = 256;
-// Limits each of the two waits of a rank that leaves: until its peers have the
-// last messages, and until the peers know that this rank leaves.
+// Limits each of the two waits of a rank that leaves: until its peers have
+// received the last messages, and until the peers know that this rank leaves.
 constexpr absl::Duration kFlush = absl::Seconds(2);
-// The time after an error in which peers may still receive memory that is lent
-// to them.
+// The time after an error during which peers may still receive memory that is
+// lent to them.
 constexpr absl::Duration kLoanPatience = absl::Milliseconds(200);
 
 absl::Status CheckOptions(const Listener& listener,

@@ -48,9 +48,9 @@ struct NetGroupOptions {
   // memory, and two wake-ups. An assumption, as choice.h explains.
   LinkCosts inside_host = {10, 1 / 4e3};
   LinkCosts between_hosts = kTcp;
-  // The memories of devices in which operands may lie. The first one that has
-  // an operand copies and reduces the operand. Other operands are in the host's
-  // memory. The objects must outlive the group.
+  // The kinds of device memory in which operands may be. The first one that has
+  // an operand copies and reduces that operand. Operands in none of them are in
+  // the host's memory. The objects must outlive the group.
   std::vector<OperandMemory*> memories;
 };
 
@@ -64,9 +64,9 @@ struct Operands;
 class NetGroup final : public Group {
  public:
   // Forms the group. `addresses` has the addresses of all ranks, in the order
-  // of the ranks. All ranks need the same list. Returns once all ranks have
-  // come. Returns DEADLINE_EXCEEDED, with the missing ranks, if some ranks do
-  // not come in time.
+  // of the ranks, and must be equal on all ranks. Returns once all ranks have
+  // called. Returns DEADLINE_EXCEEDED, with the missing ranks, if some ranks do
+  // not call in time.
   static absl::StatusOr<std::unique_ptr<NetGroup>> Form(
       std::unique_ptr<Listener> listener,
       const std::vector<std::string>& addresses,
@@ -88,7 +88,8 @@ class NetGroup final : public Group {
   //  Returns an error in the child of a fork. Takes no lock.
   absl::Status CheckOwner() const;
   // Counts an operation that runs outside this group. If another rank runs an
-  // operation over this group instead, its message is then a mismatch.
+  // operation over this group instead, the two calls are then detected as a
+  // mismatch.
   absl::Status Begin(const Call& call);
   // Runs `phase`, a part of the operation `whole`. The ranks compare whether
   // they call the same `whole`.
@@ -97,8 +98,8 @@ class NetGroup final : public Group {
   // Ends the group on all ranks with `status`, unless it has ended. Returns the
   // error that ended the group.
   absl::Status End(const absl::Status& status);
-  // Waits until the group has ended, but at most for `most`. Returns the
-  // group's error, or OK.
+  // Waits until the group has ended, for at most `most`. Returns the group's
+  // error, or OK.
   absl::Status AwaitEnd(absl::Duration most);
   // Calls `ended` once when the group has ended, on any thread.
   void OnEnd(std::function<void()> ended) { ledger_->OnEnd(std::move(ended)); }
@@ -133,8 +134,8 @@ class NetGroup final : public Group {
   absl::Status Execute(const CallWords& words, const Call& call,
                        const Planned& planned, Operands* operands)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes back all lent memory after an error. Disconnects from peers that do
-  // not receive memory that is lent to them.
+  // Ends all loans after an error. Disconnects from peers that do not receive
+  // the memory that is lent to them.
   void EndLoans();
   // Ends the group because of an error of this rank alone.
   absl::Status Fail(const absl::Status& status);

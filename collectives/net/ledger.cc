@@ -21,8 +21,8 @@
 namespace penstock::collectives {
 namespace {
 
-// Replaces characters of a peer's text that could forge lines of a log, or that
-// are not ASCII. The texts of this library have none.
+// Replaces characters of a peer's text that are not ASCII or could forge lines
+// of a log. This library's own texts have no such characters.
 std::string Printable(std::string text) {
   for (char& c : text) {
     if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
@@ -90,7 +90,8 @@ void Ledger::OnFailure(int from, const Message& failure) {
             ? absl::StrCat("rank ", culprit, " ", Text(failure.fault))
             : failure.text;
     if (!status_.ok()) return;
-    // This rank tells all others, too. `from` may have told only this rank.
+    // Reports the fault to all other ranks, because `from` may have reported it
+    // only to this rank.
     (void)EndLocked(failure.fault, culprit,
                     absl::StrCat(text, ", as rank ", from, " reports"));
   }

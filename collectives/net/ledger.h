@@ -1,4 +1,4 @@
-// The record of a group at one rank: the parts that have arrived, and the ranks
+// The state of a group at one rank: the parts that have arrived, and the ranks
 // that have died, stopped or left.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_LEDGER_H_
@@ -29,8 +29,8 @@ namespace penstock::collectives {
 struct Part {
   CallWords words = {};
   memory::Payload payload;
-  // Tells the sender that this rank has room for more parts. Null once the
-  // sender has been told.
+  // Tells the sender that this rank has room for more parts. Null once this was
+  // done.
   std::function<void()> acknowledge;
 };
 
@@ -42,13 +42,14 @@ struct Part {
 //  Thread-safe. Calls no foreign function while holding its lock.
 class Ledger {
  public:
-  // Limits the parts from a peer that no operation has taken, in bytes as
-  // CostOfPart() counts. Parts beyond the limit are acknowledged only when they
-  // are taken. The peer waits for acknowledgements; see window.h.
+  // Limits the parts from a peer that no operation has used yet, in bytes as
+  // CostOfPart() counts. Parts beyond the limit are acknowledged only when an
+  // operation uses them. The peer waits for acknowledgements; see window.h.
   static constexpr int64_t kMaxUntaken = 8 * 1024 * 1024;
-  // Ends the group if a peer sends more, although nothing was acknowledged.
-  // Penstock's own ranks stop long before: each operation, and each thread that
-  // sends a large message, has at most Execution::kWindow under way.
+  // Ends the group if a peer sends more than this, although nothing was
+  // acknowledged. Penstock's own ranks stop long before: each operation, and
+  // each thread that sends a large message, has at most Execution::kWindow in
+  // flight.
   static constexpr int64_t kMostUntaken = int64_t{4} << 30;
 
   Ledger(int rank, int ranks, progress::PollingMode polling);
@@ -76,7 +77,8 @@ class Ledger {
   static constexpr uint64_t kAnyOperation =
       std::numeric_limits<uint64_t>::max();
   bool HasLeft(int peer, uint64_t number) const;
-  // Returns true once the connection to `peer` has ended: no answer follows.
+  // Returns true once the connection to `peer` has ended, so that no answer can
+  // arrive.
   bool IsGone(int peer) const;
   // Returns true once `peer` has introduced itself.
   bool HasCome(int peer) const;
@@ -103,8 +105,8 @@ class Ledger {
     uint64_t noticed = 0;  // the number of the operation in `notice`
     CallWords notice = {};
   };
-  // The number of this rank's recent operations with which a late message is
-  // compared.
+  // The number of this rank's latest operations that a late message is compared
+  // with.
   static constexpr uint64_t kRemembered = 256;
 
   // Wakes waiting threads, and calls the callbacks if the group has ended.

@@ -46,9 +46,9 @@ class Letters {
     std::shared_ptr<Window> small;
   };
 
-  // Returns the key of the next letter. Returns nothing if the letter is small
-  // and there is no room. Such a letter gets no number, because the receiver
-  // would wait for that number before it accepts later letters.
+  // Returns the key of the next letter. Returns nullopt if the letter is small
+  // and there is no room. In that case no number is used up, because the
+  // receiver would wait for that number before it accepts later letters.
   absl::optional<Key> NextKey(const Letter& letter, bool is_small,
                               std::shared_ptr<Window>* window);
   absl::Status SendSmall(const Letter& letter, const void* data);

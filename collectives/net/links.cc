@@ -33,8 +33,9 @@ namespace {
 constexpr char kMethod[] = "penstock.collectives";
 constexpr absl::Duration kNap = absl::Milliseconds(20);
 
-// Returns the settings of keepalive. kSilence is the sum of two intervals: one
-// without input, and one without an answer to a ping.
+// Returns the settings of keepalive. A stopped process is detected after two
+// intervals, kSilence together: one without input, and one without an answer to
+// a ping.
 connection::Keepalive::Config Pings() {
   connection::Keepalive::Config config = rpc::DefaultKeepalive();
   config.time = Links::kSilence / 3;
@@ -55,8 +56,8 @@ class Answers {
       : ledger_(std::move(ledger)), accepted_(ledger_->ranks(), false) {}
 
   void Take(int peer, const absl::Status& answer) {
-    // Counts a rank that has left as accepting. Such a rank had formed the
-    // group, and therefore had accepted this rank.
+    // Counts a rank that has left as one that has accepted this rank: it had
+    // formed the group, and so had accepted this rank.
     const bool accepted =
         answer.ok() || (absl::IsUnavailable(answer) &&
                         ledger_->HasLeft(peer, Ledger::kAnyOperation));
@@ -72,7 +73,8 @@ class Answers {
   }
 
   // Returns the ranks that have not accepted this rank yet, or have not
-  // introduced themselves. Returns an error if a rank has refused this rank.
+  // introduced themselves. Returns the error of a rank that has refused this
+  // rank.
   absl::StatusOr<std::vector<int>> Missing() {
     base::MutexLock lock(&mu_);
     if (!refused_.ok()) return refused_;
@@ -173,7 +175,7 @@ void Links::Call(int to, const Message& message, memory::Payload payload,
               Fault::kFailed, to,
               absl::StrCat("rank ", to, ": ", answer.status().ToString()));
         }
-        // Leaves a lost part unacknowledged. A caller that waits for the
+        // Does not acknowledge a lost part. A caller that waits for the
         // acknowledgement gets the reason.
         bool awaited = calls->Remove(1);
         if (answer.ok() && window != nullptr) awaited |= window->Remove(cost);

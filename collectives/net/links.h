@@ -23,20 +23,20 @@
 
 namespace penstock::collectives {
 
-// Sends messages to all other ranks, and tells the ledger which of the ranks
-// are gone. A stopped process counts as gone after kSilence.
+// Sends messages to all other ranks, and tells the ledger which ranks are gone.
+// A stopped process counts as gone after kSilence.
 //
 // Thread-safe.
 class Links {
  public:
-  // The silence after which a process counts as stopped. Less than the promised
-  // two seconds, and longer than a busy machine delays a thread.
+  // The silence after which a process counts as stopped. Shorter than the
+  // promised two seconds, and longer than a busy machine delays a thread.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
 
   // Connects to all ranks and introduces this rank. Returns once all ranks have
-  // accepted this rank and have introduced themselves. A rank may therefore
-  // leave immediately afterwards, because no other rank still waits for its
-  // answer. After `timeout`, returns an error that names the missing ranks.
+  // accepted this rank and introduced themselves. This rank may then leave
+  // immediately, because no other rank still waits for its answer. After
+  // `timeout`, returns an error that names the missing ranks.
   static absl::StatusOr<std::unique_ptr<Links>> Connect(
       const std::vector<Address>& addresses, const std::string& digest,
       const ListenerOptions& options, std::shared_ptr<Ledger> ledger,
@@ -52,13 +52,13 @@ class Links {
   absl::Status SendPart(int to, const Key& key, const CallWords& words,
                         const void* data, size_t bytes,
                         const std::shared_ptr<Window>& window);
-  // Like SendPart(), but sends the bytes themselves, whose owner keeps them
-  // alive and unchanged.
+  // Like SendPart(), but sends the bytes without a copy. Their owner must keep
+  // them alive and unchanged.
   void SendOwnedPart(int to, const Key& key, const CallWords& words,
                      memory::Bytes bytes,
                      const std::shared_ptr<Window>& window);
-  // Ends the connection to a rank. Messages to this rank are lost, and soon
-  // release their memory.
+  // Ends the connection to a rank. Unsent messages to this rank are lost, and
+  // soon release their memory.
   void Disconnect(int peer);
   // Sends a message without a payload, unless the peer is gone.
   void Send(int to, const Message& message);

@@ -24,7 +24,8 @@ namespace {
 
 using IncomingCall = std::shared_ptr<rpc::IncomingCall>;
 
-// Limits the calls of ranks that call before this rank has formed its group.
+// Limits the calls of ranks that call before this rank has started to form its
+// group.
 constexpr size_t kMaxEarly = 4096;
 
 }  // namespace
@@ -145,8 +146,9 @@ class Listener::Door {
   base::Mutex mu_;
   std::shared_ptr<Ledger> ledger_ ABSL_GUARDED_BY(mu_);
   std::string digest_ ABSL_GUARDED_BY(mu_);
-  // The address of each rank's socket, by rank. Empty until the rank comes. Two
-  // open connections to this listener have different addresses.
+  // The address of each rank's socket, by rank. Empty until the rank has
+  // introduced itself. Two open connections to this listener have different
+  // addresses.
   std::vector<std::string> connections_ ABSL_GUARDED_BY(mu_);
   std::vector<IncomingCall> early_ ABSL_GUARDED_BY(mu_);
 };

@@ -18,8 +18,8 @@ struct ListenerOptions {
   // A numeric address of this host at which all other ranks reach it.
   std::string host = "127.0.0.1";
   // A text without spaces. Ranks with equal texts count as ranks of one host.
-  // If the text is empty, ranks that share a kernel, a network namespace and a
-  // user count as ranks of one host.
+  // If the text is empty, ranks count as ranks of one host if they share a
+  // kernel, a network namespace and a user.
   std::string neighbourhood;
   // The settings of connections, including their paths. All ranks of a group
   // should agree.
@@ -28,7 +28,7 @@ struct ListenerOptions {
 };
 
 // A listener for one group. Other ranks need its address, which contains a
-// secret. Strangers without the secret are refused, and cannot harm the group.
+// secret. Callers without the secret are refused, and cannot harm the group.
 //
 // Thread-safe.
 class Listener {

@@ -31,9 +31,9 @@ class Loans : public std::enable_shared_from_this<Loans> {
   // copy of the result.
   memory::Bytes Lend(int peer, const void* data, size_t bytes);
 
-  // Returns a rank to which a part of the range is lent, or nothing.
+  // Returns a rank to which a part of the range is lent, or nullopt.
   absl::optional<int> BorrowerOf(const void* data, size_t bytes);
-  // Returns a rank to which memory is lent, or nothing.
+  // Returns a rank to which any memory is lent, or nullopt.
   absl::optional<int> Borrower();
 
  private:

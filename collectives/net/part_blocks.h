@@ -17,7 +17,7 @@ namespace penstock::collectives {
 // nearly as much as the copy. Thread-safe.
 class PartBlocks : public std::enable_shared_from_this<PartBlocks> {
  public:
-  // Limits the bytes of a block. Larger parts get memory of their own.
+  // Limits the bytes of a block. Larger parts are allocated separately.
   static constexpr size_t kBlockBytes = 256 * 1024;
   // Limits the unused blocks: 8 MiB.
   static constexpr size_t kMaxUnused = 32;

@@ -15,10 +15,10 @@
 namespace penstock::collectives {
 namespace {
 
-// Limits the sleep between two looks at the clock.
+// Limits the sleep between two checks of the clock.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
-// The time after which a waiting rank tells the peer its call. Longer than the
-// wait for a peer that is only a little slower.
+// The time after which a waiting rank tells the peer which operation it has
+// called. Longer than the usual wait for a peer that is a little slower.
 constexpr absl::Duration kUntilNotice = absl::Milliseconds(50);
 
 }  // namespace
@@ -36,8 +36,8 @@ absl::Status Patience::AwaitAnswers(int peer, uint32_t seen) {
 
 absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen,
                                    absl::string_view missing) {
-  // Returns OK if there was an event. The caller may have waited for this
-  // event, and the peer may have left after the event.
+  // Returns OK if there was an event: it may be the event that the caller waits
+  // for, even if the peer has left since.
   absl::Status status = ledger_->status();
   if (!status.ok() || ledger_->signal().count() != seen) return status;
   if (is_absent) return ledger_->End(Fault::kLeft, peer, "");

@@ -1,4 +1,4 @@
-// Waits for a peer, and ends the wait if the peer does not come.
+// Waits for a peer, with a timeout.
 
 #ifndef PENSTOCK_COLLECTIVES_NET_PATIENCE_H_
 #define PENSTOCK_COLLECTIVES_NET_PATIENCE_H_
@@ -16,9 +16,9 @@
 
 namespace penstock::collectives {
 
-// Waits for events, and gives up after the timeout. Tells a late peer which
-// operation this rank has called. If two ranks wait for each other in different
-// operations, they therefore notice the mismatch.
+// Waits for events, and returns an error after the timeout. Tells a late peer
+// which operation this rank has called. Two ranks that wait for each other in
+// different operations therefore notice the mismatch.
 //
 // Thread-compatible.
 class Patience {
@@ -43,8 +43,8 @@ class Patience {
   void Restart() { begun_ = absl::InfiniteFuture(); }
 
   // Waits for a short time until there are more than `seen` events. Returns the
-  // error that ends the group: for example the timeout of the wait for `peer`,
-  // or that `peer` has left.
+  // error that ends the group, if any: for example that the wait for `peer`
+  // took too long, or that `peer` has left.
   absl::Status Await(int peer, uint32_t seen);
   // Like Await(), but waits until the peer has received parts. If the peer has
   // left, waits until the connection to it ends, because the peer may have
@@ -52,7 +52,8 @@ class Patience {
   absl::Status AwaitAnswers(int peer, uint32_t seen);
 
  private:
-  // Waits as above. `missing` says in an error what the peer did not do.
+  // Does the work of both functions above. `missing` is a text for errors that
+  // names what the peer did not do.
   absl::Status AwaitUnless(bool is_absent, int peer, uint32_t seen,
                            absl::string_view missing);
 

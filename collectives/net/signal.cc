@@ -29,8 +29,9 @@ void Pause() {
 }  // namespace
 
 void Signal::Notify() {
-  // Changes count_ before reading sleepers_. A sleeper changes sleepers_ before
-  // it reads count_. Therefore at least one of the two sees the other's change.
+  // Changes count_ before reading sleepers_, while a sleeper changes sleepers_
+  // before reading count_. At least one of the two thus sees the other's
+  // change.
   count_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   syscall(SYS_futex, &count_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
@@ -48,8 +49,8 @@ bool Signal::Spin(uint32_t seen, absl::Time begun, absl::Duration most) {
       std::min({policy_.Budget(begun), most,
                 absl::Nanoseconds(progress::SpinPolicy::kMaxNanos)});
   if (budget <= absl::ZeroDuration()) return false;
-  // Counts lost cores. The thread sleeps only after losses in several waits in
-  // a row.
+  // Counts lost cores. The thread sleeps only after losses in several
+  // consecutive waits.
   thread_local progress::CoreLosses losses;
   while (true) {
     for (int i = 0; i < kLooksPerClock; ++i) {

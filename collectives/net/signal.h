@@ -21,8 +21,8 @@ class Signal {
   uint32_t count() const { return count_.load(std::memory_order_acquire); }
   // Adds an event, and wakes all waiting threads.
   void Notify();
-  // Waits until the number of events differs from `seen`, but at most for
-  // `most`. Polls before it sleeps.
+  // Waits until the number of events differs from `seen`, for at most `most`.
+  // Polls before it sleeps.
   void Await(uint32_t seen, absl::Duration most);
 
  private:

@@ -32,9 +32,9 @@ class Window {
   // Remove() returns true.
   bool IsBelow(int64_t limit) {
     if (open_.load(std::memory_order_acquire) < limit) return true;
-    // Stores `awaited_` before it reads `open_`. Remove() changes `open_`
-    // before it reads `awaited_`. Therefore at least one of the two sees the
-    // other's change.
+    // Stores `awaited_` before reading `open_`, while Remove() changes `open_`
+    // before reading `awaited_`. At least one of the two thus sees the other's
+    // change.
     awaited_.store(true, std::memory_order_seq_cst);
     return open_.load(std::memory_order_seq_cst) < limit;
   }

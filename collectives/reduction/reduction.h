@@ -36,8 +36,8 @@ absl::Status CheckReduction(ReduceOp op, tensor::DType dtype);
 // elements. Call only if CheckReduction() accepts the arguments and `from` is
 // not empty.
 //
-// All pointers may be unaligned. `into` may be equal to elements of `from`, and
-// otherwise must not overlap any of them.
+// All pointers may be unaligned. `into` may be equal to elements of `from`;
+// otherwise it must not overlap any of them.
 //
 // - f16 and bf16 are reduced in f32 and rounded once, to nearest, ties to even.
 //   f32 and f64 are rounded after each operation.

@@ -94,9 +94,9 @@ Schedule PairwiseAllToAll(const Seat& seat, int64_t count);
 // messages.
 Schedule DisseminationBarrier(const Seat& seat);
 
-// Return the schedule that runs backwards: each send becomes a receive, and
+// Return the schedule that runs in reverse: each send becomes a receive, and
 // each receive a send. A broadcast becomes a reduce, an all-gather a
-// reduce-scatter, a scatter a gather.
+// reduce-scatter, and a scatter a gather.
 Schedule ReversedToReduce(const Seat& seat, const Schedule& schedule);
 Schedule ReversedToReceive(const Schedule& schedule);
 

@@ -23,8 +23,8 @@ class Builder {
   // Reduces with the lower rank's operand on the left.
   void Reduce(int peer, const Range& range);
 
-  // Add actions for `number` blocks from `first` on, modulo the rank count. A
-  // sequence of blocks that wraps around takes two actions.
+  // Add actions for `number` blocks, starting at block `first` modulo the rank
+  // count. A sequence of blocks that wraps around results in two actions.
   void SendBlocks(int peer, int first, int number);
   void ReceiveBlocks(int peer, int first, int number);
 

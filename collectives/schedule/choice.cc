@@ -122,7 +122,7 @@ Estimate EstimateOf(const Question& question, Algorithm algorithm) {
   if (algorithm == Algorithm::kHierarchical) {
     return EstimateHierarchical(question, std::move(plan));
   }
-  // The slowest link sets the pace of each step.
+  // The slowest link determines the duration of each step.
   const LinkCosts& link =
       HostsOf(question) > 1 ? question.between_hosts : question.inside_host;
   if (algorithm == Algorithm::kChain) {

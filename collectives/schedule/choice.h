@@ -20,8 +20,9 @@ struct LinkCosts {
   double byte_us;
 };
 
-// These costs are assumptions and not measurements: all ranks must use the same
-// numbers, and measurements would change the order of sums from run to run.
+// These costs are assumptions instead of measurements, because all ranks must
+// use the same numbers, and measurements would change the order of sums from
+// run to run.
 //  - Shared memory: one store that a waiting core sees, and a copy.
 inline constexpr LinkCosts kSharedMemory = {0.5, 1 / 8e3};
 // - RDMA: a small READ, and 100 Gb/s.
@@ -36,10 +37,10 @@ inline constexpr double kReduceByteUs = 1 / 8e3;
 // The algorithms that a setting forces, for each operation.
 using Overrides = std::map<Operation, Algorithm>;
 
-// Reads text such as "all_reduce=ring,broadcast=binomial-tree". The names are
-// those of Name(), with '-' for a space. Returns INVALID_ARGUMENT, with the
+// Parses a text such as "all_reduce=ring,broadcast=binomial-tree". The names
+// are those of Name(), with '-' for a space. Returns INVALID_ARGUMENT, with the
 // accepted names, for an unknown or repeated operation, and for an algorithm
-// that the operation does not have. Returns no overrides for an empty text.
+// that the operation does not have. An empty text has no overrides.
 absl::StatusOr<Overrides> ParseOverrides(absl::string_view text);
 
 struct Question {

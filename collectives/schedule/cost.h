@@ -13,8 +13,8 @@ namespace penstock::collectives {
 struct Cost {
   // The number of consecutive steps.
   double steps = 0;
-  // The number of elements that pass the busiest link one after another. If one
-  // element takes one unit of time, this is the duration without latency.
+  // The number of elements that pass over the busiest link one after another:
+  // the duration without latency, in units of the time that one element takes.
   double serial = 0;
   // The elements that all ranks send to others.
   double total = 0;

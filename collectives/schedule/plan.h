@@ -46,14 +46,14 @@ struct Plan {
   Operation operation = Operation::kAllReduce;
   Algorithm algorithm = Algorithm::kRing;
   int ranks = 1;
-  // The rank that a broadcast or scatter begins at, or that a reduce or gather
-  // ends at. Other operations do not use the root.
+  // The rank at which a broadcast or scatter begins, or a reduce or gather
+  // ends. Other operations have no root.
   int root = 0;
   // The number of elements of a rank's whole buffer. Gather, scatter,
   // all_gather and reduce_scatter divide the buffer into one block for each
   // rank; see blocks.h. All_to_all requires a multiple of `ranks`.
   int64_t count = 0;
-  // For kChain: the number of pieces that follow one another.
+  // For kChain: the number of pieces that are sent one after another.
   int segments = 1;
   // For kHierarchical: the host of each rank, by any numbering, and the
   // algorithm among the first ranks of all hosts.

@@ -39,10 +39,10 @@ struct Action {
 // numbered independently: a rank begins a step when its previous step has
 // ended.
 //
-// All messages of a step proceed concurrently. A step ends when all its
-// messages have arrived. Sends carry the bytes that the buffer had at the
-// beginning of the step: received bytes are written to the buffer, in the order
-// of the actions, only after every send of the step has been read.
+// All messages of a step are sent and received concurrently. A step ends when
+// all its messages have arrived. A send carries the bytes that the buffer had
+// at the beginning of the step: received bytes are written to the buffer, in
+// the order of the actions, only after every send of the step was read.
 //
 // A barrier's messages have no elements. Other operations skip empty messages.
 using Schedule = std::vector<Action>;
@@ -64,7 +64,7 @@ using Schedule = std::vector<Action>;
 Schedule MakeSchedule(const Plan& plan, int rank);
 
 // Returns the number of elements from the beginning of kData that the schedule
-// reads or writes. A rank without a buffer has to supply this much memory.
+// reads or writes. A rank without a buffer has to provide this much memory.
 int64_t ExtentOf(const Schedule& schedule);
 
 }  // namespace penstock::collectives

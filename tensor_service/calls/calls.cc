@@ -15,8 +15,8 @@ namespace penstock::tensor {
 namespace {
 
 // Limits the wait for memory to which an abandoned read may still write. The
-// wait usually takes microseconds. RDMA gives up a device that completes
-// nothing within 3 s.
+// wait usually takes microseconds. An RDMA device that completes nothing for 3
+// s is abandoned.
 constexpr absl::Duration kFreeLimit = absl::Seconds(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 

@@ -78,7 +78,7 @@ absl::Status CopyInto(const std::shared_ptr<Buffer>& to, size_t offset,
   return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
 }
 
-// Makes a tensor on a device read-only: device memory that is shared has no
+// Makes a tensor on a device read-only, because shared device memory has no
 // other protection.
 NamedTensor Complete(NamedTensor named) {
   const Tensor& tensor = named.tensor;

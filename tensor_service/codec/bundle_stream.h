@@ -1,4 +1,4 @@
-// Cuts bundles into the messages of a stream, and joins such messages.
+// Divides bundles into the messages of a stream, and joins such messages.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CODEC_BUNDLE_STREAM_H_
 #define PENSTOCK_TENSOR_SERVICE_CODEC_BUNDLE_STREAM_H_
@@ -30,14 +30,15 @@ inline constexpr size_t kStreamMessageBytes = 256 << 20;
 inline constexpr size_t kMinStreamMessageBytes = 4 << 10;
 inline constexpr size_t kMaxStreamMessageBytes = 1 << 30;
 
-// Cuts one bundle into messages of at most about `max_message_bytes`; 0 selects
-// kStreamMessageBytes. A message is longer only if a name does not fit. The
-// messages share the tensors' memory. Not thread-safe.
+// Divides one bundle into messages of at most about `max_message_bytes`; 0
+// selects kStreamMessageBytes. A message is longer only if a name does not fit.
+// The messages share the tensors' memory. Not thread-safe.
 class BundleCutter {
  public:
-  // The size at which a tensor gets a message of its own, in bytes. The
-  // receiver can keep such a tensor where it arrives. A smaller tensor shares a
-  // message, because copying the tensor out costs less than a message.
+  // The size from which a tensor gets a separate message, in bytes. The
+  // receiver can keep such a tensor in the memory where it arrives. A smaller
+  // tensor shares a message, because copying the tensor out costs less than a
+  // message.
   static constexpr size_t kOwnMessageBytes = 256 << 10;
 
   BundleCutter(Bundle bundle, size_t max_message_bytes);

@@ -30,9 +30,9 @@ struct Draft {
   Landed* landed = nullptr;        // the message's slices in destinations
   DeviceCopies* copies = nullptr;  // copies from and to devices
   // The destination that contains `data`. Null if `data` is in the message or
-  // in a copy.
+  // is a copy.
   Destination* placed = nullptr;
-  bool is_landed = false;  // placed without a copy
+  bool is_landed = false;  // true if received in place
 };
 
 absl::Status Malformed(absl::string_view what) {
@@ -180,7 +180,8 @@ absl::Status ReadNamedTensor(SliceReader* in, size_t end, Draft* draft) {
   return absl::OkStatus();
 }
 
-// Returns true if the transport received `tensor` into `into`, on a device.
+// Returns true if the transport has received `tensor` in place into `into`, on
+// a device.
 bool HasLandedIn(const Tensor& into, const Tensor& tensor) {
   return tensor.device() == into.device() &&
          tensor.buffer()->device_address() == into.buffer()->device_address();
@@ -278,8 +279,8 @@ absl::Status Finish(Draft* draft, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-// Appends the tensor that ends at `end`, and returns true, if it is plain,
-// valid and in place. Otherwise changes nothing and returns false.
+// If the tensor that ends at `end` is plain, valid and in place, appends it and
+// returns true. Otherwise changes nothing and returns false.
 bool AppendPlainTensor(SliceReader* in, size_t end, Bundle* bundle) {
   PlainTensor plain;
   if (!ReadPlainTensor(in->PeekTo(end), &plain)) return false;
@@ -318,8 +319,8 @@ absl::Status AppendTensor(SliceReader* in, size_t end,
   return status;
 }
 
-// Copies the tensors that share the message if they are less than half of it,
-// so that a kept bundle holds at most about twice its size.
+// Copies the tensors if they make up less than half of the message that they
+// share. A bundle that a program keeps thus holds at most about twice its size.
 absl::Status DropPadding(size_t message_size, Bundle* bundle) {
   constexpr size_t kAllowed = SliceReader::kReceiveBlockBytes;
   if (message_size < kAllowed ||

@@ -15,10 +15,10 @@
 namespace penstock::tensor {
 
 // Collects copies from and to devices while a message is read, and then makes
-// all of them at once, so that the caller waits for the devices only once. Not
+// all copies together, so that the caller waits for the devices only once. Not
 // thread-safe.
 //
-// A transport finds a destination by size, so a tensor may lie in the
+// A transport selects a destination by size only, so a tensor may be in the
 // destination of another tensor. Such a tensor is copied through the host,
 // because all copies to the host precede all copies to destinations.
 class DeviceCopies {
@@ -34,8 +34,8 @@ class DeviceCopies {
   absl::Status Add(Tensor from, Destination* to);
 
   // Returns the received form of a tensor on a device that has no destination:
-  // the same tensor, or a tensor on the host that may be used after Run().
-  // Returns RESOURCE_EXHAUSTED if there is no memory.
+  // either the same tensor, or a tensor on the host that may be used after
+  // Run(). Returns RESOURCE_EXHAUSTED if there is no memory.
   absl::StatusOr<Tensor> WithoutDestination(Tensor from);
 
   // Makes the copies. Returns the errors of DeviceMemory. On an error, sets

@@ -80,9 +80,9 @@ struct Alignment {
   size_t rest;
 };
 
-// Returns the required position, see kPayloadAlignment. The part after a longer
-// tensor may be a separate piece at the receiver, so that part must begin at a
-// multiple of kPartAlignment.
+// Returns the required position; see kPayloadAlignment. The part after a longer
+// tensor may be a separate piece at the receiver, so that part must also begin
+// at a multiple of kPartAlignment.
 Alignment AlignmentOf(const Tensor& tensor) {
   const size_t size = tensor.byte_size();
   if (size == 0) return {1, 0};
@@ -93,15 +93,16 @@ Alignment AlignmentOf(const Tensor& tensor) {
 
 // Returns a layout that puts the elements of a tensor where AlignmentOf()
 // requires, if its encoding starts at `offset`. Padding can widen the two
-// lengths before it, so several rounds may be needed. The rounds terminate:
-// each adds less than twice the modulus, too little to widen a length twice.
+// length fields before it, so several rounds may be needed. The rounds
+// terminate, because each round adds less than twice the modulus, too little to
+// widen a length field twice.
 Layout AlignedLayout(const NamedTensor& named, size_t offset, bool checksums) {
   const Alignment wanted = AlignmentOf(named.tensor);
   Layout layout = MeasureWithoutPadding(named, checksums);
   for (;;) {
     const size_t payload_at = offset + LengthDelimitedSize(layout.named_size) -
                               named.tensor.byte_size();
-    // Computes the missing bytes by a mask, because all moduli are powers of
+    // Computes the missing bytes with a mask, because all moduli are powers of
     // two.
     size_t missing = (wanted.rest - payload_at) & (wanted.modulus - 1);
     if (missing == 0) return layout;
@@ -254,8 +255,8 @@ class Writer {
       }
     }
     EndPiece();
-    // Adds an empty slice to an empty message. A buffer without slices would be
-    // no message.
+    // Adds an empty slice to an empty message, because a buffer without slices
+    // is not a message.
     if (slices_.empty()) slices_.emplace_back();
     return grpc::ByteBuffer(slices_.data(), slices_.size());
   }

@@ -27,7 +27,7 @@ class ViewWriter {
     if (!IsUtf8(named.name)) {
       return absl::InvalidArgumentError("encode view: name is not UTF-8");
     }
-    // Counts the view's header, and a header that may follow.
+    // Counts the view's header, and perhaps a header after it.
     const size_t taken = slices_.size() + 2;
     const size_t left = taken < kMaxSlices ? kMaxSlices - taken : 0;
     absl::Status status =

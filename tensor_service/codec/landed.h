@@ -13,10 +13,10 @@
 namespace penstock::tensor {
 
 // Finds slices that a transport has received into destinations. A transport
-// finds a destination by size, so a slice may lie in the destination of another
-// tensor, for example if two tensors of one size come in another order. Such a
-// slice is copied elsewhere before its destination is overwritten. Not
-// thread-safe.
+// selects a destination by size only, so a slice may be in the destination of
+// another tensor, for example if two tensors of one size arrive in another
+// order. Such a slice is copied elsewhere before its destination is
+// overwritten. Not thread-safe.
 class Landed {
  public:
   // Makes a finder. Both arguments must outlive this object. Call Start()

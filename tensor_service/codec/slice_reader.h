@@ -157,8 +157,9 @@ class SliceReader {
   // One device per slice. Empty if all slices are on the host.
   std::vector<Device> devices_;
   size_t next_slice_ = 0;
-  // The current slice, if buffers share it, and otherwise null. Other slices
-  // are not shared, so that the transport can free slices that no buffer uses.
+  // A shared copy of the current slice, if buffers share it; otherwise null.
+  // Other slices are not shared, so that the transport can free slices that no
+  // buffer uses.
   std::shared_ptr<const grpc::Slice> shared_;
   // Parts of shared_, set together with shared_.
   absl::optional<BufferParts> parts_;

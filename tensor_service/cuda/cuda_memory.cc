@@ -307,8 +307,9 @@ Device CudaMemory::DeviceOfSlice(const void* address) const {
   if (memory::FindDevice(address) == nullptr) return Device();
   absl::StatusOr<int> ordinal =
       devices_.OrdinalOf(reinterpret_cast<uintptr_t>(address));
-  // Returns device 0 if a lost device is not found. The memory is still not the
-  // host's, and copying from there reports the error.
+  // Returns device 0 if the device of the memory cannot be determined, because
+  // it is lost. The memory is still not the host's, and copying from there
+  // reports the error.
   return Device{Device::Kind::kCuda, ordinal.ok() ? *ordinal : 0};
 }
 

@@ -59,8 +59,9 @@ class CudaMemory : public DeviceMemory {
   absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
 
   // Fails for buffers of less than memory::kMinDeviceBytes, because copying
-  // them costs less. Logs the first refusal for another reason, because a
-  // refused buffer is silently copied. This object must outlive the slice.
+  // them costs less. Logs the first refusal for another reason, which would
+  // otherwise remain unnoticed: a refused buffer is copied. This object must
+  // outlive the slice.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
   Device DeviceOfSlice(const void* address) const override;
 
@@ -69,7 +70,7 @@ class CudaMemory : public DeviceMemory {
   absl::Status CheckMayBeLent(const Buffer& buffer);
   void TellOnce(const absl::Status& refused);
 
-  // The open devices. Mutable, because looking for a device may open it.
+  // The open devices. Mutable, because a query may open a device.
   mutable device::Devices devices_;
   device::ProcessDevices access_{&devices_};
   std::atomic<bool> has_told_{false};

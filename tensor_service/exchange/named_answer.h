@@ -16,10 +16,10 @@
 
 namespace penstock::tensor {
 
-// Reads a request with names into `proto`, and returns the names. First
-// reserves room for the answer, and adds the room to `rooms`. The caller keeps
-// `rooms` until the call has ended. Returns INVALID_ARGUMENT if the bytes are
-// not such a request, and the errors of TensorStore::ReserveAnswer().
+// Parses a request with names into `proto`, and returns the names. First
+// reserves room for the answer, and adds the reservation to `rooms`, which the
+// caller keeps until the call has ended. Returns INVALID_ARGUMENT if the bytes
+// are not such a request, and the errors of TensorStore::ReserveAnswer().
 template <typename Proto>
 absl::StatusOr<std::vector<std::string>> ReadNames(
     TensorStore* store, const std::string& client,
@@ -41,8 +41,9 @@ absl::StatusOr<std::vector<std::string>> ReadNames(
 // Returns how many bytes of the tensors' elements Encode() copies.
 size_t CopiedBytes(const Bundle& bundle);
 
-// Lends the tensors that a request names, and reserves room for the rest of the
-// answer. Returns the errors of ReadNames() and TensorStore::Lend().
+// Returns the tensors that a request names, lent by the store, and reserves
+// room for the rest of the answer. Returns the errors of ReadNames() and
+// TensorStore::Lend().
 template <typename Proto>
 absl::StatusOr<Bundle> LendNamed(TensorStore* store, const std::string& client,
                                  const grpc::ByteBuffer& request, Proto* proto,

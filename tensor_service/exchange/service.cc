@@ -97,7 +97,7 @@ class ServiceImpl final : public Base {
                                  const v1::ListRequest* request,
                                  v1::ListReply* reply) override {
     const TensorStore::Usage usage = store_->usage();
-    // Reserves room for three copies of the names: from the store, in the
+    // Reserves room for three copies of the names: those of the store, in the
     // reply, and encoded.
     absl::StatusOr<TensorStore::AnswerRoom> room = store_->ReserveAnswer(
         CallerOf(*context), usage.tensors, 3 * usage.name_bytes);

@@ -85,8 +85,8 @@ size_t TensorStore::FreedByLocked(const Entries& fresh,
   for (const auto& entry : fresh) {
     const auto old = entries_.find(entry.first);
     if (old == entries_.end() || keeps_replaced) continue;
-    // Counts an entry that nobody else holds. Others can acquire the entry only
-    // under the lock.
+    // Counts an entry that no other code holds. Other code can acquire the
+    // entry only under the lock.
     if (old->second.hold.use_count() == 1) freed += old->second.hold->bytes();
   }
   return freed;
@@ -148,8 +148,8 @@ absl::StatusOr<size_t> TensorStore::StoreFresh(size_t bytes, Entries* fresh,
       replaced->tensors.push_back({entry.first, Lent(entry.second)});
     }
     // Releases the bytes under the lock, so that the next Put() finds the room.
-    // The memory is freed after the lock, because its holder may run code of
-    // the program.
+    // Frees the memory after the lock is released, because the memory's holder
+    // may run code of the program.
     entry.second.hold.reset();
   }
   return bytes_;

@@ -64,9 +64,9 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     StartRead(&message_);
   }
 
-  // Adds the message, or stores the bundle at the end of the stream. Reads end
-  // in the same way when the caller dies and when it is done. Therefore storing
-  // succeeds only if the last message has arrived.
+  // Adds the message, or stores the bundle at the end of the stream. A read
+  // ends in the same way if the caller dies and if the caller is done.
+  // Therefore storing succeeds only if the last message has arrived.
   void OnReadDone(bool ok) override {
     const std::shared_ptr<Handle> handle = handle_;  // may outlive this stream
     Gathering* const gathering = handle->Enter();
@@ -86,8 +86,8 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
-  // The part of a stream that an eviction may use after the stream's end. The
-  // caller that takes the gathering must finish the stream, which lives until
+  // The part of a stream that an eviction may use after the stream's end.
+  // Whoever removes the gathering must finish the stream, which lives until
   // then.
   class Handle {
    public:

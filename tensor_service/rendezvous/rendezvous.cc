@@ -77,7 +77,7 @@ absl::Status Rendezvous::Send(const RendezvousKey& key, const Tensor& tensor,
   if (!status.ok()) return status;
   Received sent{tensor, options.is_dead};
   // Compacts only a tensor that must be kept, and does so without the lock. If
-  // receivers disappear meanwhile, the tensor is kept uncompacted, and counts
+  // receivers disappear meanwhile, the tensor is stored uncompacted, and counts
   // with its whole memory. A tensor on a device needs no compaction, because it
   // is no part of a message.
   if (!IsAwaited(key, options.receivers) && tensor.device().is_host()) {
@@ -361,7 +361,7 @@ void Rendezvous::EndLocked(Slots::iterator from, Slots::iterator to,
 
 Rendezvous::Slots::iterator Rendezvous::DropLocked(Slots::iterator slot,
                                                    Due* due) {
-  // Keeps the tensor until the lock is released, because dropping the last
+  // Holds the tensor until the lock is released, because dropping the last
   // holder may run code of the program.
   due->dropped.push_back(std::move(slot->second.kept.tensor));
   by_age_.erase(slot->second.serial);

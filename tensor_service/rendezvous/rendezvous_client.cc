@@ -64,7 +64,7 @@ struct PendingReceive::Call {
     } else {
       callback(ended);
     }
-    // Frees the callback's captures, although handles remain.
+    // Frees the callback's captures now, because handles may remain.
     callback = nullptr;
   }
 };
