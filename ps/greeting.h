@@ -1,4 +1,4 @@
-// The log lines of a parameter server that has begun to listen.
+// The lines that a parameter server logs when it starts to listen.
 
 #ifndef PENSTOCK_PS_GREETING_H_
 #define PENSTOCK_PS_GREETING_H_

@@ -98,7 +98,7 @@ class Tensor {
   // of `allocator`; null selects DefaultAllocator(). Blocks until the copy is
   // complete. Returns the errors of Allocate() and of DeviceMemory, and
   // FAILED_PRECONDITION without a DeviceMemory (SetDeviceMemory()).
-  // Bundle::ToHost() copies several tensors at once.
+  // Bundle::ToHost() copies several tensors in a batch.
   absl::StatusOr<Tensor> ToHost(Allocator* allocator = nullptr) const;
 
   // Returns this tensor if it lies on `device`, and otherwise a copy there,
@@ -197,7 +197,7 @@ struct Bundle {
   // Returns the bytes of all tensors' elements.
   size_t byte_size() const;
   // Returns a bundle with the result of Tensor::ToHost() for each tensor. Makes
-  // all copies at once, and so waits for the devices once.
+  // all copies in a batch, and waits for the devices once.
   absl::StatusOr<Bundle> ToHost(Allocator* allocator = nullptr) const;
   // Returns the error of Tensor::CheckOnHost() for the first tensor that fails,
   // with the tensor's name.

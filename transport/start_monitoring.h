@@ -6,8 +6,8 @@
 namespace penstock {
 
 // Starts monitoring at the first call in the process. Callable on any thread.
-// If a part cannot be started, logs the reason, and the program goes on without
-// it.
+// If a part cannot be started, logs the reason, and the program continues
+// without that part.
 void StartMonitoringOnce();
 
 }  // namespace penstock

@@ -29,8 +29,8 @@ struct CheckpointOptions {
   // shrink; see ps.proto. If empty, no server is asked.
   std::function<void(uint64_t done, uint64_t total)> written;
   // Called about every 100 ms, on any thread. Once it has returned true, it
-  // must keep returning true. TakeCheckpoint() then gives up its turn, and
-  // returns CANCELLED. A commit that has begun still completes. May be empty.
+  // must keep returning true. TakeCheckpoint() then ends its turn, and
+  // returns CANCELLED. A commit in progress still completes. May be empty.
   std::function<bool()> interrupted;
 };
 

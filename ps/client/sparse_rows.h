@@ -38,8 +38,8 @@ class RowRequest {
   // type or shape.
   absl::Status Take(uint32_t server, tensor::Tensor rows);
   // Returns the row of each requested id, [ids, dim], in the order of the ids.
-  // Call once all rows are there. Copies nothing if one server had all rows and
-  // no id repeats.
+  // Call once all rows have arrived. Copies nothing if one server had all rows
+  // and no id repeats.
   absl::StatusOr<tensor::Tensor> Rows() const;
 
  private:

@@ -143,7 +143,7 @@ class Coordinator {
   // options; empty for all. `worker` is nullopt for a reader that is no worker.
   Outcome Pull(uint64_t ticket, const absl::optional<WorkerId>& worker,
                uint64_t clock, std::vector<size_t> policies, absl::Time now);
-  // Drops a held call without an answer, because its caller has given up.
+  // Drops a held call without an answer, because its caller no longer waits.
   void Cancel(uint64_t ticket);
 
   // Reports that the caller has finished the Apply of `policy`.

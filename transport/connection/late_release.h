@@ -24,8 +24,8 @@ class LateRelease {
   LateRelease(const LateRelease&) = delete;
   LateRelease& operator=(const LateRelease&) = delete;
 
-  // Destroys `value` at the end of the innermost scope, or at once if this
-  // thread has no scope.
+  // Destroys `value` at the end of the innermost scope. Destroys it immediately
+  // if this thread has no scope.
   static void Drop(Value value) {
     if (current_ != nullptr) current_->values_.push_back(std::move(value));
   }

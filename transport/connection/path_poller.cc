@@ -92,8 +92,8 @@ void PathPoller::OfferToGiveUp() {
   relief_id_ = relief_->Add(owner_);
 }
 
-// Withdraws the offer to give up the path. Does nothing in a forked child,
-// whose PathRelief has no offers of the parent.
+// Withdraws the offer to close the path. Does nothing in a forked child, whose
+// PathRelief has no offers of the parent.
 void PathPoller::WithdrawOffer() {
   if (relief_ == nullptr) return;
   if (relief_ == paths::PathRelief::Get()) relief_->Remove(relief_id_);

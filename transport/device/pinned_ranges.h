@@ -19,8 +19,8 @@ namespace device {
 // Pins ranges that were declared stable (memory::StableMemory). When a part of
 // a range is first used, the whole range is pinned, and stays pinned until the
 // promise ends. Examples of stable ranges are the pool of shm, and memory of
-// RegisterMemory(). A device can copy pinned memory by itself, at full speed.
-// Thread-safe.
+// RegisterMemory(). A device can copy pinned memory without the CPU, at full
+// speed. Thread-safe.
 class PinnedRanges : public memory::StableMemoryWatcher {
  public:
   using Pin = std::shared_ptr<const PinnedRange>;

@@ -11,7 +11,7 @@ namespace device {
 
 // Makes earlier writes of network devices visible to the device's own work, and
 // to copies. The CPU must have seen the completion of the writes. Calls the
-// driver only if the device does not order the writes by itself. Returns
+// driver only if the device does not order the writes itself. Returns
 // FAILED_PRECONDITION, with a reason for people, if the writes cannot be made
 // visible.
 absl::Status FlushRemoteWrites(Device* device);

@@ -23,9 +23,10 @@ struct HostCopy {
 // a whole copy or a piece of a copy.
 using SlotLoad = std::vector<HostCopy>;
 
-// Returns the size of the next load, given that `begun` loads have begun and
-// `left` bytes remain. The first loads grow and the last loads shrink, because
-// the other stages are idle while the first and the last load are copied.
+// Returns the size of the next load, after `begun` earlier loads and with
+// `left` bytes remaining. The first loads grow and the last loads shrink,
+// because the other stages are idle while the first and the last load are
+// copied.
 size_t NextLoadBytes(size_t begun, size_t left, size_t slot_bytes);
 
 // Divides `copies` into loads, in order. Each load has NextLoadBytes() bytes or

@@ -23,8 +23,8 @@ struct Traits {
   // module nvidia_peermem.
   bool has_dma_buf = false;
   bool has_gpu_direct = false;
-  // True if the device's own work sees RDMA writes: by itself, or only after a
-  // call of the driver.
+  // True if the device's own work sees RDMA writes, at least after a call of
+  // the driver.
   bool sees_remote_writes = false;
   bool flushes_remote_writes = false;
 };

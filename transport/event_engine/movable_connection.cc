@@ -205,8 +205,8 @@ absl::Status MovableConnection::UsePathLocked(
   return absl::OkStatus();
 }
 
-// Ends a connection that has failed before at once, because its peer or its TCP
-// connection is gone.
+// Ends the connection. A connection that has failed before ends immediately,
+// because its peer or its TCP connection is gone.
 void MovableConnection::Close() {
   {
     Section section(this);

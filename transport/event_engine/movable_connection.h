@@ -125,7 +125,8 @@ class MovableConnection
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Drops the lost path. TCP goes on, unless a path is required.
+  // Drops the lost path. The connection continues over TCP, unless a path is
+  // required.
   void LeavePathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Records that TCP has delivered bytes after the loss of the path. The peer
   // has thus sent its mark and continues on TCP, so it is not about to end.

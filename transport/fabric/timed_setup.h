@@ -54,7 +54,7 @@ class TimedSetup : public std::enable_shared_from_this<TimedSetup> {
   const Attempt& attempt() const { return *attempt_; }
 
  private:
-  // Does the first step. May finish at once.
+  // Does the first step. May finish immediately.
   virtual void BeginOnLoop() = 0;
   // Releases the resources of the set-up. Called once, before the attempt's
   // callback.

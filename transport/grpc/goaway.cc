@@ -146,7 +146,8 @@ void Goaway::Leave(const absl::Status& why) {
   if (telling_ != Telling::kUnderWay) CloseBlockedStreams();
 }
 
-// Closes blocked streams, which can start on another connection at once.
+// Closes blocked streams, because they can start immediately on another
+// connection.
 void Goaway::CloseBlockedStreams() {
   const auto is_blocked = [this](uint32_t id) {
     return session_->streams().IsBlocked(id);

@@ -29,10 +29,10 @@ class Transport;
 // to gRPC's channel. Call all functions under the transport's lock, in an
 // ExecCtx.
 //
-// The channel's threads learn of a new state a moment late, and meanwhile start
-// calls on the connection. If these calls failed at once, a thread would start
-// one failing call after another. Therefore the connection carries such calls,
-// or holds them until the channel knows the state.
+// The channel's threads learn of a new state with a delay, and meanwhile start
+// calls on the connection. If these calls failed immediately, a thread would
+// start one failing call after another. Therefore the connection carries such
+// calls, or holds them until the channel knows the state.
 class Goaway {
  public:
   // Refers to all pointers, which must outlive this object. `streams` are the
@@ -44,7 +44,7 @@ class Goaway {
   void Watch(grpc_transport_op* op);
   // Starts a graceful end of the connection, on gRPC's request.
   void Begin(const grpc_error_handle& error);
-  // Ends the connection at once, on gRPC's request. On a server, tells the
+  // Ends the connection immediately, on gRPC's request. On a server, tells the
   // client which streams gRPC has not accepted, so that the client may retry
   // these streams on a different connection.
   void Disconnect(const grpc_error_handle& error);

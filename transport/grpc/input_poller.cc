@@ -18,13 +18,14 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Ends the polling of a socket after threads have looked for this time without
-// input, in nanoseconds. Longer than the longest spin.
+// The time, in nanoseconds, of polling without input after which the polling of
+// a socket ends. Longer than the longest spin.
 constexpr int64_t kQuietNanos = 1000 * 1000;
 static_assert(kQuietNanos > progress::SpinPolicy::kMaxNanos, "");
 
-// Limits the time between two looks that counts as looking, in nanoseconds.
-// Longer than a round of looks at all sockets. Threads that sleep do not look.
+// Limits the time between two polls of a socket that counts as polling, in
+// nanoseconds. Longer than a round of polls of all sockets. Longer gaps mean
+// that the threads sleep.
 constexpr int64_t kRoundNanos = 50 * 1000;
 
 // Caps the polled sockets of the process. One round of checks of that many
@@ -63,8 +64,8 @@ class InputPoller::PolledSocket : public progress::Pollable {
   }
 
  private:
-  // Counts the time since the last look. The spins of a thread yield, so the
-  // time is not exact.
+  // Adds the time since the last poll. The spins of a thread yield, so the time
+  // is not exact.
   void CountLook() const {
     const int64_t now = absl::ToUnixNanos(base::SteadyNow());
     const int64_t last = looked_.exchange(now, std::memory_order_relaxed);
@@ -78,8 +79,8 @@ class InputPoller::PolledSocket : public progress::Pollable {
   const int fd_;
   const Receive receive_;
   // The thread that has taken the socket's slot in the PollSet writes these.
-  mutable std::atomic<int64_t> looked_{0};   // the time of the last look
-  mutable std::atomic<int64_t> in_vain_{0};  // the looking time without input
+  mutable std::atomic<int64_t> looked_{0};   // the time of the last poll
+  mutable std::atomic<int64_t> in_vain_{0};  // time of polls without input
 };
 
 void InputPoller::Start(int fd, Receive receive) {

@@ -74,9 +74,9 @@ void LifelineInput::DeliverReadBuffer() {
 }
 
 // Receives until the socket is empty, or somewhat more than `most_bytes` were
-// received. Without `until_empty`, a short result suffices as the end, which
-// saves a system call: threads that poll look again. epoll reports input only
-// once.
+// received. Without `until_empty`, a short result counts as the end, which
+// saves a system call. A polling thread does not need `until_empty`, because it
+// polls again; epoll reports input only once.
 absl::StatusOr<bool> LifelineInput::Receive(size_t most_bytes,
                                             bool until_empty) {
   size_t bytes = 0;

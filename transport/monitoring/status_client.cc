@@ -210,7 +210,8 @@ absl::StatusOr<std::string> AskProcess(pid_t process,
   absl::StatusOr<Server> server = Connect(process, end);
   if (!server.ok()) return server.status();
   const std::string line = absl::StrCat(question, "\n");
-  // Sends all at once, because a new socket has room for such a short question.
+  // Sends the question in one call, because a new socket has room for such a
+  // short text.
   if (send(server->socket.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(line.size())) {
     if (errno == EPIPE) return ClosedBy(server->uid);

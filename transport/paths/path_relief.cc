@@ -18,7 +18,7 @@ constexpr int kUnseen = 8;
 std::atomic<PathRelief*> current{nullptr};
 std::atomic<int> unseen{0};  // connections that may begin before the next check
 
-// Returns the number of paths to give up. Returns 0 if no check is due.
+// Returns the number of paths to close. Returns 0 if no check is due.
 int64_t ExcessIfDue() {
   if (unseen.fetch_sub(1, std::memory_order_relaxed) > 0) return 0;
   const base::Descriptors now = base::Descriptors::Now();

@@ -53,9 +53,8 @@ class PathRelief {
   // Schedules Relieve() if few descriptors are free. Call when a connection
   // begins.
   void OnConnection();
-  // Gives up the newest paths until enough descriptors are free, by the numbers
-  // in `now`. Descriptors of paths that were just given up count as free,
-  // because they will be closed soon.
+  // Closes the newest paths until enough descriptors are free, by the numbers
+  // in `now`. Descriptors of paths that are just being closed count as free.
   void Relieve(const base::Descriptors& now);
 
  private:
@@ -66,7 +65,7 @@ class PathRelief {
   base::Mutex mu_;
   Id next_id_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<Id, Owner*> owners_ ABSL_GUARDED_BY(mu_);
-  int64_t closing_ ABSL_GUARDED_BY(mu_) = 0;  // recently given up paths
+  int64_t closing_ ABSL_GUARDED_BY(mu_) = 0;  // recently closed paths
 };
 
 }  // namespace paths

@@ -1,4 +1,4 @@
-// Decides how often a spinning thread looks at the time.
+// Decides how often a spinning thread reads the clock.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_SPIN_PACE_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_SPIN_PACE_H_
@@ -11,18 +11,19 @@ namespace penstock {
 namespace progress {
 
 // Counts rounds of polls. A round over shared memory takes some ten
-// nanoseconds, less than a look at the time and a yield. A round over many
+// nanoseconds, less than reading the clock and yielding. A round over many
 // sockets takes tens of microseconds. The pace follows the measured time of the
 // rounds, so that a spin exceeds its budget by one slow round at most.
 //
 // Use one object for all spins of a thread. Otherwise each spin would begin
-// with several rounds without a look. Thread-compatible.
+// with several rounds without reading the clock. Thread-compatible.
 class SpinPace {
  public:
-  // The most rounds between two looks.
+  // Limits the rounds between two readings of the clock.
   static constexpr int kMostRounds = 8;
-  // The most time between two looks, in nanoseconds, unless one round takes
-  // longer. Small compared with the usual budget of a spin, 50 us and more.
+  // Limits the time between two readings of the clock, in nanoseconds, unless
+  // one round takes longer. Small compared with the usual budget of a spin, 50
+  // us and more.
   static constexpr int64_t kNanos = 10 * 1000;
 
   // Begins a spin at `now`, or continues after a yield that ended at `now`.
@@ -30,7 +31,7 @@ class SpinPace {
     resumed_ = now;
     rounds_ = 0;
   }
-  // Counts a round. Returns true if the thread should now look at the time, and
+  // Counts a round. Returns true if the thread should now read the clock, and
   // call Look().
   bool OnRound() { return ++rounds_ >= period_; }
   // Adapts the pace to the rounds since Resume(), which ended at `now`.

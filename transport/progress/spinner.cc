@@ -13,8 +13,9 @@ namespace progress {
 Spinner::Spun Spinner::PollFor(absl::Time start, absl::Duration budget,
                                const Turn& look) {
   thread_local SpinPace pace;
-  // Looks at the descriptors after each poll if the set is empty. Otherwise
-  // more rarely: a look is a system call, and costs as much as many polls.
+  // Checks the descriptors after each poll if the set is empty. Otherwise
+  // checks less often, because a check is a system call and costs as much as
+  // many polls.
   const bool has_paths = !set_->empty();
   RealTimeSpin spin(policy_.Budget(start) == absl::InfiniteDuration(),
                     RealTimeCores::OfProcess(set_->max_spinners()));
@@ -45,8 +46,8 @@ Spinner::Spun Spinner::Spin(absl::Time start, absl::Duration budget,
   Spun result = Spun::kNot;
   while (set_->BeginSpin()) {
     result = PollFor(start, budget, look);
-    // Records input that arrived before the path was armed, and that EndSpin()
-    // has found. No doorbell rings for such input.
+    // Records input that arrived before the path was armed, as EndSpin() found.
+    // No doorbell rings for such input.
     if (set_->EndSpin()) has_left_input_ = true;
     if (!has_left_input_) return result;
     if (PollLeftInput()) return Spun::kFound;
@@ -76,9 +77,9 @@ void Spinner::Wait(bool watches, const Turn& look, const Turn& sleep) {
     return;
   }
   const absl::Time start = base::SteadyNow();
-  // Calls look(), which serves the sockets, if their turn is due. Otherwise
-  // pollables that always have input could keep this thread from serving the
-  // sockets.
+  // Calls look(), which serves the sockets, if the sockets' turn is due.
+  // Otherwise pollables that always have input could keep this thread from
+  // serving the sockets.
   if (!set_->empty() && turns_.Take(Turns::Source::kSockets, start) && look()) {
     return;
   }
@@ -89,7 +90,7 @@ void Spinner::Wait(bool watches, const Turn& look, const Turn& sleep) {
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) spun = Spin(start, budget, look);
   bool found = spun == Spun::kFound;
-  // Sleeps, but in busy mode only if other threads need the core.
+  // Sleeps. In busy mode, sleeps only if other threads need the core.
   const bool sleeps = spun == Spun::kNot || wanted != absl::InfiniteDuration();
   if (!found) found = sleeps ? sleep() : look();
   policy_.Record(found, base::SteadyNow() - start);

@@ -26,12 +26,12 @@ class Spinner {
   // Makes a spinner for `set`, which must outlive it.
   Spinner(PollSet* set, PollingMode mode) : set_(set), policy_(mode) {}
 
-  // Waits until the set delivers input, look() or sleep() has done work, or
-  // sleep() returns. While polling, calls look() now and then, or in each round
-  // if the set is empty; look() must not block. If the set always has input,
-  // each wait is short, and calls look() when Turns says that look() is due.
-  // `watches` is true if look() may find input of a peer. If false, and the set
-  // is empty, sleeps immediately.
+  // Waits until the set delivers input, until look() or sleep() has done work,
+  // or until sleep() returns. look() serves the sockets and must not block.
+  // While polling, calls look() now and then, or in each round if the set is
+  // empty. If the set always has input, each wait is short, and calls look()
+  // when Turns decides that look() is due. `watches` is true if look() may find
+  // input of a peer. If it is false, and the set is empty, sleeps immediately.
   void Wait(bool watches, const Turn& look, const Turn& sleep);
   // Returns true if the set may have input for which no doorbell rings. The
   // caller must then wait again soon, or make another thread poll.

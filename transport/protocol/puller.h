@@ -1,4 +1,5 @@
-// Decides how to read one announced message, in chunks, several at once.
+// Decides how to read one announced message, in chunks, of which several are
+// read concurrently.
 //
 //   state      event           action                    next
 //   kReading   Start           reads up to the limit     kReading

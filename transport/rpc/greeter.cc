@@ -102,7 +102,7 @@ void Greeter::Answer(const Greeting& greeting, absl::string_view rest) {
   Verdict verdict = Judge(greeting, token_);
   const std::string answer =
       EncodeAnswer(rpc::Answer{verdict.version, verdict.refusal});
-  // Sends the answer at once, because a new socket has room for all of it.
+  // Sends the answer in one call, because a new socket has room for all of it.
   if (send(socket_.get(), answer.data(), answer.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(answer.size())) {
     return Drop(absl::UnavailableError("the client went away"));

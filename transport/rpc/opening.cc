@@ -98,7 +98,8 @@ void Opening::OnConnected() {
   connected_ = true;
   const std::string greeting =
       EncodeGreeting(Greeting{wire::kOldestVersion, wire::kVersion, token_});
-  // Sends the greeting at once, because a new socket has room for all of it.
+  // Sends the greeting in one call, because a new socket has room for all of
+  // it.
   if (send(socket_.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(greeting.size())) {
     return Finish(absl::UnavailableError(

@@ -41,9 +41,9 @@ wire::Announce Exposures::Add(uint32_t stream, const memory::Payload& message,
     }
   }
   if (exposed.fast.empty() && !stable.on_host()) {
-    // Copies the message to the host before exposing it on the lifeline. If the
-    // copy fails, exposes nothing. The caller then copies the message itself,
-    // and gets the error.
+    // Copies the message to the host, because the lifeline cannot send from a
+    // device. If the copy fails, exposes nothing; the caller then copies the
+    // message itself, and gets the error.
     absl::StatusOr<memory::Payload> staged = memory::ToHost(stable);
     if (!staged.ok()) return announce;
     stable = *std::move(staged);

@@ -12,8 +12,8 @@ namespace penstock::device::kernels {
 // no addresses from memory.
 inline constexpr uint32_t kMaxFanIn = 8;
 
-// The number of bytes that a thread loads or stores at once: the widest access
-// that devices have.
+// The number of bytes that a thread loads or stores in one access: the widest
+// access that devices have.
 inline constexpr uint32_t kVectorBytes = 16;
 
 // The number of threads of each block. With 256, blocks fill a multiprocessor

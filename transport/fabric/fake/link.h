@@ -17,11 +17,12 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Connects side A and side B. Nothing happens by itself. Events are a packet, a
-// doorbell, the completion of a read, returned credit, and the end of the link.
-// Each event waits until Step() here, or Poll() of its endpoint, delivers it.
-// Events are delivered in order. The bytes of a read are copied when its
-// completion is delivered, without any action of the peer.
+// Connects side A and side B. Nothing happens on its own: each event waits to
+// be delivered. Events are a packet, a doorbell, the completion of a read,
+// returned credit, and the end of the link. Step() here, or Poll() of the
+// event's endpoint, delivers an event. Events are delivered in order. The bytes
+// of a read are copied when its completion is delivered, without any action of
+// the peer.
 //
 // When an endpoint is destroyed, its peer gets these events: everything that
 // was sent before, an error for each of its reads, and OnBroken(). The

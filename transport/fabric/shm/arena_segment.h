@@ -42,7 +42,7 @@ struct ArenaSegment {
   std::unique_ptr<memory::StableMemory> stable;
   // The members below are guarded by the arena's mutex.
   memory::RangeAllocator ranges;
-  bool was_used = false;  // since the last look
+  bool was_used = false;  // since the last check
 };
 
 // Makes segments. If the system has no memory, tries again only after a second.

@@ -49,8 +49,8 @@ constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 //   slot.
 // - The allocation was unused for kDeviceIdleTime.
 // - This process no longer uses the allocation.
-// Keeps SharedAllocation::memory until the peer has closed the allocation or is
-// gone, or until this side gives up waiting for the peer. Thread-safe.
+// Keeps SharedAllocation::memory alive until the peer has closed the allocation
+// or is gone, or until this side stops waiting for the peer. Thread-safe.
 class DeviceLender {
  public:
   // The peer's address of a range. While a reference exists, the allocation is
@@ -127,7 +127,7 @@ class DeviceLender {
     Memory memory;
     std::shared_ptr<const uint32_t> segment_id;
     bool is_closed = false;
-    int looks = 0;  // of TakeBackUnused()
+    int looks = 0;  // checks by TakeBackUnused()
 
     bool is_lent() const { return segment_id.use_count() > 1; }
   };

@@ -21,7 +21,7 @@ namespace {
 // must check. The period grows if there are no new loans.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 // The pause while too many segments wait to be unmapped. Without the pause, the
-// loop would be woken at once, because the socket stays readable.
+// loop would be woken again immediately, because the socket stays readable.
 constexpr absl::Duration kTakeInPause = absl::Milliseconds(100);
 // The period of checks for returned loans after the endpoint is gone.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);

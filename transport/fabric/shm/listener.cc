@@ -20,8 +20,8 @@ namespace shm {
 namespace {
 
 // The pause while no descriptors are left, or too many sockets wait to be
-// closed. Without the pause, the loop would be woken at once, because the
-// socket stays readable.
+// closed. Without the pause, the loop would be woken again immediately, because
+// the socket stays readable.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
 }  // namespace

@@ -24,8 +24,8 @@ struct PeerUser {
 // has no meaning across PID namespaces.
 //
 // Returns PERMISSION_DENIED if this process's user namespace does not map the
-// peer's user: all unmapped users look alike here, and may look like this
-// process's own user.
+// peer's user. Such users all have the same number here, which may also be the
+// number of this process's own user.
 absl::StatusOr<PeerUser> IdentifyPeer(int socket);
 
 // Returns the error for a peer of another user, if the connection promises

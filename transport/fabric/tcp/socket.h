@@ -51,7 +51,7 @@ class Socket final : public ByteStream {
   size_t offset_ = 0;  // offset in pieces_[next_]
 };
 
-// Makes the socket send small writes at once.
+// Makes the socket send small writes immediately (TCP_NODELAY).
 void SetNoDelay(int fd);
 
 }  // namespace tcp

@@ -111,9 +111,9 @@ class CallData {
   grpc_metadata_batch* metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
   uint32_t* flags_ = nullptr;
-  // The closures that replace the application's closures. Each on_*_ ends by
-  // calling the replaced closure, then_*_. A then_*_ is null if there is no
-  // such closure.
+  // The closures that replace the application's closures. Each on_*_ does the
+  // filter's work and then runs the replaced closure, then_*_, which is null if
+  // the application gave none.
   grpc_closure on_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;
@@ -167,7 +167,7 @@ uint64_t CallData::Limit(uint64_t compressed_bytes) const {
                   kDecompressedPerByte * compressed_bytes);
 }
 
-// Returns the error with the same text as gRPC, because programs recognise the
+// Returns the error. Uses the same text as gRPC, because programs recognise the
 // error by its text.
 grpc_error_handle CallData::TooLong(uint64_t compressed_bytes,
                                     uint64_t most) const {

@@ -27,12 +27,12 @@ class EpollSet {
   explicit EpollSet(const grpc_event_engine_vtable& engine) : engine_(engine) {}
 
   // Returns true if the kernel has events for the set. Consumes no event, and
-  // does not block. Does not see events that epoll1 has already taken from the
-  // kernel: epoll1 takes many at once, and handles one in each pollset_work().
-  // Only the designated poller knows if such events are left. Also returns true
-  // if the set is unknown, for example because no descriptor is left for the
-  // search. The first call searches for the set; a later call costs one system
-  // call. Call in an ExecCtx, without locks.
+  // does not block. Does not see events that epoll1 has already read from the
+  // kernel: epoll1 reads many events in one call, and handles one of them in
+  // each pollset_work(). Only the designated poller knows if such events are
+  // left. Also returns true if the set is unknown, for example because no
+  // descriptor is left for the search. The first call searches for the set; a
+  // later call costs one system call. Call in an ExecCtx, without locks.
   bool MayHaveEvents();
   // Forgets the descriptor, because gRPC closes it.
   void Forget() { fd_ = kUnknown; }

@@ -58,7 +58,7 @@ class SocketSpin : public grpc_core::Timestamp::ScopedSource {
  private:
   enum class Spun {
     kNothing,  // the thread is about to sleep
-    kEvents,   // epoll_wait() will return at once
+    kEvents,   // epoll_wait() would return immediately
     kPaths,    // paths delivered input: epoll_wait() must not sleep
   };
 

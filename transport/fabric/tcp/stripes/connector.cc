@@ -104,7 +104,8 @@ absl::Status Connector::Greet(size_t index) {
   greeting.count = static_cast<uint8_t>(openings_.size());
   greeting.token = attempt().token();
   const std::string bytes = EncodeGreeting(greeting);
-  // Sends the greeting at once, because a new socket has room for all of it.
+  // Sends the greeting in one call, because a new socket has room for all of
+  // it.
   if (send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(bytes.size())) {
     return absl::UnavailableError("the peer closed a further socket");

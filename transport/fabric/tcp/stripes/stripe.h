@@ -83,7 +83,7 @@ class StripesEndpoint::Stripe : public EndpointEvents {
   // Returns true if the peer's kernel has received everything.
   bool IsDrained() const {
     int unacknowledged = 0;
-    // Sockets other than TCP, which tests use, deliver at once.
+    // Sockets other than TCP, which tests use, deliver immediately.
     return units_.idle() &&
            (ioctl(fd(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0);
   }

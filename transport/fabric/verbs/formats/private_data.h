@@ -37,7 +37,7 @@ static_assert(kRequestBytes <= 56, "a request must fit");
 // The capabilities of a side.
 struct Terms {
   uint16_t receives = 0;  // receives posted for the peer's packets, at least 4
-  uint16_t reads = 0;     // reads that it serves at once, at least 1
+  uint16_t reads = 0;     // concurrent reads that it serves, at least 1
 };
 
 // Returns INVALID_ARGUMENT if the token is empty, because an empty token would
