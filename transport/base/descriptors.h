@@ -27,10 +27,10 @@ struct Descriptors {
   // Returns true if enough descriptors are free for a new path: more than three
   // eighths of the limit, or more than 384.
   bool HasRoomForPath() const { return free > Reserve() * 3 / 2; }
-  // Returns the number of descriptors that paths must give back. Afterwards a
-  // burst of connections finds more than a quarter of the limit free, or more
-  // than 256. This bound is lower than that of HasRoomForPath(), so that a path
-  // is not made and given up again and again.
+  // Returns the number of descriptors that paths must free. Afterwards a burst
+  // of connections finds more than a quarter of the limit free, or more than
+  // 256. This bound is lower than that of HasRoomForPath(), so that a path is
+  // not opened and closed again and again.
   int64_t Excess() const { return free > Reserve() ? 0 : Reserve() + 1 - free; }
 
   // Returns OK if HasRoomForPath(). Otherwise returns RESOURCE_EXHAUSTED with

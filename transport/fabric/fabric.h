@@ -98,8 +98,8 @@ class EndpointEvents {
   virtual void OnPacket(absl::Span<const uint8_t> packet) = 0;
   // Announces that Send(), which returned false, may succeed again.
   virtual void OnWritable() = 0;
-  // Reports the end of the Read() that was given `cookie`. Called exactly once
-  // for each Read(). Afterwards the fabric writes nothing to the read's
+  // Reports the end of the Read() with this `cookie`. Called exactly once for
+  // each Read(). Afterwards the fabric writes nothing to the read's
   // destination.
   virtual void OnReadDone(uint64_t cookie, const absl::Status& status) = 0;
   // Announces that the peer rang. Another endpoint of the session may have
@@ -214,8 +214,9 @@ class Endpoint {
   virtual bool HasInput() const = 0;
   // Turns the peer's doorbell on or off. If armed, the peer rings when it
   // sends: through one of wakeup_fds(), or through the lifeline's doorbell.
-  // After arming, check HasInput() once more, because earlier input does not
-  // ring. A new endpoint may be armed already. Safe without the lock.
+  // After arming, check HasInput() once more, because input that arrived
+  // earlier does not ring. A new endpoint may already be armed. Safe without
+  // the lock.
   virtual void SetArmed(bool armed) = 0;
   // Returns the descriptors that wake the owner. While armed, one of them has
   // an event (EPOLLET) when there is input. The owner then polls, calls
@@ -241,8 +242,8 @@ class Endpoint {
 using ConnectCallback =
     std::function<void(absl::StatusOr<std::unique_ptr<Endpoint>>)>;
 
-// A pending Connect() or Listen(). Destroying this object cancels it. A
-// callback that has begun may still be running afterwards, so the callback must
+// A pending Connect() or Listen(). Destroying this object cancels the attempt.
+// The attempt's callback may still be running afterwards, so the callback must
 // own everything that it uses.
 class PendingConnect {
  public:

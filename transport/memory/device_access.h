@@ -111,9 +111,9 @@ class DeviceAccess {
   // Makes the writes of a network device to the range visible to the device's
   // own work, including copies. Call after the CPU has seen the completion of
   // the writes. Called for each READ, so a device that needs no flush returns
-  // at once; other devices may block for some microseconds. Returns an error if
-  // the device failed; then nothing may write to the device. The default
-  // implementation fails, so that no network device writes.
+  // immediately; other devices may block for some microseconds. Returns an
+  // error if the device failed; then nothing may write to the device. The
+  // default implementation fails, so that no network device writes.
   virtual absl::Status FlushWrites(absl::Span<const uint8_t> range) {
     return absl::UnimplementedError("writes of network devices are not seen");
   }

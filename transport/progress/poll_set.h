@@ -27,14 +27,14 @@ class Pollable {
   // Returns true if Poll() would find input. Must be cheap, take no lock and
   // not call PollSet.
   virtual bool HasInput() const = 0;
-  // Arms or disarms the doorbell. While armed, the peer rings when it sends, at
-  // least once for each arming. The doorbell wakes a thread, which polls this
-  // pollable until no input is left. Must take no lock, not call PollSet, and
-  // end with a sequentially consistent fence.
+  // Arms or disarms the doorbell. While the doorbell is armed, the peer rings
+  // when it sends, at least once each time it is armed. The doorbell wakes a
+  // thread, which polls this pollable until no input is left. Must take no
+  // lock, not call PollSet, and end with a sequentially consistent fence.
   virtual void SetArmed(bool armed) = 0;
-  // Returns true if the kernel wakes a sleeping thread for all input, armed or
-  // not. The set then does not look for input that a thread has missed. Always
-  // returns the same.
+  // Returns true if the kernel wakes a sleeping thread for all input, even if
+  // the doorbell is not armed. The set then does not check for input that a
+  // thread has missed. Always returns the same value.
   virtual bool IsReported() const { return false; }
 };
 

@@ -1,4 +1,4 @@
-// Caps how many streams of a session are open at once.
+// Caps how many streams of a session are open at the same time.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_ADMISSION_H_
 #define PENSTOCK_TRANSPORT_SESSION_ADMISSION_H_

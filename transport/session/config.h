@@ -23,12 +23,13 @@ struct Config {
   // True for the side that opened the connection. A client opens streams and
   // connects paths.
   bool is_client = false;
-  // The fabrics that this side offers besides the lifeline, best first.
+  // The fabrics that this side offers in addition to the lifeline, best first.
   std::vector<wire::FabricOffer> offers;
   // The accepting side's secret. A client presents the secret when it connects
   // a path.
   std::string token;
-  // Limits how many streams a client may have open at once. Used by a server.
+  // Limits how many streams a client may have open at the same time. Used by a
+  // server.
   uint32_t max_streams = UINT32_MAX;
   // Limits the size of announced messages; larger ones are refused. Negative:
   // no limit.

@@ -25,8 +25,8 @@
 namespace penstock {
 namespace session {
 
-// At most one path besides the lifeline. A PathHandshake decides when both
-// sides use the path. If the path is lost, no frame is lost or repeated:
+// At most one path in addition to the lifeline. A PathHandshake decides when
+// both sides use the path. If the path is lost, no frame is lost or repeated:
 // unacknowledged frames are sent again over the lifeline. Not thread-safe.
 class FastPath {
  public:
@@ -53,7 +53,8 @@ class FastPath {
   bool CanRetry() const;
   // Begins another attempt. Does nothing unless CanRetry().
   void Retry();
-  // Continues over the lifeline alone, because the path broke or is given up.
+  // Continues over the lifeline alone, because the path broke or is being
+  // closed.
   void Lose(const absl::Status& cause);
 
   // Returns the path that the session polls. Null if there is only the

@@ -38,7 +38,8 @@ class PathNegotiator {
   // that both sides have.
   bool MayStillCome() const;
 
-  // Returns true if both sides have a fabric besides the lifeline in common.
+  // Returns true if both sides have a common fabric in addition to the
+  // lifeline.
   bool HasCommonFabric() const;
   // Returns the reason, for people, why only the lifeline is used. The text is
   // printable and short, even if a part of it comes from the peer.

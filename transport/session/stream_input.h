@@ -119,7 +119,8 @@ class StreamInput : private MessageReader::Owner {
   // LetGo() refunds the charge.
   void Hold(Stream* stream, uint64_t bytes);
   void LetGo(Stream* stream, uint64_t bytes);
-  // Returns true if received items may be delivered at once, without the inbox.
+  // Returns true if received items may be delivered immediately, without the
+  // inbox.
   static bool TakesInput(const Stream& stream) {
     return stream.events != nullptr && stream.inbox.empty();
   }

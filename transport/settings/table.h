@@ -66,7 +66,7 @@ inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};
 inline constexpr Number kEagerSizes = {1, 130816, 0, "the measured size"};
 // The bounds of chunk sizes, in bytes. Below the lower bound, starting a read
 // costs as much as copying its bytes. No fabric reads more than the upper bound
-// at once.
+// in one read.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
                                        "the measured size"};
 // The bounds of the registration cache, in MiB. The upper bound is 1 TiB.

@@ -19,8 +19,8 @@ namespace wire {
 // Limits the parts of a region, so that an announcement fits into one frame.
 constexpr size_t kMaxParts = 512;
 
-// Limits the bytes of a message to 1 TiB. No host sends more at once, and sums
-// of such lengths fit into 64 bits.
+// Limits the bytes of a message to 1 TiB. No host sends a longer message, and
+// sums of such lengths fit into 64 bits.
 constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 40;
 
 // Returns the maximum number of parts in a region, for a message of `length`

@@ -35,7 +35,7 @@ struct Hello {
   // The number of bytes of messages that the peer may send on a stream before
   // the application reads them: 1 to kMaxStreamWindow.
   uint32_t stream_window = 0;
-  // The limit of streams that the peer may have open at once.
+  // The limit of streams that the peer may have open at the same time.
   uint32_t max_streams = UINT32_MAX;
   std::vector<FabricOffer> offers;  // best first, at most 8
 };
