@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "src/core/lib/iomgr/executor.h"
 #include "transport/fabric/tcp/receive.h"
 #include "transport/grpc/internal/slice_bytes.h"
 #include "transport/grpc/polling/plain_tcp.h"
@@ -13,9 +14,28 @@ namespace penstock {
 namespace core {
 namespace {
 
+// Caps the reads of a full socket that one thread makes in a row. A read takes
+// up to 1 MiB, so that many reads take about 1 ms, the bound for the turn of
+// another source (progress/turns.h).
+constexpr int kMostReadsInARow = 4;
+
 void Forward(void* outer, grpc_error_handle error) {
   grpc_core::ExecCtx::Run(DEBUG_LOCATION, static_cast<grpc_closure*>(outer),
                           error);
+}
+
+// Runs `read` later, unless this thread has work of its own now. Then a thread
+// of the executor runs `read`.
+void RunRead(grpc_closure* read, grpc_error_handle error) {
+  if (grpc_core::ExecCtx::Get()->IsReadyToFinish()) {
+    grpc_core::Executor::Run(read, error);
+  } else {
+    Forward(read, error);
+  }
+}
+
+void ForwardRead(void* outer, grpc_error_handle error) {
+  RunRead(static_cast<grpc_closure*>(outer), error);
 }
 
 }  // namespace
@@ -53,14 +73,17 @@ bool EndpointStream::IsForeign() const {
 void EndpointStream::Read() {
   events_->Hold();
   if (socket_ != nullptr) {
-    if (may_have_input_) {
-      grpc_core::ExecCtx::Run(DEBUG_LOCATION, &read_outer_, absl::OkStatus());
-    } else {
+    if (!may_have_input_) {
+      reads_in_a_row_ = 0;
       grpc_fd_notify_on_read(socket_, &read_outer_);
+    } else if (++reads_in_a_row_ < kMostReadsInARow) {
+      RunRead(&read_outer_, absl::OkStatus());
+    } else {
+      grpc_core::Executor::Run(&read_outer_, absl::OkStatus());
     }
     return;
   }
-  GRPC_CLOSURE_INIT(&read_inner_, Forward, &read_outer_, nullptr);
+  GRPC_CLOSURE_INIT(&read_inner_, ForwardRead, &read_outer_, nullptr);
   grpc_endpoint_read(endpoint_, read_buffer_.c_slice_buffer(), &read_inner_,
                      /*urgent=*/false, /*min_progress_size=*/1);
 }

@@ -40,7 +40,9 @@ class EndpointStream : public fabric::tcp::ByteStream {
   ~EndpointStream() override;
 
   // Begins a read, which ends with one OnRead(). The bytes are then in
-  // read_buffer(), or still in the socket if receives_directly().
+  // read_buffer(), or still in the socket if receives_directly(). OnRead() runs
+  // in a thread of gRPC's executor if the peer keeps the socket full. Otherwise
+  // the peer could hold this thread for as long as it sends.
   void Read();
   grpc_core::SliceBuffer* read_buffer() { return &read_buffer_; }
   // Begins a write. OnWritten() follows once.
@@ -76,6 +78,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_fd* const socket_;
   // False once Receive() has emptied the socket, until a read ends.
   bool may_have_input_ = true;
+  // Counts the reads since the socket was last empty.
+  int reads_in_a_row_ = 0;
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;

@@ -83,20 +83,22 @@ class InputPoller::PolledSocket : public progress::Pollable {
   mutable std::atomic<int64_t> in_vain_{0};  // time of polls without input
 };
 
-void InputPoller::Start(int fd, Receive receive) {
-  Stop();
-  if (PollingModeOfProcess() == progress::PollingMode::kEvent) return;
+bool InputPoller::TakePlace() {
+  if (PollingModeOfProcess() == progress::PollingMode::kEvent) return false;
   place_ = base::PerProcess<PolledSockets>::Get()->places.Take(kMostSockets);
-  if (place_ == nullptr) return;
+  return place_ != nullptr;
+}
+
+void InputPoller::Start(int fd, Receive receive) {
   socket_ = std::make_shared<PolledSocket>(fd, std::move(receive));
   slot_ = progress::PollSet::Get()->Add(socket_);
 }
 
 void InputPoller::Stop() {
+  place_ = nullptr;
   if (socket_ == nullptr) return;
   progress::PollSet::Get()->Remove(slot_);
   socket_ = nullptr;
-  place_ = nullptr;
 }
 
 bool InputPoller::is_quiet() const { return socket_->is_quiet(); }

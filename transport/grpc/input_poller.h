@@ -32,10 +32,13 @@ class InputPoller {
   InputPoller(const InputPoller&) = delete;
   InputPoller& operator=(const InputPoller&) = delete;
 
+  // Takes one of the places for polled sockets, until Stop(). Returns false if
+  // the process polls many sockets already, or if PENSTOCK_POLLING is "event".
+  // Does not allocate memory.
+  bool TakePlace();
   // Adds `fd` to the PollSet, which keeps `receive` until Stop(), or until a
-  // call that is running has ended. `fd` must stay open for that time. Does
-  // nothing if the process polls many sockets already, or if PENSTOCK_POLLING
-  // is "event".
+  // call that is running has ended. `fd` must stay open for that time. Requires
+  // that TakePlace() has returned true since the last Stop().
   void Start(int fd, Receive receive);
   // Removes the socket. Does nothing if the socket is not in the PollSet.
   void Stop();

@@ -38,9 +38,10 @@ absl::Status LifelineInput::OnRead() {
   return received.status();
 }
 
-bool LifelineInput::WantsPolling() const {
+bool LifelineInput::TakePlaceToPoll() {
   return has_input_ && reads_ == kReadsOfBusy && !poller_.is_started() &&
-         !session_->closed() && !session_->path().in_use();
+         !session_->closed() && !session_->path().in_use() &&
+         poller_.TakePlace();
 }
 
 void LifelineInput::StartPolling(InputPoller::Receive poll) {

@@ -35,9 +35,10 @@ class LifelineInput {
   void Start();
   // Handles the end of a read. Returns an error if the connection has ended.
   absl::Status OnRead();
-  // Returns true if StartPolling() should be called: input has come to a busy
-  // connection, no thread polls for more, and there is no fast path.
-  bool WantsPolling() const;
+  // Returns true if StartPolling() must be called: input has come to a busy
+  // connection, no thread polls for more, there is no fast path, and this call
+  // has taken a place for the socket.
+  bool TakePlaceToPoll();
   // Lets waiting threads call `poll`, which must call Poll() under the lock.
   void StartPolling(InputPoller::Receive poll);
   // Receives a bounded amount of input. Returns true if there was any. Returns

@@ -156,7 +156,7 @@ void Transport::OnRead(grpc_error_handle error) {
     }
     if (error.ok()) error = input_.OnRead();
     if (!error.ok()) OnConnectionClosed(error);
-    if (input_.WantsPolling()) {
+    if (input_.TakePlaceToPoll()) {
       input_.StartPolling(
           [self = ShareAs<Transport>()] { return self->PollInput(); });
     }

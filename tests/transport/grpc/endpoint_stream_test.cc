@@ -5,7 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "grpc/grpc.h"
 #include "grpc/support/alloc.h"
 #include "gtest/gtest.h"
@@ -32,7 +35,9 @@ class CountedReads : public EndpointStreamEvents {
   void Hold() override {}
   void OnRead(grpc_error_handle error) override {
     stream->EndRead();
-    if (error.ok()) {
+    if (std::this_thread::get_id() != owner) {
+      reads_elsewhere.Notify();
+    } else if (error.ok()) {
       ++reads;
     } else {
       ++errors;
@@ -40,8 +45,23 @@ class CountedReads : public EndpointStreamEvents {
   }
   void OnWritten(grpc_error_handle) override {}
   EndpointStream* stream = nullptr;
+  const std::thread::id owner = std::this_thread::get_id();
   int reads = 0;
   int errors = 0;
+  absl::Notification reads_elsewhere;  // once another thread has read
+};
+
+// The context of a thread that waits in gRPC, and of a test.
+class Context : public grpc_core::ExecCtx {
+ public:
+  // If `is_ready`, the thread has work of its own, and no time for reads.
+  explicit Context(bool is_ready = false)
+      : grpc_core::ExecCtx(/*fl=*/0), is_ready_(is_ready) {}
+
+ private:
+  bool CheckReadyToFinish() override { return is_ready_; }
+
+  const bool is_ready_;
 };
 
 // A fixture with two of gRPC's endpoints over one connection. A stream has the
@@ -123,7 +143,7 @@ class EndpointStreamTest : public testing::Test {
 // Tests that many connections take no more descriptors than with stock gRPC.
 // The socket is the endpoint's own.
 TEST_F(EndpointStreamTest, ReceivesDirectlyWithoutADescriptorOfItsOwn) {
-  grpc_core::ExecCtx context;
+  const Context context;
   ASSERT_TRUE(stream_->receives_directly());
   EXPECT_EQ(stream_->input_fd(), grpc_endpoint_get_fd(pair_.client));
   ReadUntilEmpty();
@@ -131,7 +151,7 @@ TEST_F(EndpointStreamTest, ReceivesDirectlyWithoutADescriptorOfItsOwn) {
 }
 
 TEST_F(EndpointStreamTest, EachInputEndsARead) {
-  grpc_core::ExecCtx context;
+  const Context context;
   ReadUntilEmpty();
   for (const char first : {'a', 'b'}) {
     Say(std::string(2, first));
@@ -144,7 +164,7 @@ TEST_F(EndpointStreamTest, EachInputEndsARead) {
 }
 
 TEST_F(EndpointStreamTest, EndOfTheConnectionEndsARead) {
-  grpc_core::ExecCtx context;
+  const Context context;
   ReadUntilEmpty();
   shutdown(grpc_endpoint_get_fd(pair_.server), SHUT_WR);
   Poll();
@@ -153,7 +173,7 @@ TEST_F(EndpointStreamTest, EndOfTheConnectionEndsARead) {
 }
 
 TEST_F(EndpointStreamTest, ShutdownEndsTheReadThatWaits) {
-  grpc_core::ExecCtx context;
+  const Context context;
   ReadUntilEmpty();
   EXPECT_EQ(events_.errors, 0);
   stream_->Shutdown(GRPC_ERROR_CREATE("test"));
@@ -164,7 +184,7 @@ TEST_F(EndpointStreamTest, ShutdownEndsTheReadThatWaits) {
 // Tests other endpoints, such as TLS endpoints, whose bytes differ from the
 // bytes of the socket.
 TEST_F(EndpointStreamTest, OtherEndpointsReadThemselves) {
-  grpc_core::ExecCtx context;
+  const Context context;
   const grpc_endpoint_vtable functions = *pair_.client->vtable;
   grpc_endpoint other = *pair_.client;
   other.vtable = &functions;
@@ -175,7 +195,7 @@ TEST_F(EndpointStreamTest, OtherEndpointsReadThemselves) {
 // received the input. The epoll set reports the input only once, but each read
 // must end.
 TEST_F(EndpointStreamTest, InputThatWasNotReceivedEndsTheNextReadToo) {
-  grpc_core::ExecCtx context;
+  const Context context;
   ReadUntilEmpty();
   // Makes a waiting thread poll the socket during the read. The thread finds
   // nothing.
@@ -185,6 +205,44 @@ TEST_F(EndpointStreamTest, InputThatWasNotReceivedEndsTheNextReadToo) {
   EXPECT_EQ(events_.reads, 1);
   EXPECT_EQ(Read(), 1);
   EXPECT_EQ(Read(), 1);
+}
+
+// Tests a peer that keeps the socket full. The thread must leave with its own
+// work, and another thread must read.
+TEST_F(EndpointStreamTest, ThreadWithWorkOfItsOwnDoesNotRead) {
+  Say("input");
+  {
+    const Context context(/*is_ready=*/true);
+    stream_->Read();
+  }
+  EXPECT_EQ(events_.reads, 0);
+  EXPECT_TRUE(
+      events_.reads_elsewhere.WaitForNotificationWithTimeout(absl::Minutes(1)));
+}
+
+// Tests the same for a thread that has no work yet. Meanwhile the thread would
+// handle no other connection.
+TEST_F(EndpointStreamTest, ThreadReadsAFullSocketOnlyAFewTimes) {
+  const Context context;
+  Say("input");
+  int reads = 0;
+  while (reads < 100 && Read() == 1) ++reads;
+  EXPECT_GT(reads, 1);
+  EXPECT_LT(reads, 10);
+  EXPECT_TRUE(
+      events_.reads_elsewhere.WaitForNotificationWithTimeout(absl::Minutes(1)));
+}
+
+TEST_F(EndpointStreamTest, EmptySocketBeginsANewRow) {
+  const Context context;
+  ReadUntilEmpty();
+  for (int row = 0; row < 10; ++row) {
+    Say("i");
+    Poll();
+    EXPECT_EQ(Read(), 1);
+    EXPECT_EQ(stream_->Receive(lifeline_.get()).value(), 1);
+    ReadUntilEmpty();
+  }
 }
 
 }  // namespace
