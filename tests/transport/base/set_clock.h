@@ -17,6 +17,9 @@ void SetClockBy(absl::Duration offset);
 // kernel's unshifted clock.
 void MoveSteadyClockBy(absl::Duration offset);
 
+// Stops the steady clock. From now on only MoveSteadyClockBy() moves the clock.
+void StopSteadyClock();
+
 }  // namespace penstock
 
 #endif  // PENSTOCK_TESTS_TRANSPORT_BASE_SET_CLOCK_H_
