@@ -255,6 +255,50 @@ def test_calls_of_a_loop_outlive_ctrl_c_at_any_place():
     loop.close()
 
 
+def test_received_calls_outlive_ctrl_c_at_any_place():
+    """Ctrl-C ended a function that had taken a call and not begun it. The client
+    got INTERNAL."""
+    async def echo(request, context):
+        return request
+
+    async def repeat(requests, context):
+        async for request in requests:
+            yield request
+
+    async def start():
+        server = penstock.grpc.aio.server(handlers=[fast_grpc.Handlers({
+            "echo": grpc.unary_unary_rpc_method_handler(echo),
+            "all": grpc.stream_stream_rpc_method_handler(repeat)})])
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        return server, port
+
+    def calls(channel):
+        assert channel.unary_unary("/test/echo")(b"x", timeout=LIMIT) == b"x"
+        all_ = channel.stream_stream("/test/all")
+        assert list(all_(iter([b"y"]), timeout=LIMIT)) == [b"y"]
+
+    loop = asyncio.new_event_loop()
+    server, port = loop.run_until_complete(start())
+    with penstock.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        def in_thread(function, *arguments):
+            return loop.run_in_executor(None, function, *arguments)
+
+        echo_once = channel.unary_unary("/test/echo")
+        loop.run_until_complete(in_thread(fast_grpc.until_fast, channel,
+                                          lambda: echo_once(b"", timeout=LIMIT)))
+
+        async def answers():
+            await in_thread(calls, channel)
+
+        when = 1
+        while run_interrupted(loop, answers(), when):
+            when += 1
+        assert when > 10
+        loop.run_until_complete(server.stop(None))
+    loop.close()
+
+
 def test_a_callback_that_ran_the_loop_and_met_ctrl_c_runs_again():
     """Packages for notebooks run the loop in a callback."""
     loop = asyncio.new_event_loop()
@@ -428,11 +472,12 @@ def test_a_call_that_its_loop_drops_ends_quietly():
     context = types.SimpleNamespace(
         is_stream=True, finish=lambda *outcome: ends.append(outcome))
     plane = types.SimpleNamespace(
-        handlers=types.SimpleNamespace(find_soon=forever))
+        handlers=types.SimpleNamespace(find_soon=forever),
+        open=lambda call, task: None)
 
     async def scene():
         call = _aio_server._Call(  # pylint: disable=protected-access
-            types.SimpleNamespace(method="/a/b"), context, plane).run()
+            None, types.SimpleNamespace(method="/a/b"), context, plane).run()
         call.send(None)
         call.close()
 

@@ -106,18 +106,31 @@ def _close(responses):
         pass  # the thread removes it
 
 
+class _Taken(list):
+    """A received call, and then its _Call as soon as there is one. Making this
+    object runs no code of Python's, so that Ctrl-C does not come then."""
+
+
 class _Call:
     """A received call, and the task of its handler."""
 
-    def __init__(self, details, context, plane):
+    def __init__(self, received, details, context, plane):
+        self.received = received
+        self.context = context
+        self.has_begun = False
         self._details = details
-        self._context = context
         self._plane = plane
 
     async def run(self):
-        context = self._context
+        """Serves the call. Returns immediately if another task has begun to do
+        so."""
+        if self.has_begun:
+            return
+        context = self.context
         method = self._details.method
         try:
+            self.has_begun = True
+            self._plane.open(self, asyncio.current_task())
             await self._serve()
             if context.abort_error is not None:
                 _LOGGER.error("Abort error unexpectedly suppressed in [%s]",
@@ -144,7 +157,7 @@ class _Call:
         context.finish(1, "")
 
     async def _serve(self):
-        context = self._context
+        context = self.context
         handler = await self._plane.handlers.find_soon(self._details)
         if handler is None:
             return context.finish(12, "Method not found!")
@@ -161,16 +174,16 @@ class _Call:
 
     async def _request(self, handler, is_async):
         if handler.request_streaming:
-            requests = _Requests(self._context)
+            requests = _Requests(self.context)
             return requests if is_async else cygrpc.async_generator_to_generator(
                 requests, self._plane.loop)
-        message = await self._context.read_message()
+        message = await self.context.read_message()
         if message is None or handler.request_deserializer is None:
             return message
         return handler.request_deserializer(message)
 
     async def _respond(self, behavior, request):
-        context = self._context
+        context = self.context
         if _is_async(behavior):
             response = await behavior(request, context)
         else:
@@ -184,7 +197,7 @@ class _Call:
 
     async def _on_thread(self, behavior, request):
         loop = self._plane.loop
-        sync = _aio_context.SyncContext(self._context, loop)
+        sync = _aio_context.SyncContext(self.context, loop)
         response = await loop.run_in_executor(self._plane.pool, behavior,
                                               request, sync)
         for callback in sync.callbacks:
@@ -196,7 +209,7 @@ class _Call:
         thread of the pool to get each response, and none between two
         responses."""
         loop, pool = self._plane.loop, self._plane.pool
-        sync = _aio_context.SyncContext(self._context, loop)
+        sync = _aio_context.SyncContext(self.context, loop)
         # Also calls the function on a thread, because a function that returns a
         # list may take long.
         responses = iter(await loop.run_in_executor(pool, behavior, request,
@@ -216,7 +229,7 @@ class _Call:
             callback()
 
     async def _respond_with_all(self, behavior, request):
-        context = self._context
+        context = self.context
         if inspect.iscoroutinefunction(behavior):
             await behavior(request, context)
         else:
@@ -261,24 +274,43 @@ class _DataPlane:
         that many clients do not stop the loop's other tasks."""
         # Ctrl-C cannot interrupt between removing calls and storing them,
         # because no Python code runs in between.
-        self._taken.extend(itertools.chain.from_iterable(
-            map(self._port.take_some, (_MAX_ACCEPTED - len(self._taken),))))
+        self._taken.extend(map(_Taken, zip(itertools.chain.from_iterable(
+            map(self._port.take_some, (_MAX_ACCEPTED - len(self._taken),))))))
         while self._taken:
-            received = self._taken.popleft()
+            taken = self._taken[0]
             try:
-                self._accept(received)
+                self._accept(taken)
             except Exception:  # pylint: disable=broad-except
                 # Logs any exception, so that one call does not end the calls
                 # after it.
                 _LOGGER.exception("Exception servicing a call!")
-                self._context_of(received, ()).finish(
+                self._context_of(taken[0], ()).finish(
                     13, "Error in service handler!")
+            # A handler may have run the loop, which has then removed the call.
+            if self._taken and self._taken[0] is taken:
+                self._taken.popleft()
+
+    def _accept(self, taken):
+        """Begins or answers a call. Goes on if Ctrl-C has ended an earlier call
+        of this function."""
+        if len(taken) == 1:
+            call = self._call_of(taken[0])
+            if call is None:
+                return
+            taken.append(call)
+        call = taken[1]
+        if not call.has_begun:
+            # Gives the task the context variables of the task that started the
+            # server.
+            self._variables.run(self.loop.create_task, call.run())
 
     def _context_of(self, received, metadata, identity=_context.NOBODY):
         return _aio_context.Context(received, metadata, self._queue, self.loop,
                                     self._max_send_bytes, identity)
 
-    def _accept(self, received):
+    def _call_of(self, received):
+        """Returns the _Call of a received call, or None if the call was
+        answered."""
         if self._is_draining:
             return self._context_of(received, ()).decline(_wire.STOPPING)
         try:
@@ -292,21 +324,21 @@ class _DataPlane:
             return self._context_of(received, ()).finish(code, str(error))
         if identity is None:
             return self._context_of(received, ()).decline(_wire.UNKNOWN_TICKET)
-        context = self._context_of(received, metadata, identity)
-        call = _Call(_fast_server.Details(method, metadata), context, self)
-        # Gives the task the context variables of the task that started the
-        # server.
-        task = self._variables.run(self.loop.create_task, call.run())
-        self._tasks[task] = context
+        return _Call(received, _fast_server.Details(method, metadata),
+                     self._context_of(received, metadata, identity), self)
+
+    def open(self, call, task):
+        """Counts a call whose task has begun. Cancels the task when the client
+        has cancelled the call."""
+        context = self._tasks[task] = call.context
 
         def cancel():
             if not context.is_over:
                 task.cancel()
 
         number = self._queue.add(cancel)
-        received.watch(number)
         task.add_done_callback(lambda task: self._on_done(task, number))
-        return None
+        call.received.watch(number)
 
     def _on_done(self, task, number):
         self._queue.drop(number)
