@@ -487,6 +487,7 @@ LAYERS = {
         "transport/memory/bytes.h",
         "transport/settings",
         "transport/session/events.h",
+        "transport/connection/keepalive.h",
         "transport/rpc",
         "transport/pool.h",
         "python/gil.h",

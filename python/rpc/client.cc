@@ -93,9 +93,9 @@ void CallState::ExpireAfter(absl::Duration timeout,
   (*loop)->Cancel(timer);
 }
 
-std::shared_ptr<RpcClient> RpcClient::Connect(const std::string& target,
-                                              const py::bytes& token,
-                                              int64_t max_receive_bytes) {
+std::shared_ptr<RpcClient> RpcClient::Connect(
+    const std::string& target, const py::bytes& token,
+    int64_t max_receive_bytes, const KeepaliveArguments& keepalive) {
   absl::StatusOr<Settings> settings = ResolveSettings(Options());
   if (!settings.ok()) throw std::runtime_error(settings.status().ToString());
   rpc::Client::Options options;
@@ -104,6 +104,7 @@ std::shared_ptr<RpcClient> RpcClient::Connect(const std::string& target,
   options.settings = *std::move(settings);
   options.polling = LoopPolling();
   options.max_receive_bytes = max_receive_bytes;
+  options.keepalive = keepalive.ToConfig();
   options.callbacks = rpc::CallbackThread::kAny;
   options.enforces_timeouts = false;
   auto client = [&options] {
@@ -273,7 +274,9 @@ void BindClient(py::module_& module) {
       .def("report_decline", &RpcClient::Call::ReportDecline)
       .def("outcome", &RpcClient::Call::Outcome);
   py::class_<RpcClient, std::shared_ptr<RpcClient>>(module, "Client")
-      .def(py::init(&RpcClient::Connect))
+      .def(py::init(&RpcClient::Connect), py::arg("target"), py::arg("token"),
+           py::arg("max_receive_bytes"),
+           py::arg("keepalive") = KeepaliveArguments())
       .def("is_ready", &RpcClient::is_ready)
       .def("is_over", &RpcClient::is_over)
       .def("call", &RpcClient::CallAndWait)

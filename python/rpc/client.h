@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "python/rpc/event.h"
+#include "python/rpc/keepalive.h"
 #include "python/rpc/stream.h"
 #include "transport/base/mutex.h"
 #include "transport/progress/event_loop.h"
@@ -58,9 +59,9 @@ class CallState {
 class RpcClient : public std::enable_shared_from_this<RpcClient> {
  public:
   // Starts to connect. Throws RuntimeError if the target is malformed.
-  static std::shared_ptr<RpcClient> Connect(const std::string& target,
-                                            const pybind11::bytes& token,
-                                            int64_t max_receive_bytes);
+  static std::shared_ptr<RpcClient> Connect(
+      const std::string& target, const pybind11::bytes& token,
+      int64_t max_receive_bytes, const KeepaliveArguments& keepalive);
 
   // Returns true once the server has answered this object's first call.
   bool is_ready() const { return ready_->load(std::memory_order_acquire); }

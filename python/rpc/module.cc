@@ -6,6 +6,7 @@
 
 #include "python/gil.h"
 #include "python/rpc/client.h"
+#include "python/rpc/keepalive.h"
 #include "python/rpc/reports.h"
 #include "python/rpc/server.h"
 #include "python/rpc/stream.h"
@@ -16,6 +17,13 @@ namespace py = pybind11;
 
 PYBIND11_MODULE(_rpc, module) {
   namespace python = penstock::python;
+  using Keepalive = python::KeepaliveArguments;
+  py::class_<Keepalive>(module, "Keepalive")
+      .def(py::init<>())
+      .def_readwrite("time", &Keepalive::time)
+      .def_readwrite("timeout", &Keepalive::timeout)
+      .def_readwrite("permits_without_calls",
+                     &Keepalive::permits_without_calls);
   python::BindStreams(module);
   python::BindClient(module);
   python::BindServer(module);

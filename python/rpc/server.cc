@@ -166,7 +166,8 @@ void CallQueue::Close() {
 }
 
 RpcServer::RpcServer(const std::string& address, const py::bytes& token,
-                     int64_t max_receive_bytes) {
+                     int64_t max_receive_bytes,
+                     const KeepaliveArguments& keepalive) {
   absl::StatusOr<Settings> settings = ResolveSettings(Options());
   if (!settings.ok()) throw std::runtime_error(settings.status().ToString());
   rpc::Server::Options options;
@@ -175,6 +176,7 @@ RpcServer::RpcServer(const std::string& address, const py::bytes& token,
   options.settings = *std::move(settings);
   options.polling = LoopPolling();
   options.max_receive_bytes = max_receive_bytes;
+  options.keepalive = keepalive.ToConfig();
   options.callbacks = rpc::CallbackThread::kAny;
   const auto handle = [queue =
                            queue_](std::shared_ptr<rpc::IncomingCall> call) {
@@ -275,7 +277,10 @@ void BindServer(py::module_& module) {
       .def("is_cancelled", &ReceivedCall::is_cancelled)
       .def("watch", &ReceivedCall::Watch);
   py::class_<RpcServer>(module, "Server")
-      .def(py::init<const std::string&, const py::bytes&, int64_t>())
+      .def(py::init<const std::string&, const py::bytes&, int64_t,
+                    const KeepaliveArguments&>(),
+           py::arg("address"), py::arg("token"), py::arg("max_receive_bytes"),
+           py::arg("keepalive") = KeepaliveArguments())
       .def_property_readonly("port", &RpcServer::port)
       .def("serve", &RpcServer::Serve)
       .def("linger", &RpcServer::Linger)

@@ -15,6 +15,7 @@
 
 #include "absl/time/time.h"
 #include "python/rpc/deadlines.h"
+#include "python/rpc/keepalive.h"
 #include "transport/base/mutex.h"
 #include "transport/rpc/server.h"
 
@@ -110,7 +111,7 @@ class RpcServer {
   // Listens at the address, a numeric host and a port. Throws RuntimeError on
   // failure.
   RpcServer(const std::string& address, const pybind11::bytes& token,
-            int64_t max_receive_bytes);
+            int64_t max_receive_bytes, const KeepaliveArguments& keepalive);
 
   int port() const { return port_; }
   // Return the next call, as CallQueue does, or None.

@@ -32,8 +32,8 @@ class _Connection(_rpc.Client):
     """A client of the server that an offer names, with the channel's ticket
     for that server."""
 
-    def __init__(self, address, offer, max_receive_bytes):
-        super().__init__(address, offer.token, max_receive_bytes)
+    def __init__(self, address, offer, max_receive_bytes, keepalive):
+        super().__init__(address, offer.token, max_receive_bytes, keepalive)
         self._origin = offer.port, offer.token
         self.take_ticket(offer)
         self._proof = offer.ticket and _identity.Proof(offer.ticket)
@@ -78,6 +78,7 @@ class Way:
         limit = _rules.option(options, "grpc.max_receive_message_length",
                               _MAX_RECEIVE_BYTES)
         self._max_receive_bytes = limit if limit >= 0 else -1
+        self._keepalive = _rules.keepalive(options)
         self._ask = ask
         self._lock = threading.Lock()
         self._candidate = None  # a client that is not ready yet
@@ -160,7 +161,7 @@ class Way:
                 is_final = True
             else:
                 candidate = self._renewed(offer) or _Connection(
-                    address, offer, self._max_receive_bytes)
+                    address, offer, self._max_receive_bytes, self._keepalive)
         except (grpc.FutureCancelledError, asyncio.CancelledError):
             reason, is_final, is_closed = "the channel was closed", True, True
         except grpc.RpcError as error:

@@ -6,12 +6,15 @@ with the real gRPC.
 
 import hashlib
 import ipaddress
+import math
 import os
 import sys
 import types
 
 import grpc
 from grpc._cython import cygrpc
+
+from .. import _rpc
 
 # Limits the name of the program in the heads of calls.
 _MAX_USER_AGENT = 1024
@@ -35,6 +38,36 @@ def max_send_bytes(options):
     """Returns the limit of the size of a sent message."""
     limit = option(options, "grpc.max_send_message_length", -1)
     return limit if limit >= 0 else 2**62
+
+
+# The shortest time without input before a ping, and the shortest wait for the
+# answer, in milliseconds.
+_LEAST_KEEPALIVE_MS = 1000
+_NEVER_MS = 2**31 - 1  # INT_MAX, which gRPC takes for "never"
+
+
+def _keepalive_seconds(options, key, default):
+    """Returns the value of an option in seconds, or `default` without it."""
+    given = option(options, key, None)
+    if not isinstance(given, int):
+        return default
+    if given >= _NEVER_MS:
+        return math.inf
+    return max(given, _LEAST_KEEPALIVE_MS) / 1000
+
+
+def keepalive(options):
+    """Returns the keepalive of a connection of the fast way. An option that is
+    not given leaves the default of the fast way."""
+    result = _rpc.Keepalive()
+    result.time = _keepalive_seconds(options, "grpc.keepalive_time_ms",
+                                     result.time)
+    result.timeout = _keepalive_seconds(options, "grpc.keepalive_timeout_ms",
+                                        result.timeout)
+    result.permits_without_calls = bool(option(
+        options, "grpc.keepalive_permit_without_calls",
+        result.permits_without_calls))
+    return result
 
 
 def split(address):

@@ -38,6 +38,7 @@ class TwoWays:
         self._handlers = handlers
         self._max_receive_bytes = _max_receive_bytes(options or ())
         self._max_send_bytes = _rules.max_send_bytes(options or ())
+        self._keepalive = _rules.keepalive(options or ())
         self._address = None  # the host at which the data plane listens
         self._reason = reason
         live.add(self)
@@ -76,7 +77,7 @@ class TwoWays:
             try:
                 token = _rpc.new_token()
                 port = _rpc.Server(_rules.join(self._address, 0), token,
-                                   self._max_receive_bytes)
+                                   self._max_receive_bytes, self._keepalive)
                 self._plane = self._make_plane(port)
             except (NotImplementedError, RuntimeError) as error:
                 self._reason = str(error) or "the loop watches no descriptors"
