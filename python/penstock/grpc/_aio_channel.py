@@ -62,7 +62,8 @@ class CoreChannel:
         return True
 
     def call(self, method, deadline, credentials, wait_for_ready, *others):
-        if credentials is None and not self._is_closing and method != _OFFER:
+        if (credentials is None and not self._is_closing and
+                method != _OFFER and _wire.has_room_for(method)):
             client = self.way.client
             if client is None or client.is_over():
                 client = self.way.look()

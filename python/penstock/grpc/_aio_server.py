@@ -368,7 +368,7 @@ class _DataPlane:
             await asyncio.wait(list(self._tasks), timeout=grace)
         tasks = dict(self._tasks)
         for task, context in tasks.items():
-            context.finish(14, "the server has stopped")
+            context.finish(14, _two_ways.STOPPED.decode())
             task.cancel()
         try:
             if tasks:

@@ -69,27 +69,6 @@ class _Outcome:
         del callback
         return False
 
-    def __repr__(self):
-        return text_of(self)
-
-    __str__ = __repr__
-
-
-class EndedCall(_Outcome, grpc.Call):
-    """The call of a response that with_call() has returned."""
-
-    def __init__(self, outcome, deadline):
-        self._set(outcome)
-        self._deadline = deadline
-
-
-class CallError(_Outcome, InactiveRpcError):
-    """An error of a call that the program waited for."""
-
-    def __init__(self, outcome):
-        grpc.RpcError.__init__(self, outcome)
-        self._set(outcome)
-
     def cancelled(self):
         return False
 
@@ -99,6 +78,40 @@ class CallError(_Outcome, InactiveRpcError):
     def done(self):
         return True
 
+    def add_done_callback(self, fn):
+        fn(self)
+
+    def __repr__(self):
+        return text_of(self)
+
+    __str__ = __repr__
+
+
+class EndedCall(_Outcome, grpc.Call, grpc.Future):
+    """The call of a response that with_call() has returned."""
+
+    def __init__(self, outcome, deadline, response):
+        self._set(outcome)
+        self._deadline = deadline
+        self._response = response
+
+    def result(self, timeout=None):
+        return self._response
+
+    def exception(self, timeout=None):
+        return None
+
+    def traceback(self, timeout=None):
+        return None
+
+
+class CallError(_Outcome, InactiveRpcError):
+    """An error of a call that the program waited for."""
+
+    def __init__(self, outcome):
+        grpc.RpcError.__init__(self, outcome)
+        self._set(outcome)
+
     def result(self, timeout=None):
         raise self
 
@@ -107,9 +120,6 @@ class CallError(_Outcome, InactiveRpcError):
 
     def traceback(self, timeout=None):
         return traceback_of(self)
-
-    def add_done_callback(self, fn):
-        fn(self)
 
 
 def debug_text(code, details):

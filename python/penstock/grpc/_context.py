@@ -153,9 +153,9 @@ class Context(grpc.ServicerContext):
         remaining = self._received.time_remaining()
         return _NO_DEADLINE - time.time() if remaining is None else remaining
 
-    def cancel(self):
+    def cancel(self, code=1, details=b"Cancelled on the server side"):
         self._is_cancelled_here = True
-        self.finish(1, b"Cancelled on the server side")
+        self.finish(code, details)
 
     def add_callback(self, callback):
         self._watch()

@@ -383,7 +383,7 @@ class _UnaryUnary(_Method, grpc.UnaryUnaryMultiCallable):
         outcome, response = ended
         if outcome.code:
             raise _calls.CallError(outcome)
-        return response, _calls.EndedCall(outcome, deadline)
+        return response, _calls.EndedCall(outcome, deadline, response)
 
     def future(self, request, timeout=None, metadata=None, credentials=None,
                wait_for_ready=None, compression=None):
@@ -573,6 +573,8 @@ class Channel(grpc.Channel):
                 response_deserializer=None, *args, **kwargs):
         real = make_real(method, request_serializer, response_deserializer,
                          *args, **kwargs)
+        if not _wire.has_room_for(method):
+            return real
         return kind(self, real, method, request_serializer,
                     response_deserializer)
 

@@ -422,7 +422,7 @@ class _DataPlane:
             while self._contexts and time.monotonic() < deadline:
                 self._changed.wait(deadline - time.monotonic())
         for context in list(self._contexts):
-            context.cancel()
+            context.cancel(14, _two_ways.STOPPED)
         self._port.close()
         self.ended.set()
 

@@ -10,6 +10,9 @@ _LOGGER = logging.getLogger(__name__)
 
 live = weakref.WeakSet()  # the servers of the process
 
+# The details of a call that a stopping server ends, with the code UNAVAILABLE.
+STOPPED = b"Cancelling all calls"
+
 # The default of grpc.max_receive_message_length.
 _MAX_RECEIVE_BYTES = 4 * 1024 * 1024
 

@@ -56,6 +56,8 @@ DECLINED = _RESPONSE.pack(1, 1, 0, 0) + _COUNT.pack(0)
 STOPPING = _RESPONSE.pack(1, 2, 0, 0) + _COUNT.pack(0)
 UNKNOWN_TICKET = _RESPONSE.pack(1, 3, 0, 0) + _COUNT.pack(0)
 
+# Limits the name of a method, as transport/rpc does.
+_MAX_METHOD_BYTES = 255
 # Limits the size of metadata, which HTTP/2 defines. gRPC by default refuses
 # larger metadata.
 _MAX_METADATA_BYTES = 8192
@@ -79,6 +81,12 @@ _RESERVED = frozenset((
     "grpc-internal-encoding-request", "te", "user-agent"))
 # The keys that gRPC passes on if a handler sends them.
 _ANSWERED = frozenset(("host", "user-agent"))
+
+
+def has_room_for(method):
+    """Returns true if a call over the fast way can name the method."""
+    name = method.encode() if isinstance(method, str) else method
+    return 0 < len(name) <= _MAX_METHOD_BYTES
 
 
 def _is_ordinary(key, value):
