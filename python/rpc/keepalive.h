@@ -1,4 +1,4 @@
-// Keepalive of the fast way, as Python's code sets it.
+// Keepalive of the data plane, as Python's code sets it.
 
 #ifndef PENSTOCK_PYTHON_RPC_KEEPALIVE_H_
 #define PENSTOCK_PYTHON_RPC_KEEPALIVE_H_

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Tests that the options grpc.keepalive_... hold for the fast way. A stopped
+"""Tests that the options grpc.keepalive_... hold for the data plane. A stopped
 process stands for a peer that is gone."""
 
 import contextlib

@@ -57,8 +57,8 @@ def _keepalive_seconds(options, key, default):
 
 
 def keepalive(options):
-    """Returns the keepalive of a connection of the fast way. An option that is
-    not given leaves the default of the fast way."""
+    """Returns the keepalive of a connection of the data plane. An option that is
+    not given leaves the default of the data plane."""
     result = _rpc.Keepalive()
     result.time = _keepalive_seconds(options, "grpc.keepalive_time_ms",
                                      result.time)

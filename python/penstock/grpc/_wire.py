@@ -84,7 +84,7 @@ _ANSWERED = frozenset(("host", "user-agent"))
 
 
 def has_room_for(method):
-    """Returns true if a call over the fast way can name the method."""
+    """Returns true if a call over the data plane can name the method."""
     name = method.encode() if isinstance(method, str) else method
     return 0 < len(name) <= _MAX_METHOD_BYTES
 
