@@ -1,8 +1,8 @@
 // Replaces grpcio's module cygrpc, which contains a gRPC core with hidden
-// symbols that cannot be intercepted. The replacement lies next to this
-// library, and is built from the same sources, but linked to the system's
-// libgrpc. With another grpcio, the package penstock.grpc replaces the
-// functions that make channels and servers.
+// symbols that cannot be intercepted. The replacement is next to this library,
+// and is built from the same sources, but linked to the system's libgrpc. With
+// another grpcio, the package penstock.grpc replaces the functions that make
+// channels and servers.
 
 #include "preload/python.h"
 

@@ -23,7 +23,7 @@ absl::StatusOr<tensor::DeviceMemory*> NeedDevices(const std::string& where);
 // accept requests on devices. Call it once, from the module.
 void UseTransport();
 
-// Returns FAILED_PRECONDITION, with to_host() as the remedy, if the tensor lies
+// Returns FAILED_PRECONDITION, with to_host() as the remedy, if the tensor is
 // on a device. `operation` names the operation that needs the tensor on the
 // host.
 absl::Status CheckOnHost(const tensor::Tensor& tensor,

@@ -33,7 +33,7 @@ class TensorObject {
   // memory.
   std::shared_ptr<const tensor::Tensor> Share() const { return shared_; }
 
-  // Returns true if the memory may be written to: if it lies on the host, and
+  // Returns true if the memory may be written to: if it is on the host, and
   // only this object and its arrays use it. Returns false in a forked child for
   // memory of the parent.
   bool IsWritable() const;

@@ -20,8 +20,8 @@ class DeviceEvent;
 // A range of bytes at a fixed address. Lives until the last holder drops its
 // handle. Holders are tensors, and gRPC calls that still send the bytes.
 //
-// A buffer may lie on a device, where the CPU cannot read its bytes. Then
-// data() is null, and DeviceMemory copies the bytes.
+// A buffer may be on a device, where the CPU cannot read its bytes. Then data()
+// is null, and DeviceMemory copies the bytes.
 //
 // Handles may be copied and dropped on any thread. No lock guards the bytes:
 // only Tensor writes to them, and only while there is one holder.
@@ -64,15 +64,15 @@ class Buffer {
       std::function<void()> release,
       std::shared_ptr<const DeviceEvent> ready = nullptr);
 
-  // Holds `size` bytes of `whole`, read-only, starting at `offset`. `whole`
-  // lies on the host or on a device, and contains the range. The result keeps
-  // all of `whole` alive.
+  // Holds `size` bytes of `whole`, read-only, starting at `offset`. `whole` is
+  // on the host or on a device, and contains the range. The result keeps all of
+  // `whole` alive.
   static std::shared_ptr<Buffer> PartOf(std::shared_ptr<Buffer> whole,
                                         size_t offset, size_t size);
 
   // Holds the memory of `buffer`, to be used once the event `ready` has
   // completed. `ready` must not complete before the buffer's own ready().
-  // Returns `buffer` itself if the buffer lies on the host.
+  // Returns `buffer` itself if the buffer is on the host.
   static std::shared_ptr<Buffer> After(
       std::shared_ptr<Buffer> buffer, std::shared_ptr<const DeviceEvent> ready);
 
@@ -154,8 +154,7 @@ class BufferParts {
 };
 
 // Returns a gRPC slice of all bytes of `buffer`, without a copy. The slice
-// keeps the buffer alive. Returns an empty slice if the buffer lies on a
-// device.
+// keeps the buffer alive. Returns an empty slice if the buffer is on a device.
 grpc::Slice SliceOf(std::shared_ptr<Buffer> buffer);
 
 }  // namespace penstock::tensor

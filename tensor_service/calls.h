@@ -30,7 +30,7 @@ constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
 
 // Convert a small protobuf message to a gRPC message and back. ToProto()
 // returns INVALID_ARGUMENT if the bytes are not such a message, are damaged by
-// compression, or lie on a device.
+// compression, or are on a device.
 grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message);
 absl::Status ToProto(const grpc::ByteBuffer& bytes,
                      google::protobuf::MessageLite* message);

@@ -77,7 +77,7 @@ class TensorClient {
   // Returns the named tensors, in the order of `names`. A tensor with a
   // destination is received into the destination. Returns NOT_FOUND if a tensor
   // is missing. `device_tensors` applies to tensors without a destination that
-  // lie on the service's device. Such tensors need a transport that reaches the
+  // are on the service's device. Such tensors need a transport that reaches the
   // device and a receiver (direct_receive.h).
   absl::StatusOr<Bundle> Get(
       const std::vector<std::string>& names,

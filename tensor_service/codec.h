@@ -75,7 +75,7 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // Decodes the tensors of `message`, and writes the bytes of its field 2 to
 // `header`, unless that is null.
 //
-// A tensor whose bytes lie in one slice of the message shares the slice's
+// A tensor whose bytes are in one slice of the message shares the slice's
 // memory. Decode() copies
 //
 // - a tensor that spans several slices, to aligned memory;
@@ -85,10 +85,10 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 //   A program that keeps the tensors then does not keep the rest of the
 //   message.
 //
-// Copies lie on the heap, not in memory of the default allocator: they are for
+// Copies are on the heap, not in memory of the default allocator: they are for
 // reading, and the peer decides how many there are.
 //
-// If a slice lies on a device (DeviceMemory::DeviceOfSlice()), the slice may
+// If a slice is on a device (DeviceMemory::DeviceOfSlice()), the slice may
 // contain only elements of tensors, and Decode() does not read them. A tensor
 // in such a slice is copied to its destination, on the host or on a device.
 // Without a destination, `device_tensors` applies. A tensor that has a checksum

@@ -27,11 +27,11 @@ namespace penstock::tensor {
 // memory until the call has returned. Afterwards, the contents are undefined
 // unless the call succeeded and `used` is OK.
 //
-// The memory may lie on a device. Then the tensor is copied there with all
-// other tensors of the message, before the call returns. The copy begins after
-// the buffer's ready(), so that device work which still uses the old contents
-// ends first (device_stream.h). If the copy fails, the call fails with the
-// device's status.
+// The memory may be on a device. Then the tensor is copied there with all other
+// tensors of the message, before the call returns. The copy begins after the
+// buffer's ready(), so that device work which still uses the old contents ends
+// first (device_stream.h). If the copy fails, the call fails with the device's
+// status.
 //
 // A transport may receive directly into the memory (direct_receive.h). A call
 // that fails waits up to ten seconds until the transport has released the
@@ -45,14 +45,14 @@ struct Destination {
   std::string name;
   // The memory. Must be writable, and have the expected type and shape.
   Tensor into;
-  // OK if the received tensor lies in `into`. Otherwise the received tensor, if
-  // any, lies elsewhere, and `used` is
+  // OK if the received tensor is in `into`. Otherwise the received tensor, if
+  // any, is elsewhere, and `used` is
   //
   // - NOT_FOUND if no tensor with the name arrived;
   // - INVALID_ARGUMENT if the tensor has another type or shape;
-  // - FAILED_PRECONDITION if `into` is read-only, if `into` lies on a device
-  //   and the process has no DeviceMemory, or if another destination has the
-  //   same name or overlapping memory;
+  // - FAILED_PRECONDITION if `into` is read-only, if `into` is on a device and
+  //   the process has no DeviceMemory, or if another destination has the same
+  //   name or overlapping memory;
   // - UNAVAILABLE if an earlier attempt at the call may still write to `into`.
   absl::Status used = absl::NotFoundError("no tensor was received yet");
   // True if the transport received the tensor in `into` without a copy. If

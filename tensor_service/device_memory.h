@@ -21,7 +21,7 @@
 
 namespace penstock::tensor {
 
-// Copies of `size` bytes; `size` is not 0. The buffers lie on devices and have
+// Copies of `size` bytes; `size` is not 0. The buffers are on devices and have
 // at least `size` bytes from `offset` on. Host memory may be of any kind:
 // pageable, pinned, or a transport's. Buffers and host memory outlive the call.
 struct CopyToHost {
@@ -36,7 +36,7 @@ struct CopyFromHost {
   Buffer* to;
   size_t offset;
 };
-// Copies from the beginning of `from` to the beginning of `to`. The two may lie
+// Copies from the beginning of `from` to the beginning of `to`. The two may be
 // on different devices.
 struct CopyOnDevice {
   const Buffer* from;
@@ -92,7 +92,7 @@ class DeviceMemory {
   // Returns true if `event` has completed. Does not block.
   virtual absl::StatusOr<bool> HasCome(const DeviceEvent& event) = 0;
 
-  // Returns a slice of all bytes of `buffer`, which lies on a device. The slice
+  // Returns a slice of all bytes of `buffer`, which is on a device. The slice
   // keeps the buffer alive. Pass the slice only to a transport that supports
   // such slices; no other code may read it. The transport waits for ready(),
   // and copies bytes that it cannot send from the device. Returns

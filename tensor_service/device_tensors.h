@@ -1,4 +1,4 @@
-// Handles received tensors that lie on devices.
+// Handles received tensors that are on devices.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DEVICE_TENSORS_H_
 #define PENSTOCK_TENSOR_SERVICE_DEVICE_TENSORS_H_
@@ -8,7 +8,7 @@
 
 namespace penstock::tensor {
 
-// The treatment of a received tensor that lies in the peer's device memory and
+// The treatment of a received tensor that is in the peer's device memory and
 // has no destination.
 enum class DeviceTensors {
   // Copies the tensor to the heap, as if the tensor had arrived on the host.

@@ -34,11 +34,11 @@ class PostedRanges {
   // Attaches the ranges to a call that is prepared but not started.
   virtual void AttachTo(grpc::ClientContext* context) const = 0;
   // Returns true while a call may still write to the ranges, or while somebody
-  // holds an answer that lies there.
+  // holds an answer in them.
   virtual bool in_use() const = 0;
 };
 
-// Receives into memory of the program if possible. Slices of an answer then lie
+// Receives into memory of the program if possible. Slices of an answer are then
 // in that memory. Thread-safe.
 class DirectReceiver {
  public:
@@ -46,11 +46,11 @@ class DirectReceiver {
   // Registers memory ranges. `owner` keeps the ranges valid, and is held as
   // long as anything may write to the ranges. `often` is true if many
   // consecutive calls will use the ranges. If `anywhere` is true, or if a range
-  // is on a device, the answer's slices may lie on a device.
+  // is on a device, the answer's slices may be on a device.
   virtual std::shared_ptr<PostedRanges> Post(
       const std::vector<ReceiveRange>& ranges,
       std::shared_ptr<const void> owner, bool often, bool anywhere) = 0;
-  // Lets requests of some methods have slices that lie on a device. The methods
+  // Lets requests of some methods have slices that are on a device. The methods
   // are those whose path, "/package.Service/Method", begins with `path_prefix`.
   // For other methods, slices are copied to the host. Permanent; call it before
   // the server is started.

@@ -44,7 +44,7 @@ absl::StatusOr<DLManagedTensor*> ToDLPack(const Tensor& tensor);
 // gRPC's. On an error, `managed` is unchanged and remains the caller's, who
 // must still call the deleter.
 //
-// Copies nothing if the elements lie in row-major order without gaps. Packs any
+// Copies nothing if the elements are in row-major order without gaps. Packs any
 // other layout, including negative and zero strides, into memory of
 // `allocator`, and calls the deleter before returning. A null `allocator`
 // selects DefaultAllocator().

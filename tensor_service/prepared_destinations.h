@@ -47,7 +47,7 @@ class PreparedDestinations {
   const std::shared_ptr<PostedRanges> posted_;
 };
 
-// Posts the usable destinations. Lets the answer lie on a device with kKeep, if
+// Posts the usable destinations. Lets the answer be on a device with kKeep, if
 // this process has DeviceMemory. Returns null if there is no receiver, or if
 // nothing needs to be posted.
 std::shared_ptr<PostedRanges> Post(

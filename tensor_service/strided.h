@@ -20,7 +20,7 @@
 namespace penstock::tensor {
 
 // A read-only view of a buffer. The view keeps the buffer alive, and all
-// elements lie inside the buffer. Copying a view copies handles. A view holds
+// elements are inside the buffer. Copying a view copies handles. A view holds
 // the buffer, so a Tensor with the same buffer copies before writing.
 //
 // The elements, in row-major order, form runs: contiguous bytes of the buffer,

@@ -23,7 +23,7 @@
 
 namespace penstock::tensor {
 
-// The dimensions of a tensor, outermost first. Empty for a scalar. Elements lie
+// The dimensions of a tensor, outermost first. Empty for a scalar. Elements are
 // in row-major order.
 using Shape = absl::InlinedVector<int64_t, 4>;
 
@@ -43,7 +43,7 @@ std::string Describe(DType dtype, absl::Span<const int64_t> shape);
 // through one handle never changes the elements that another handle shows: the
 // memory is copied first (copy on write). Tensor() is an f32 of shape [0].
 //
-// The elements may lie on a device. Such a tensor can be sent and lent to other
+// The elements may be on a device. Such a tensor can be sent and lent to other
 // libraries. Functions that read or write elements return FAILED_PRECONDITION
 // for such a tensor; ToHost() copies its elements.
 //
@@ -83,29 +83,29 @@ class Tensor {
   // Buffer::held().
   size_t held_bytes() const { return buffer_ == nullptr ? 0 : buffer_->held(); }
 
-  // Returns the location of the elements. A tensor without a buffer lies on the
+  // Returns the location of the elements. A tensor without a buffer is on the
   // host.
   Device device() const {
     return buffer_ == nullptr ? Device() : buffer_->device();
   }
 
-  // Returns FAILED_PRECONDITION, with the remedy, if the elements lie on a
+  // Returns FAILED_PRECONDITION, with the remedy, if the elements are on a
   // device. `operation`, such as "store", names the caller's operation in the
   // message.
   absl::Status CheckOnHost(absl::string_view operation) const;
 
-  // Returns this tensor if it lies on the host, and otherwise a copy in memory
-  // of `allocator`; null selects DefaultAllocator(). Blocks until the copy is
+  // Returns this tensor if it is on the host, and otherwise a copy in memory of
+  // `allocator`; null selects DefaultAllocator(). Blocks until the copy is
   // complete. Returns the errors of Allocate() and of DeviceMemory, and
   // FAILED_PRECONDITION without a DeviceMemory (SetDeviceMemory()).
   // Bundle::ToHost() copies several tensors in a batch.
   absl::StatusOr<Tensor> ToHost(Allocator* allocator = nullptr) const;
 
-  // Returns this tensor if it lies on `device`, and otherwise a copy there,
-  // like ToHost(). Reads host memory only until it returns.
+  // Returns this tensor if it is on `device`, and otherwise a copy there, like
+  // ToHost(). Reads host memory only until it returns.
   absl::StatusOr<Tensor> ToDevice(const Device& device) const;
 
-  // Returns a copy on `device`, even if the tensor already lies there. On the
+  // Returns a copy on `device`, even if the tensor is already there. On the
   // host, calls Copy() with `allocator`.
   absl::StatusOr<Tensor> CopyTo(const Device& device,
                                 Allocator* allocator = nullptr) const;
@@ -136,7 +136,7 @@ class Tensor {
 
   // Returns this tensor if held_bytes() is at most twice its size, and
   // otherwise a copy. Call it before keeping a tensor for long, because the
-  // tensor might keep a whole message from being freed. The copy lies on the
+  // tensor might keep a whole message from being freed. The copy is on the
   // heap, not in memory of the default allocator: long-lived copies would
   // exhaust a pool.
   absl::StatusOr<Tensor> Compact() const;

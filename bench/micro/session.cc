@@ -1,4 +1,4 @@
-// Measures the part of an RPC's cost that lies between gRPC and the fabric.
+// Measures the part of an RPC's cost that is between gRPC and the fabric.
 
 #include <cstdint>
 

@@ -60,7 +60,7 @@ class DeviceReceiver {
 class DeviceCopier {
  public:
   // Makes a copier. `to` is a device, or the host with memory of the default
-  // allocator. At least one side of the copies must lie on a device.
+  // allocator. At least one side of the copies must be on a device.
   static absl::StatusOr<DeviceCopier> Make(const tensor::Bundle& variables,
                                            const tensor::Device& to);
 

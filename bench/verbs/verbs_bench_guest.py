@@ -26,7 +26,8 @@ WARM_UPS = 5
 # the same size.
 MODELS = ("resnet50", "resnet50_slice")
 STEPS = 2
-# perf: the nanoseconds between samples, and the RPCs of the two runs.
+# Settings of perf: the nanoseconds between samples, and the numbers of RPCs of
+# the short and the long run.
 SAMPLE_NS = 50_000
 PROFILED = (200, 1200)
 

@@ -68,7 +68,7 @@ class HostGroup final : public Group {
     return pool_->Allocate(bytes);
   }
   // Returns the part of this rank's memory that peers can read. If the buffers
-  // of all ranks lie in such pools, a large AllReduce() in place or Broadcast()
+  // of all ranks are in such pools, a large AllReduce() in place or Broadcast()
   // copies nothing into slots.
   const std::shared_ptr<Pool>& pool() const { return pool_; }
 

@@ -14,7 +14,7 @@ namespace penstock {
 namespace tensorflow {
 
 // Calls `done` with a tensor in host memory. The result is the tensor itself if
-// it already lies in host memory, or on a device without its own memory.
+// it is already in host memory, or on a device without its own memory.
 // Otherwise it is a copy, made by TensorFlow's own copy functions.
 void OnHost(const ::tensorflow::Tensor& tensor, ::tensorflow::Device* device,
             ::tensorflow::DeviceContext* context, bool is_on_host,

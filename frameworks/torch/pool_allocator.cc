@@ -18,7 +18,7 @@ namespace penstock {
 namespace pytorch {
 namespace {
 
-// True once tensors may lie in a pool. Until then, no lock is needed.
+// True once tensors may be in a pool. Until then, no lock is needed.
 std::atomic<bool> has_pool{false};
 // The number of forks when the pool was given.
 std::atomic<uint32_t> pool_forks{0};

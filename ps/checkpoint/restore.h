@@ -55,12 +55,12 @@ struct DenseElements {
 class Sink {
  public:
   virtual ~Sink() = default;
-  // Takes dense elements. Each wanted element comes once. Bytes are valid
-  // during the call.
+  // Receives dense elements. Each wanted element comes once. The bytes are
+  // valid only during the call.
   virtual absl::Status TakeDense(const DenseElements& elements) = 0;
-  // Takes a sparse table's step in one shard. The table's step is the highest
-  // of all shards. Called for each table and shard of the checkpoint, before
-  // any row, also for shards that are not read.
+  // Receives a sparse table's step in one shard. The table's step is the
+  // highest of all shards. Called for each table and shard of the checkpoint,
+  // before any row, even for shards that are not read.
   virtual absl::Status TakeSparseStep(size_t table, uint64_t step) = 0;
   // Take or drop a row. Later calls for an id replace earlier calls: rows come
   // from the full checkpoint first, then from each incremental checkpoint.

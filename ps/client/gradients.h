@@ -40,9 +40,9 @@ class GradientCoder {
   virtual absl::StatusOr<std::vector<tensor::Tensor>> Encode(
       const tensor::Tensor& gradient, uint64_t step) = 0;
 
-  // Takes back tensors of Encode() that will never be applied, because their
-  // push was late or refused. Called before the next Encode(). Not called if
-  // the outcome is unknown, as after a deadline.
+  // Returns tensors of Encode() to the coder, because their push was late or
+  // refused and will never be applied. Called before the next Encode(). Not
+  // called if the outcome is unknown, as after a deadline.
   virtual void TakeBack(absl::Span<const tensor::Tensor> sent) = 0;
 };
 
@@ -83,7 +83,7 @@ class GradientSplitter {
   absl::StatusOr<std::vector<ServerGradients>> Split(
       const StepGradients& gradients, uint64_t step);
 
-  // Takes back tensors whose push did not count.
+  // Returns tensors to their coders, because their push was not counted.
   void TakeBack(std::vector<ServerGradients::Coded> coded);
 
  private:

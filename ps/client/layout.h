@@ -61,9 +61,10 @@ class Layout {
  public:
   using ServerParts = google::protobuf::RepeatedPtrField<v1::Part>;
 
-  // Takes the parts that each server reports. Requires each element of each
-  // dense table to be in exactly one part, with the table's type and staleness.
-  // Otherwise returns INVALID_ARGUMENT, which names the server and the part.
+  // Makes the layout of the parts that each server reports. Each element of
+  // each dense table must be in exactly one part, with the table's type and
+  // staleness. Otherwise returns INVALID_ARGUMENT, which names the server and
+  // the part.
   static absl::StatusOr<Layout> Create(const Model& model,
                                        const std::vector<ServerParts>& servers);
 

@@ -44,8 +44,8 @@ struct PullSpec {
 // a value out of that memory.
 class Pulled {
  public:
-  // Returns the step of the values: the lowest step of the servers asked. The
-  // step is higher than the requested step if the other workers are ahead.
+  // Returns the step of the values: the lowest step of the queried servers.
+  // Higher than the requested step if the other workers are ahead.
   uint64_t clock() const { return clock_; }
   // Returns the longest time that a server waited for fresh values.
   absl::Duration waited() const { return waited_; }
@@ -93,8 +93,8 @@ struct PullAnswer {
 // answered.
 using PullAnswers = std::vector<absl::optional<PullAnswer>>;
 
-// A pull in progress. Asks all servers of the wanted tables concurrently. A
-// pull of nothing asks all servers to wait. The first error ends the pull, and
+// A pull in progress. Queries all servers of the wanted tables concurrently. A
+// pull of no tables makes all servers wait. The first error ends the pull, and
 // later answers are dropped.
 class PullCall {
  public:

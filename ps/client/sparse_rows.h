@@ -34,7 +34,7 @@ class RowRequest {
   // Returns the ids that a server has, int64 [n]. Call only if IsFor(server).
   absl::StatusOr<tensor::Tensor> IdsFor(uint32_t server) const;
 
-  // Takes a server's rows, [n, dim]. Returns INTERNAL if the rows have another
+  // Adds a server's rows, [n, dim]. Returns INTERNAL if the rows have another
   // type or shape.
   absl::Status Take(uint32_t server, tensor::Tensor rows);
   // Returns the row of each requested id, [ids, dim], in the order of the ids.

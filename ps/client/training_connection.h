@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<v1::GetModelReply>> GetModels(
     const TrainingConnection::Channels& servers, const Router* router,
     bool wait, absl::Duration timeout);
 
-// Asks one server for its report. Blocks until the reply is here. Returns
+// Requests one server's report. Blocks until the reply arrives. Returns
 // DEADLINE_EXCEEDED after `timeout`, even if the server is unreachable.
 absl::StatusOr<v1::ServerReport> Describe(
     const std::shared_ptr<grpc::Channel>& server, absl::Duration timeout);

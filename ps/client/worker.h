@@ -1,4 +1,4 @@
-// Takes part in a training.
+// A worker that takes part in a training.
 
 #ifndef PENSTOCK_PS_CLIENT_WORKER_H_
 #define PENSTOCK_PS_CLIENT_WORKER_H_

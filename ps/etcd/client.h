@@ -97,8 +97,8 @@ class Client {
   // Selects the next endpoint, because endpoint `index` has failed. Does
   // nothing if another thread did so already.
   void MoveOn(size_t index) ABSL_LOCKS_EXCLUDED(mu_);
-  // Puts the user's token and the options into a stream's context. Asks etcd
-  // for a token if there is none. Returns Authenticate()'s error.
+  // Adds the user's token and the options to a stream's context. Requests a
+  // token from etcd if there is none. Returns the error of Authenticate().
   absl::Status Prepare(const Endpoint& endpoint, grpc::ClientContext* context,
                        Cancel* cancel) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns true if the status means that the token has expired. The next

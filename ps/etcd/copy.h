@@ -33,10 +33,10 @@ class Copy {
   int64_t next_revision() const { return revision_ + 1; }
   const Values& values() const { return values_; }
 
-  // Takes the answer to a read of the whole prefix. Returns true if a value
+  // Stores the answer to a read of the whole prefix. Returns true if a value
   // changed.
   bool Read(const etcdserverpb::RangeResponse& reply);
-  // Takes a message of a watch, other than the first one. Returns true if a
+  // Applies a message of a watch, other than the first one. Returns true if a
   // value changed. Ignores events that the copy already contains.
   bool Apply(const etcdserverpb::WatchResponse& response);
   // Requests a read before the next watch.

@@ -59,8 +59,8 @@ class Recency {
   void Clear() { oldest_ = newest_ = kNoRow; }
 
  private:
-  // Returns a reference to `link` of row `number`. For kNoRow, returns `own`,
-  // which is the first or last element of the list.
+  // Returns a reference to `link` of row `number`. For kNoRow, returns `own`:
+  // oldest_ or newest_.
   uint32_t& LinkTo(uint32_t number, uint32_t Row::*link, uint32_t* own) {
     return number == kNoRow ? *own : rows_->At(number)->*link;
   }

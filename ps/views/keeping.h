@@ -1,4 +1,4 @@
-// Keeps the views of a training, by etcd.
+// Chooses and follows the views of a training, through etcd.
 
 #ifndef PENSTOCK_PS_VIEWS_KEEPING_H_
 #define PENSTOCK_PS_VIEWS_KEEPING_H_

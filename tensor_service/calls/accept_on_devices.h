@@ -1,4 +1,4 @@
-// Lets a service accept requests whose tensors lie on devices.
+// Lets a service accept requests whose tensors are on devices.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CALLS_ACCEPT_ON_DEVICES_H_
 #define PENSTOCK_TENSOR_SERVICE_CALLS_ACCEPT_ON_DEVICES_H_

@@ -33,7 +33,7 @@ grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message) {
 
 namespace {
 
-// Returns true if all slices lie on the host. Protobuf reads all bytes, and the
+// Returns true if all slices are on the host. Protobuf reads all bytes, and the
 // CPU cannot read bytes on a device.
 bool IsOnHost(const grpc::ByteBuffer& bytes) {
   const DeviceMemory* const memory = GetDeviceMemory();

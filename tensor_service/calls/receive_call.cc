@@ -54,7 +54,7 @@ absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     return result.status;
   }
   // Waits until the transport has released the memory. Does not wait if the
-  // reply lies in a destination, because the reply still uses the memory.
+  // reply is in a destination, because the reply still uses the memory.
   if (posted != nullptr && posted->in_use() &&
       !LiesIn(result.reply, RangesOf(*destinations)) &&
       !queue->AwaitFree(*posted)) {

@@ -19,7 +19,7 @@ namespace penstock::tensor {
 
 // Makes the call by `queue`, which must be empty. First waits until the
 // destinations may be written to. Blocks until the call has ended and the
-// transport has released the destinations, or until the reply lies in a
+// transport has released the destinations, or until the reply is in a
 // destination. `timeout` and interruption also apply to the first wait.
 // `posted` is the posted memory of the destinations, or null. If the transport
 // does not release the memory in time, sets `used` of each destination to the

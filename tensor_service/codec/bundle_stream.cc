@@ -114,7 +114,7 @@ absl::StatusOr<grpc::ByteBuffer> BundleCutter::NextPiece() {
   }
   piece->set_offset(offset_);
   // Takes only this piece, so that Encode() copies no more to the host if the
-  // tensor lies on a device.
+  // tensor is on a device.
   absl::StatusOr<Tensor> bytes =
       Tensor::FromBuffer(DType::kUint8, {static_cast<int64_t>(count)},
                          Buffer::PartOf(named.tensor.buffer(), offset_, count));

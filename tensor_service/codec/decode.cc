@@ -72,7 +72,7 @@ absl::Status ReadDType(SliceReader* in, size_t end, Draft* draft) {
 
 // Returns the destination on the host of a draft whose data has `size` bytes,
 // or null. Also returns null if name, type or shape follow the data, as
-// Protobuf allows. Finish() places these tensors, and tensors that lie on a
+// Protobuf allows. Finish() places these tensors, and tensors that are on a
 // device or have a destination on a device.
 Destination* FindDestination(const Draft& draft, size_t size) {
   if (draft.destinations->empty() || !IsDType(draft.dtype)) return nullptr;
@@ -84,7 +84,7 @@ Destination* FindDestination(const Draft& draft, size_t size) {
              : nullptr;
 }
 
-// Returns a copy if `data` lies in the destination of another tensor, and
+// Returns a copy if `data` is in the destination of another tensor, and
 // otherwise `data` itself.
 absl::StatusOr<std::shared_ptr<Buffer>> OffDestinations(
     const Draft& draft, std::shared_ptr<Buffer> data) {
@@ -329,8 +329,7 @@ absl::Status DropPadding(size_t message_size, Bundle* bundle) {
   }
   for (NamedTensor& named : bundle->tensors) {
     if (named.tensor.held_bytes() == named.tensor.byte_size()) continue;
-    // Skips a tensor on a device: it lies in a destination, or is kept by
-    // kKeep.
+    // Skips a tensor on a device: it is in a destination, or is kept by kKeep.
     if (!named.tensor.device().is_host()) continue;
     absl::StatusOr<Tensor> copy = named.tensor.Copy(HeapAllocator());
     if (!copy.ok()) return copy.status();

@@ -28,7 +28,7 @@ class DeviceCopies {
       : destinations_(destinations), device_tensors_(device_tensors) {}
 
   // Schedules a copy of `from` to the destination `to`, which has the same type
-  // and shape and must outlive this object. At least one of the two lies on a
+  // and shape and must outlive this object. At least one of the two is on a
   // device. Nobody may use `from` before Run(). Returns RESOURCE_EXHAUSTED if
   // there is no memory for a copy on the host.
   absl::Status Add(Tensor from, Destination* to);

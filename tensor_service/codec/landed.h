@@ -24,14 +24,14 @@ class Landed {
   Landed(SliceReader* in, const DestinationSet* destinations)
       : in_(in), destinations_(destinations) {}
 
-  // Finds the slices on the host that lie in destinations. Moves away slices
+  // Finds the slices on the host that are in destinations. Moves away slices
   // that do not fill a destination exactly. No known transport produces such
   // slices. Returns RESOURCE_EXHAUSTED if there is no memory for the move.
   absl::Status Start();
-  // Moves away unread bytes that lie in the destination. Returns
+  // Moves away unread bytes that are in the destination. Returns
   // RESOURCE_EXHAUSTED if there is no memory for the move.
   absl::Status MoveAway(const Destination& destination);
-  // Returns true if `data`, a part of the message, lies in a destination.
+  // Returns true if `data`, a part of the message, is in a destination.
   bool Contains(const char* data) const {
     return !slices_.empty() && destinations_->Overlapping(data, 1) != nullptr;
   }

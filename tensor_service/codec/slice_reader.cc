@@ -18,7 +18,7 @@ using google::protobuf::internal::WireFormatLite;
 // messages and groups.
 constexpr size_t kMaxGroupDepth = 100;
 
-// Returns the device of each slice, or nothing if all lie on the host.
+// Returns the device of each slice, or nothing if all are on the host.
 std::vector<Device> DevicesOf(const std::vector<grpc::Slice>& slices) {
   std::vector<Device> devices;
   const DeviceMemory* const memory = GetDeviceMemory();

@@ -27,7 +27,7 @@ namespace penstock::tensor {
 // returns false and leaves the cursor at an undefined position. No function
 // reads past `end`, a position of at most size(). Not thread-safe.
 //
-// A slice may lie on a device, where the CPU cannot read it. Only SkipValue()
+// A slice may be on a device, where the CPU cannot read it. Only SkipValue()
 // and TakeBuffer() handle the bytes of such a slice; all other functions treat
 // them as malformed.
 class SliceReader {
@@ -82,7 +82,7 @@ class SliceReader {
   // Skips the value of an unknown field, nested groups included.
   bool SkipValue(size_t end, uint32_t number, uint32_t wire_type);
 
-  // Returns true if all bytes before `end` lie on the host.
+  // Returns true if all bytes before `end` are on the host.
   bool IsOnHost(size_t end) const;
 
   // Appends the bytes before `end` to `out`.
@@ -92,7 +92,7 @@ class SliceReader {
   bool CopyTo(size_t end, char* to);
 
   // Returns the bytes before `end` without moving the cursor, or an empty view
-  // if the bytes do not lie in one slice. The bytes live as long as this reader
+  // if the bytes are not in one slice. The bytes live as long as this reader
   // and the results of ShareBuffer().
   absl::string_view PeekTo(size_t end);
 
@@ -113,12 +113,12 @@ class SliceReader {
     return {reinterpret_cast<const char*>(slices_[i].begin()),
             slices_[i].size()};
   }
-  // Moves the unread part of slice `i`, which lies on the host, to the heap.
+  // Moves the unread part of slice `i`, which is on the host, to the heap.
   // Buffers that share the slice keep the old memory. Returns
   // RESOURCE_EXHAUSTED if there is no memory.
   absl::Status MoveAway(size_t i);
 
-  // Skips the bytes before `end` and returns true if they lie in one slice and
+  // Skips the bytes before `end` and returns true if they are in one slice and
   // begin at `place`. Otherwise returns false.
   bool SkipIfAt(size_t end, const char* place);
 

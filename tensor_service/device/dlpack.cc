@@ -99,7 +99,7 @@ bool AddReach(int64_t dimension, int64_t stride, int64_t element,
          !__builtin_add_overflow(*reach, bytes, reach);
 }
 
-// Returns an error if an element would lie outside the address space.
+// Returns an error if an element would be outside the address space.
 absl::Status CheckReach(const DLTensor& tensor, DType dtype,
                         absl::Span<const int64_t> shape,
                         absl::Span<const int64_t> strides) {

@@ -112,7 +112,7 @@ void StridedView::Normalize(absl::Span<const int64_t> strides) {
     if (shape_[d] == 1) continue;
     const Axis axis = {shape_[d], strides[d]};
     // Merges two axes that are contiguous. The product cannot overflow:
-    // Create() has checked that all elements lie inside the buffer, so it is
+    // Create() has checked that all elements are inside the buffer, so it is
     // less than twice the buffer's size.
     if (!axes_.empty() && axes_.back().stride == axis.size * axis.stride) {
       axes_.back() = {axes_.back().size * axis.size, axis.stride};

@@ -14,8 +14,8 @@ namespace base {
 // -ltnp)". Blocks while the name is looked up.
 std::string WhyCannotListen(const std::string& host, int port);
 
-// Takes an address in gRPC's form: "HOST:PORT" or "[::1]:PORT". Returns "" for
-// another form, such as "unix:PATH".
+// Does the same for an address in gRPC's form: "HOST:PORT" or "[::1]:PORT".
+// Returns "" for another form, such as "unix:PATH".
 std::string WhyCannotListen(const std::string& address);
 
 }  // namespace base

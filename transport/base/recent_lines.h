@@ -1,4 +1,4 @@
-// Tells news from lines that were logged a moment ago.
+// Recognises lines that were logged a moment ago.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_RECENT_LINES_H_
 #define PENSTOCK_TRANSPORT_BASE_RECENT_LINES_H_

@@ -58,7 +58,7 @@ class Connection : public session::SessionEvents,
 
   void Ref() final { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() final;
-  // Takes a reference for a caller that holds none. Returns false if the
+  // Adds a reference, for a caller that holds none. Returns false if the
   // connection is being destroyed.
   bool RefUnlessDead();
   std::shared_ptr<Host> Share() final { return ShareAs<Connection>(); }

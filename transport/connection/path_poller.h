@@ -34,8 +34,8 @@ class PathPoller {
     // Arranges for further polling. Called without the lock, when input remains
     // after several polls.
     virtual void LeaveInput() = 0;
-    // Takes a reference. The PollSet holds a reference while it contains a
-    // path, and each scheduled poll holds one.
+    // Adds a reference. The PollSet holds a reference while it contains a path,
+    // and each scheduled poll holds one.
     void Ref() override = 0;
     virtual void Unref() = 0;
   };

@@ -68,8 +68,8 @@ class Copier {
 
   absl::Status CopyHost(Direction direction, absl::Span<const HostCopy> copies,
                         absl::Span<const abi::Event> after);
-  // Takes a lane, calls `run(lane)`, which queues copies in the lane's stream,
-  // and waits until the copies have run.
+  // Acquires a lane, calls `run(lane)`, which queues copies in the lane's
+  // stream, and waits until the copies have run.
   template <typename Run>
   absl::Status InLane(absl::Span<const abi::Event> after, Run run);
 

@@ -61,8 +61,8 @@ class Lanes {
 
   // Returns a lane for exclusive use, new or reused. Never waits.
   absl::StatusOr<std::unique_ptr<Lane>> Take();
-  // Keeps a lane with slots for the next transfer. Drops a lane without slots.
-  // The lane's stream must have no work left.
+  // Returns a lane with slots, for the next transfer. Drops a lane without
+  // slots. The lane's stream must have no work left.
   void GiveBack(std::unique_ptr<Lane> lane);
   // Drops a lane instead of keeping it, after an error.
   void Drop(std::unique_ptr<Lane> lane);

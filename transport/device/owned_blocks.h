@@ -31,8 +31,7 @@ class OwnedBlocks {
   std::shared_ptr<const void> Add(DeviceBlock block);
 
   struct Found {
-    // Keeps the block. The last reference frees the block. Null if there is no
-    // block.
+    // Holds the block; the last reference frees it. Null if there is no block.
     std::shared_ptr<const void> memory;
     // Expires once nobody in this process uses the block.
     std::weak_ptr<const void> use;

@@ -59,7 +59,7 @@ PinnedRanges::Pin PinnedRanges::AddLocked(
           pin.status().message()));
     }
   }
-  // Keeps no pin if the promise has ended meanwhile, after OnOver() had run.
+  // Stores no pin if the promise has ended and OnOver() has already run.
   if (promise->is_over()) return nullptr;
   Pin made = entry.pin;
   pinned_bytes_ += entry.bytes;

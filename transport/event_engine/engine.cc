@@ -75,7 +75,8 @@ class Acceptor {
   bool is_shut_down_ = false;
 };
 
-// Gives one factory to two engines. gRPC makes a factory for one engine only.
+// Gives one factory to two engines, although gRPC makes each factory for one
+// engine only.
 class SharedMemoryFactory final : public MemoryAllocatorFactory {
  public:
   explicit SharedMemoryFactory(std::shared_ptr<MemoryAllocatorFactory> factory)

@@ -315,8 +315,8 @@ void MeetingPlaces::ReopenRdmaPort(const TcpAddress& address) {
   auto rdma = open_rdma_(settings_, address, address.port);
   base::MutexLock lock(&mu_);
   auto it = rdma_.find(name);
-  // Keeps a port that another thread has opened meanwhile. The lock is released
-  // before `rdma` is destroyed.
+  // Uses the port that another thread has opened meanwhile. The lock is
+  // released before `rdma` is destroyed.
   if (it != rdma_.end() && it->second.was_taken()) {
     std::swap(it->second.opened, rdma);
   }

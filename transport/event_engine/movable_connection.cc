@@ -29,8 +29,8 @@ class MovableConnection::Section {
   explicit Section(MovableConnection* connection) : connection_(connection) {
     connection_->mu_.Lock();
   }
-  // Gives the callbacks to the crew, so that this thread can poll again. A
-  // thread of the crew runs the callbacks next.
+  // Passes the callbacks to the crew, one of whose threads runs them next. This
+  // thread can thus poll again.
   ~Section() {
     connection_->mu_.AssertHeld();
     connection_->SettleLocked(&ended_);

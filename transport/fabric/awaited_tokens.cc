@@ -76,8 +76,8 @@ std::shared_ptr<Attempt> AwaitedTokens::Take(const std::string& name,
   base::MutexLock lock(&mu_);
   auto it = waiting_.find(name);
   if (it == waiting_.end() || !it->second->pending()) return nullptr;
-  // Keeps the attempt if the proof fails, because a peer that knows only the
-  // name must not use up the token.
+  // Leaves the attempt in the list if the proof fails, because a peer that
+  // knows only the name must not use up the token.
   if (proof && !proof(*it->second)) return nullptr;
   std::shared_ptr<Attempt> attempt = std::move(it->second);
   waiting_.erase(it);

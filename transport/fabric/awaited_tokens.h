@@ -18,7 +18,7 @@
 namespace penstock {
 namespace fabric {
 
-// Keeps attempts by name, and gives each attempt to one peer only. A name is
+// Stores attempts by name, and passes each attempt to one peer only. A name is
 // the token itself, or is derived from the token. Calls callbacks on the event
 // loop's thread, without locks. Thread-safe. May be destroyed before its
 // attempts have ended: each attempt keeps its handle and its limit.
@@ -39,7 +39,7 @@ class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
   AwaitedTokens(const AwaitedTokens&) = delete;
   AwaitedTokens& operator=(const AwaitedTokens&) = delete;
 
-  // Keeps `attempt` until Take(`name`). Destroying the handle cancels and
+  // Stores `attempt` until Take(`name`). Destroying the handle cancels and
   // forgets the attempt. In a forked child, destroying the handle cancels only
   // the child's copy. If another attempt with this name is pending, fails
   // `attempt` with ALREADY_EXISTS.

@@ -23,8 +23,8 @@ namespace core {
 class EndpointStreamEvents {
  public:
   virtual ~EndpointStreamEvents() = default;
-  // Called when a read or a write begins. Takes a reference to the owner, which
-  // releases it in the next OnRead() or OnWritten().
+  // Called when a read or a write begins. Adds a reference to the owner, which
+  // the owner releases in the next OnRead() or OnWritten().
   virtual void Hold() = 0;
   virtual void OnRead(grpc_error_handle error) = 0;
   virtual void OnWritten(grpc_error_handle error) = 0;

@@ -215,8 +215,8 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
                session()->output().SendMessage(id_, ToPayload(*op.send_message),
                                                compressed, half_closed_);
   }
-  // Keeps a client's buffer, because the retry filter sends the same buffer
-  // with each attempt.
+  // Leaves a client's buffer unchanged, because the retry filter sends the same
+  // buffer with each attempt.
   if (!transport_->is_client()) DropAllLate(op.send_message);
   return accepted;
 }

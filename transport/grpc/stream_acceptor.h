@@ -1,4 +1,4 @@
-// Gives gRPC the streams that the peer opens, or refuses them.
+// Passes the streams that the peer opens to gRPC, or refuses them.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_STREAM_ACCEPTOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_STREAM_ACCEPTOR_H_

@@ -170,8 +170,8 @@ void Stream::CompleteReceives() {
                             ? failed_ && recv_trailing_ready_ != nullptr
                             : closed_;
   if (unwanted) messages_.clear();
-  // Keeps gRPC's order if gRPC waits for several operations. Usually gRPC waits
-  // for only one.
+  // Completes operations in gRPC's order if gRPC waits for several operations.
+  // Usually gRPC waits for only one.
   if (recv_initial_ready_ != nullptr) CompleteInitialMetadata();
   if (recv_message_ready_ != nullptr) CompleteMessage();
   if (recv_trailing_ready_ != nullptr) CompleteTrailingMetadata();

@@ -1,4 +1,4 @@
-// Asks another process of this machine for its metrics and connections.
+// Queries another process of this machine for its metrics and connections.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_STATUS_CLIENT_H_
 #define PENSTOCK_TRANSPORT_MONITORING_STATUS_CLIENT_H_
@@ -21,7 +21,7 @@ constexpr absl::string_view kAskMetrics = "metrics";
 constexpr absl::string_view kAskConnections = "connections";
 constexpr absl::string_view kAnswerPrefix = "penstock-status 1 ";
 
-// Asks a process one of these questions. `process` is the pid that the calling
+// Sends a process one of these questions. `process` is the pid that the calling
 // process sees. Returns metrics as text, or a line of JSON for each connection,
 // as docs/operations.md describes. The texts may come from a peer. Waits for at
 // most `limit`.
@@ -46,7 +46,7 @@ struct StatusOwner {
   pid_t process;
   uid_t uid;
 };
-// Returns the owner of the listener at the status socket `name`. Asks no
+// Returns the owner of the listener at the status socket `name`. Sends no
 // question, and does not wait. Fails if nobody listens, or if too many clients
 // wait to be accepted.
 absl::StatusOr<StatusOwner> OwnerOfStatusSocket(absl::string_view name);

@@ -1,4 +1,4 @@
-// Gives up side paths when the process runs out of descriptors.
+// Closes side paths when the process runs out of descriptors.
 
 #ifndef PENSTOCK_TRANSPORT_PATHS_PATH_RELIEF_H_
 #define PENSTOCK_TRANSPORT_PATHS_PATH_RELIEF_H_

@@ -32,7 +32,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   // All callbacks run on the loop's thread.
   struct Callbacks {
-    // Takes a connection, whose socket is non-blocking, and the peer's address.
+    // Receives a connection, whose socket is non-blocking, and the peer's
+    // address.
     std::function<void(base::UniqueFd, const sockaddr_storage&)> accepted;
     // Closes the least valuable connection, to make room for a new one. Returns
     // false if there is no connection to close. Called when the process has no

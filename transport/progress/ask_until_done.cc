@@ -53,7 +53,7 @@ Questions* TheQuestions() {
   return questions;
 }
 
-// Asks the questions that are due. Returns the time of the next one.
+// Asks the questions that are due. Returns the time of the next question.
 Clock::time_point Ask(std::vector<Question>* open) {
   Clock::time_point soonest = Clock::time_point::max();
   for (size_t i = 0; i < open->size();) {

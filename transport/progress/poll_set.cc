@@ -114,7 +114,7 @@ void PollSet::Remove(SlotId id) {
   }
   uint32_t state = slot->state.load(std::memory_order_relaxed);
   for (;;) {
-    // Takes the slot if it is idle, so that no thread begins to poll it.
+    // Claims the slot if it is idle, so that no thread begins to poll it.
     const bool idle = state == kIdle;
     if (slot->state.compare_exchange_weak(state, kPolledRemoved,
                                           std::memory_order_acq_rel)) {

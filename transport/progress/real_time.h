@@ -37,7 +37,7 @@ class RealTimeCores {
   // may use.
   explicit RealTimeCores(int cores) : limit_(cores - 1) {}
 
-  // Takes a core for a spinner. Returns false if only one core is left.
+  // Claims a core for a spinner. Returns false if only one core is left.
   bool Take() {
     if (held_.fetch_add(1) < limit_) return true;
     GiveBack();

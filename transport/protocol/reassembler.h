@@ -26,7 +26,7 @@ class Reassembler {
   explicit Reassembler(size_t max_metadata_bytes = kMaxBytes - 1)
       : max_metadata_bytes_(max_metadata_bytes) {}
 
-  // Takes the next frame, in order. Sets `*whole` if the frame completes a
+  // Handles the next frame, in order. Sets `*whole` if the frame completes a
   // payload. If was_fragmented(), the payload is joined(), valid until the next
   // call; otherwise it is `payload`. Returns INVALID_ARGUMENT if the fragments
   // do not belong together, or exceed kMaxBytes.

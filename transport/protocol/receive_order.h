@@ -35,8 +35,9 @@ class ReceiveOrder {
   // Decides what to do with a sequenced frame. Returns RESOURCE_EXHAUSTED if
   // the held frames would exceed kMaxHeldBytes.
   absl::Status Accept(const wire::Frame& frame, Verdict* verdict);
-  // Takes the next frame in order; call after each delivery. If that frame was
-  // held back, moves it to `*frame` for delivery now. Otherwise returns false.
+  // Advances to the next frame in order; call after each delivery. If that
+  // frame was held back, moves it to `*frame` for delivery now. Otherwise
+  // returns false.
   bool TakeNext(HeldFrame* frame);
 
   // Returns the sequence number up to which all frames have been delivered.

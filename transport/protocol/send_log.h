@@ -1,5 +1,5 @@
-// Keeps packets of a fast path until the peer acknowledges them. If the path is
-// lost, the packets are sent again over the lifeline.
+// Stores packets of a fast path until the peer acknowledges them. If the path
+// is lost, the packets are sent again over the lifeline.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_SEND_LOG_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_SEND_LOG_H_
@@ -22,7 +22,7 @@ class SendLog {
   static constexpr size_t kMaxApart = base::BufferPool::kMaxBuffers;
   static constexpr size_t kMaxJoinedBytes = 4 * 1024;
 
-  // Gives the memory of dropped packets to `buffers`, which must outlive the
+  // Returns the memory of dropped packets to `buffers`, which must outlive the
   // log.
   explicit SendLog(base::BufferPool* buffers) : buffers_(buffers) {}
 

@@ -36,7 +36,7 @@ class SteppedSize {
 
   size_t value() const { return value_; }
   bool is_fixed() const { return bounds_.least == bounds_.most; }
-  // Takes one estimate of the best size, and steps if a step is due.
+  // Handles one estimate of the best size, and steps if a step is due.
   void Propose(double wanted);
 
  private:

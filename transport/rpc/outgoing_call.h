@@ -22,8 +22,8 @@ class OutgoingCall : public session::StreamEvents {
   virtual void Start(CallConnection* connection) = 0;
   // Ends an open call with `why` on both sides.
   virtual void Cancel(const absl::Status& why) = 0;
-  // Takes over a call that was never started. Returns a function that reports
-  // the call's failure, for the caller to run. Returns null if the call was
+  // Ends a call that was never started. Returns a function that reports the
+  // call's failure, for the caller to run. Returns null if the call was
   // started, or has reported its end.
   virtual Unsent TakeUnsent() = 0;
 };

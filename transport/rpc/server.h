@@ -37,8 +37,8 @@ class IncomingCall {
   ~IncomingCall();
 
   const Request& request() const;
-  // Takes the request's payload, so that its memory is free before the call
-  // ends. Only one thread may use the request meanwhile.
+  // Removes and returns the request's payload, so that its memory can be freed
+  // before the call ends. Only one thread may use the request meanwhile.
   memory::Payload TakePayload();
   // Returns the client's address, for logs.
   const std::string& peer() const;

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace rpc {
 
-// Keeps the messages that the program has not read, the reads that wait for a
+// Stores the messages that the program has not read, the reads that wait for a
 // message, and the writes that wait for the peer. The stream's window bounds
 // the unread messages: the peer gets credit when the program reads a message.
 // Call all functions under the connection's lock. Callbacks run later, on the

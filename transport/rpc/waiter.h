@@ -28,10 +28,10 @@ class Waiter {
   // Adds a token, and wakes one waiting thread. Blocks only for a short lock.
   // May be called in callbacks.
   void Notify();
-  // Takes a token. Blocks until a token is available. Returns false if none is
-  // available within `timeout`. A timeout of zero polls once. Hold no lock that
-  // a callback takes, and do not call this function in a callback. Any number
-  // of threads may wait.
+  // Acquires a token. Blocks until a token is available. Returns false if none
+  // is available within `timeout`. A timeout of zero polls once. Hold no lock
+  // that a callback takes, and do not call this function in a callback. Any
+  // number of threads may wait.
   bool Wait(absl::Duration timeout);
 
  private:

@@ -163,8 +163,8 @@ void FastPath::Add(const std::string& fabric,
   kind_ = metrics::FabricOf(fabric);
   path_->Start(input_);
   streams_->input().UseFastPath(path_.get(), handshake_.epoch());
-  // Tells the peer only after the peer's hello. Otherwise data that the peer
-  // sends over the path could arrive before the hello.
+  // Waits for the peer's hello before telling the peer. Otherwise data that the
+  // peer sends over the path could arrive before the hello.
   if (greeted_) Apply(handshake_.OnLocalReady());
 }
 

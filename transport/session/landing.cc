@@ -10,7 +10,7 @@ namespace penstock {
 namespace session {
 namespace {
 
-// The alignment of a memory::Block, in bytes. A piece lies in the block at its
+// The alignment of a memory::Block, in bytes. A piece is in the block at its
 // offset in the message, modulo this number.
 constexpr uint64_t kAlignment = 64;
 

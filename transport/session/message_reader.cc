@@ -293,7 +293,7 @@ void MessageReader::Abandon(uint32_t stream) {
        it != of_streams_.end() && it->first == stream; ++it) {
     ids.push_back(it->second);
   }
-  // Keeps deferred reads from starting meanwhile. Otherwise abandoned reads
+  // Prevents deferred reads from starting meanwhile. Otherwise abandoned reads
   // could start in the room that other abandoned reads free.
   const bool starting = std::exchange(starting_deferred_, true);
   for (uint64_t id : ids) AbandonPull(id);

@@ -131,7 +131,7 @@ class MessageReader {
   bool MayStartWanted() const { return abandoned_ <= budget_; }
   void Start(uint64_t id);
   void AbandonPull(uint64_t id);
-  // Removes the pull of message `id` from all containers and returns it.
+  // Removes the pull of message `id` from all containers, and returns the pull.
   Pull Take(uint64_t id);
   // Chooses the path over which a message is read. Returns the announced region
   // on that path, or null.

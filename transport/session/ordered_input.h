@@ -32,7 +32,7 @@ class OrderedInput {
         events_(events),
         reassembler_(config.max_metadata_bytes) {}
 
-  // Takes a sequenced frame. An error ends the session.
+  // Handles a sequenced frame. An error ends the session.
   absl::Status OnFrame(const wire::Frame& frame);
   // Delivers no more frames. Call when the session is over.
   void Stop() { stopped_ = true; }

@@ -101,8 +101,8 @@ std::string PathNegotiator::Reason() const { return reason_; }
 
 void PathNegotiator::AddReason(metrics::Reason cause, const std::string& fabric,
                                const std::string& text) {
-  // Keeps the cause kLost. After a loss the peer reports the loss, too, and its
-  // report must not replace the cause.
+  // Leaves the cause kLost unchanged. After a loss the peer reports the loss,
+  // too, and its report must not replace the cause.
   if (cause_ != metrics::Reason::kLost) cause_ = cause;
   absl::StrAppend(&reason_, reason_.empty() ? "" : "; ",
                   fabric.empty() ? "" : absl::StrCat(fabric, ": "),

@@ -22,7 +22,7 @@ class PathNegotiator {
   explicit PathNegotiator(std::vector<wire::FabricOffer> mine)
       : mine_(std::move(mine)) {}
 
-  // Takes what the peer's hello offers.
+  // Handles the fabrics that the peer's hello offers.
   void OnPeerOffers(std::vector<wire::FabricOffer> peer);
   // Returns the peer's offer to try next. Nullopt means: stay on the lifeline.
   absl::optional<wire::FabricOffer> Next();

@@ -17,8 +17,8 @@ namespace wire {
 // acknowledgement for the one of its own frame. Not thread-safe.
 class SettingsAckFilter {
  public:
-  // Takes the next bytes of the stream, and returns the bytes to pass on. Keeps
-  // an incomplete frame header until the rest arrives.
+  // Filters the next bytes of the stream, and returns the bytes to pass on.
+  // Buffers an incomplete frame header until the rest arrives.
   std::string Pass(absl::string_view bytes);
   // Returns true once the acknowledgement has been removed. Pass() then returns
   // all bytes unchanged.

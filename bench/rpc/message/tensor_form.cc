@@ -16,7 +16,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The maker of device messages, or null if messages lie on the host.
+// The maker of device messages, or null if messages are on the host.
 std::atomic<DeviceMessages*> on_device{nullptr};
 
 absl::Span<const uint8_t> AsSpan(absl::string_view text) {

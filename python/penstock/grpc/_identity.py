@@ -1,4 +1,4 @@
-"""Keeps the identities of TLS for calls over the data plane.
+"""Stores the identities of TLS for calls over the data plane.
 
 A server gives a ticket to each client that asks over TLS. A ticket is a name
 and a secret. Both stay on the host: a secure channel uses the data plane at a

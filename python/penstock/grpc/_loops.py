@@ -1,4 +1,4 @@
-"""Brings the ends of calls to asyncio's event loops."""
+"""Delivers the ends of calls to asyncio's event loops."""
 
 import asyncio
 import collections

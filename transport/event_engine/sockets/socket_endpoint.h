@@ -23,8 +23,9 @@ class SocketEndpoint final
   using SliceBuffer = grpc_event_engine::experimental::SliceBuffer;
   using Callback = absl::AnyInvocable<void(absl::Status)>;
 
-  // Takes a connected, non-blocking socket. Fails if the socket cannot be
-  // watched. Returns UNAVAILABLE if the socket has just lost its peer.
+  // Makes an endpoint of a connected, non-blocking socket. Fails if the socket
+  // cannot be watched. Returns UNAVAILABLE if the socket has just lost its
+  // peer.
   static absl::StatusOr<std::unique_ptr<EventEngine::Endpoint>> Create(
       base::UniqueFd socket, Crew* crew);
   ~SocketEndpoint() override;

@@ -62,12 +62,12 @@ class Incoming {
   // CountTcp() instead of OnTcp().
   bool IsPlain(size_t size) const;
   void CountTcp(size_t size);
-  // Takes bytes from TCP. Appends the bytes that can be delivered now to
+  // Handles bytes from TCP. Appends the bytes that can be delivered now to
   // `*due`.
   absl::Status OnTcp(memory::Bytes bytes, Backlog* due);
   // Moves to a path at `offset`. Call it once for each path.
   absl::Status OnBegin(uint64_t offset, Backlog* due);
-  // Takes bytes from the path. Appends the bytes that can be delivered now to
+  // Handles bytes from the path. Appends the bytes that can be delivered now to
   // `*due`, which already holds delivered bytes that nobody has consumed. Fails
   // if the bytes exceed the window.
   absl::Status OnPath(uint64_t offset, const memory::Payload& bytes,

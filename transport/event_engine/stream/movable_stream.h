@@ -98,7 +98,7 @@ class MovableStream final : public fabric::EndpointEvents {
   bool has_lost_path() const { return lost_; }
   // Returns the reason for the loss of the path.
   const absl::Status& loss() const { return loss_; }
-  // Gives up the path; the peer notices this. If the peer has not moved to the
+  // Closes the path; the peer notices this. If the peer has not moved to the
   // path yet, a cause other than UNAVAILABLE ends the connection.
   void LosePath(absl::Status cause);
   // Drops the lost path. Returns the bytes that TCP carries next.

@@ -187,7 +187,7 @@ memory::Payload Outgoing::MoveBack() {
     released_.push_back(std::move(kept.bytes));
   }
   kept_.clear();
-  // Keeps an owner of each piece in released_, which the caller drops without
+  // Moves an owner of each piece to released_, which the caller drops without
   // its lock. The caller may therefore copy and drop the result under its lock.
   memory::Payload unsent;
   for (memory::Bytes& piece : waiting_) {

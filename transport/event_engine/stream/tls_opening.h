@@ -29,7 +29,7 @@ class TlsOpening {
   // random number.
   static constexpr size_t kBytes = 5 + 4 + 2 + 32;
 
-  // Takes the next bytes of the stream. Ignores bytes after the opening.
+  // Adds the next bytes of the stream. Ignores bytes after the opening.
   void Take(absl::Span<const uint8_t> bytes);
   State state() const { return state_; }
   // Returns the opening. Requires State::kTls.

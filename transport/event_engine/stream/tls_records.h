@@ -23,10 +23,10 @@ class TlsRecords {
   // Returns the type of the present record. Between two records, returns the
   // type of the last one.
   uint8_t type() const { return type_; }
-  // Takes the first bytes, up to the end of the present record. Returns their
+  // Follows the first bytes, up to the end of the present record. Returns their
   // number, at most bytes.size().
   size_t TakeRecord(absl::Span<const uint8_t> bytes);
-  // Takes all bytes.
+  // Follows all bytes.
   void Take(absl::Span<const uint8_t> bytes);
 
  private:

@@ -190,8 +190,8 @@ absl::Status DeviceLender::Decline(uint32_t segment_id) {
 
 absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
-  // Takes the allocation back now, if this was not done before: a peer without
-  // an endpoint closes allocations on its own.
+  // Withdraws the allocation now, if it was not withdrawn before: a peer
+  // without an endpoint closes allocations on its own.
   for (auto it = passed_.begin(); it != passed_.end(); ++it) {
     if (*it->second.segment_id != segment_id) continue;
     TakeBackLocked(it);
@@ -244,7 +244,7 @@ void DeviceLender::End() {
 }
 
 void DeviceLender::StopLocked(absl::string_view reason) {
-  // Keeps the first reason, because it says most.
+  // Keeps the first reason, because it is the most specific.
   if (lends()) reason_ = std::string(reason);
   lends_.store(false, std::memory_order_relaxed);
 }

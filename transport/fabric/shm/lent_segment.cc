@@ -234,7 +234,7 @@ void LentSegment::Copy() {
     base::MutexLock lock(&loans_mu_);
     ranges = LoanedLocked();
   }
-  // Gives up after an error. The segment stays mapped, which only costs memory.
+  // Returns after an error. The segment stays mapped, which only costs memory.
   absl::StatusOr<Mapping> copy = Mapping::Private(size());
   if (!copy.ok()) return;
   // Forbids huge pages. Otherwise reading one small page would allocate a huge

@@ -86,9 +86,9 @@ class Link : public ArenaWatcher,
   // Returns false if the peer has died, or if another process has shut down the
   // peer's socket.
   bool PeerHasClosed() const;
-  // Tells the peer that this side receives no packet that the peer sends from
-  // now on. Check the ring once more afterwards. Each packet is then either
-  // found by this check, or its sender finds that this side is gone.
+  // Tells the peer that this side will receive no later packet. Check the ring
+  // once more afterwards. Each packet is then either found by this check, or
+  // its sender finds that this side is gone.
   void StopReceiving();
   // Returns true in a forked child, where this object is a copy of the
   // parent's.

@@ -112,8 +112,8 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
     // (PeerWaits()).
     std::atomic_thread_fence(std::memory_order_seq_cst);
     room = MakeRoom(need);
-    // Keeps the flag if an earlier call was refused, because its caller still
-    // waits for a signal.
+    // Leaves the flag set if an earlier call was refused, because its caller
+    // still waits for a signal.
     if (room == Room::kEnough && !waited) StopWaiting();
   }
   if (room != Room::kEnough) return ResultOf(room);

@@ -45,8 +45,8 @@ Files* GetFiles() {
 
 void RemoveAll() {
   Files* const files = GetFiles();
-  // Gives up if the lock is taken. In a forked child, a thread of the parent
-  // may have held the lock.
+  // Returns if the lock is held. In a forked child, a thread of the parent may
+  // have held the lock.
   if (!files->mu.TryLock()) return;
   for (const auto& entry : files->owners) {
     if (entry.second == progress::ForkCount()) unlink(entry.first.c_str());

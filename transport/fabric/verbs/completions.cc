@@ -114,7 +114,7 @@ void Completions::ClearWakeup() {
   if (TakeEvents() && armed_.load(std::memory_order_relaxed)) SetArmed(true);
 }
 
-// Takes all events off the channel. epoll may announce several of these events
+// Reads all events from the channel. epoll may announce several of these events
 // only once, so an event that stays might never be announced again. Asks for at
 // most as many events as there were armings, because each arming causes at most
 // one event. Asking in vain costs as much as taking an event.

@@ -35,7 +35,7 @@ class Completions {
   // Returns true if Take() would return a completion. May also return true
   // while another thread runs HasInput().
   bool HasInput();
-  // Takes the oldest completions, at most `max`. Returns their number, or a
+  // Removes the oldest completions, at most `max`. Returns their number, or a
   // negative number if the device has failed.
   int Take(ibv_wc* out, int max);
 
@@ -55,9 +55,9 @@ class Completions {
 
   Completions(Api* api, CompletionChannel channel, CompletionQueue queue,
               base::UniqueFd wake);
-  // Takes the events off the channel. Returns true if there were any.
+  // Reads the events from the channel. Returns true if there were any.
   bool TakeEvents();
-  // Takes completions off the device's queue into kept_, if kept_ is empty.
+  // Moves completions from the device's queue to kept_, if kept_ is empty.
   void RefillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Api* const api_;

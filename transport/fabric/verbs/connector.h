@@ -61,7 +61,7 @@ class Connector : public CmHandler, public TimedSetup {
   absl::Status Connect();
   // Checks the peer's answer and proof, and makes the endpoint.
   absl::StatusOr<std::unique_ptr<Endpoint>> Establish(const CmEvent& event);
-  // Takes the step for `event`. Returns an error to try the next route.
+  // Handles `event`. Returns an error to try the next route.
   absl::Status Advance(const CmEvent& event);
   // Drops the current route, with its identifier and connection.
   void DropId();

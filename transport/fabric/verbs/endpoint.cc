@@ -33,8 +33,8 @@ constexpr size_t kEagerMaxBytes = wire::kMaxFramePayload;
 // packets.
 constexpr SizeRange kEagerRange = {wire::kMaxFramePayload / 4,
                                    8 * wire::kMaxFramePayload};
-// The initial chunk size. Keeps a fast link busy while the next chunk is being
-// requested.
+// The initial chunk size. Large enough to keep a fast link busy while the next
+// chunk is being requested.
 constexpr size_t kReadChunkBytes = 128 * 1024;
 // The range of the chunk size. Below the lower bound, requests and completions
 // are a noticeable part of a chunk's cost. The upper bound reads most messages

@@ -25,7 +25,7 @@ class Pool;
 class Quota {
  public:
   explicit Quota(uint64_t limit) : limit_(limit) {}
-  // Takes `size` bytes. Returns false, and takes nothing, if this exceeds the
+  // Counts `size` bytes. Returns false, and counts nothing, if this exceeds the
   // limit.
   bool Take(uint64_t size);
   void GiveBack(uint64_t size) { used_ -= size; }

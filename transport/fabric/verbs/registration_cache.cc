@@ -84,7 +84,7 @@ SharedRegistration RegistrationCache::Find(const memory::Bytes& bytes,
         (entry.access & access) != access) {
       continue;
     }
-    // Keeps the reference, which is returned. If the last reference were
+    // Holds the reference, which is returned. If the last reference were
     // dropped here, the region would end under the lock.
     SharedRegistration found = entry.region.lock();
     if (found == nullptr) {
@@ -161,7 +161,7 @@ void RegistrationCache::Insert(Entry entry) {
     it = it->second.region.expired() ? entries_.erase(it) : std::next(it);
   }
   if (entry.promise != nullptr) {
-    // Keeps nothing if the promise has ended while the region was made:
+    // Stores nothing if the promise has ended while the region was made:
     // OnOver() has run or is about to run, and finds nothing.
     if (entry.promise->is_over()) return;
     const uint64_t size = entry.extent.end - entry.extent.begin;

@@ -63,7 +63,7 @@ struct RegistrationCounters {
 // Registers any other memory for its user alone. Thread-safe.
 class RegistrationCache : public memory::StableMemoryWatcher {
  public:
-  // Keeps at most `budget` bytes.
+  // Makes a cache of at most `budget` bytes.
   static std::shared_ptr<RegistrationCache> Create(
       Api* api, std::shared_ptr<const ProtectionDomain> domain,
       uint64_t budget);

@@ -60,7 +60,7 @@ class SendQueue {
   // lost.
   absl::Status Post(ibv_qp* qp);
 
-  // Takes the oldest request, if it ended with the completion `wr_id` or
+  // Removes the oldest request, if it ended with the completion `wr_id` or
   // before. Call it for each completion until it returns false.
   bool Pop(uint64_t wr_id, Done* done);
 

@@ -1,4 +1,4 @@
-// The methods whose received messages may lie in device memory.
+// The methods whose received messages may be in device memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_FILTERS_ACCEPTED_PATHS_H_
 #define PENSTOCK_TRANSPORT_GRPC_FILTERS_ACCEPTED_PATHS_H_

@@ -1,4 +1,4 @@
-// A call whose messages may lie in device memory.
+// A call whose messages may be in device memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_FILTERS_DEVICE_CALL_H_
 #define PENSTOCK_TRANSPORT_GRPC_FILTERS_DEVICE_CALL_H_
@@ -36,8 +36,8 @@ class DeviceCall {
  private:
   using Batch = grpc_transport_stream_op_batch;
 
-  // The part for sending. Keeps a batch until its message is ready, and also
-  // keeps all batches that must follow that batch. Never delays other batches
+  // The part for sending. Holds a batch until its message is ready, and also
+  // holds all batches that must follow that batch. Never delays other batches
   // or the call's cancellation, because the device's work may depend on them.
   bool MustComeAfterKept(const Batch& batch) const;
   // Keep a batch, or pass the batch on, and release the call combiner.

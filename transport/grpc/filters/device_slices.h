@@ -1,4 +1,4 @@
-// Slices of gRPC messages that lie in device memory.
+// Slices of gRPC messages that are in device memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_FILTERS_DEVICE_SLICES_H_
 #define PENSTOCK_TRANSPORT_GRPC_FILTERS_DEVICE_SLICES_H_
@@ -14,11 +14,11 @@
 namespace penstock {
 namespace core {
 
-// Returns true if a slice of `message` lies in device memory. Costs one load
+// Returns true if a slice of `message` is in device memory. Costs one load
 // while no message has device memory.
 bool HasDeviceSlices(const grpc_core::SliceBuffer& message);
 
-// Returns the slices of `message` that lie in device memory.
+// Returns the slices of `message` that are in device memory.
 std::vector<absl::Span<const uint8_t>> DeviceSlicesOf(
     const grpc_core::SliceBuffer& message);
 

@@ -44,7 +44,7 @@ class Negotiator : public grpc_core::Handshaker {
   // received() belong to the negotiation. The transport gets the rest.
   Transport* TakeOverLocked(const Transport::Config& config, size_t consumed,
                             Transport::Settled settled);
-  // Gives the connection's socket to `taker`, which is called later without
+  // Passes the connection's socket to `taker`, which is called later without
   // locks, and finishes the handshake. Requires an endpoint over plain TCP,
   // with no read and no write in flight.
   void GiveSocketLocked(std::function<void(base::UniqueFd)> taker);

@@ -26,7 +26,7 @@ std::unique_ptr<PendingConnect> AwaitStripes(std::shared_ptr<Attempt> attempt,
                                              const Address& peer, int most,
                                              absl::Duration limit);
 
-// Gives an accepted socket, whose first bytes were `greeting`, to the session
+// Passes an accepted socket, whose first bytes were `greeting`, to the session
 // that waits for it. Ends the connection if no session waits for this stripe:
 // - The token is unknown or used up.
 // - The socket comes from another host than the session.

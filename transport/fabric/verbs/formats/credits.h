@@ -32,8 +32,8 @@ class Credits {
   bool MaySend() const {
     return available_ > 1 || (available_ == 1 && owed_ > 0);
   }
-  // Takes a credit for a packet. Returns the credits that the packet grants to
-  // the peer. Requires MaySend().
+  // Uses up a credit for a packet. Returns the credits that the packet grants
+  // to the peer. Requires MaySend().
   uint16_t TakeForSend() {
     --available_;
     return std::exchange(owed_, uint16_t{0});

@@ -27,11 +27,11 @@ def register() -> None:
 def use_pool(nbytes: int = 1 << 30) -> None:
     """Gives the next process group memory that its ranks read in place.
 
-    Call this before ``init_process_group``. The number of rank 0 counts for all.
-    If the group is on one host, it takes ``nbytes`` of shared memory for each
-    rank. Tensors of the CPU of 64 KiB and more, such as DDP's buckets, then lie
-    there as long as there is room: ``all_reduce`` and ``broadcast`` in this
-    group copy nothing but the result. Other groups work as before.
+    Call this before ``init_process_group``. The number of rank 0 counts for
+    all. If the group is on one host, it takes ``nbytes`` of shared memory for
+    each rank. Tensors of the CPU of 64 KiB and more, such as DDP's buckets,
+    then are there as long as there is room: ``all_reduce`` and ``broadcast`` in
+    this group copy nothing but the result. Other groups work as before.
 
     After ``os.fork()``, such a tensor is shared with the child, rather than
     copied when one of them writes.
