@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Shows the page of `rpc --html` in headless Chromium, and checks its pixels.
 
-Skips, aloud, where chromium-headless-shell is missing.
+Skips itself, with a message, if chromium-headless-shell is missing.
 """
 
 import html

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The command `penstock` as a stranger sees it: output, JSON, exit codes.
+"""Tests the command `penstock` as its users see it: output, JSON, exit codes.
 
 Run it with Debian's python3, whose python3-grpcio this needs.
 """

@@ -3,7 +3,7 @@
 tools/rdma-vm.
 
 Usage: penstock_vm_test.py WholeTest|BrokenTest. The second one breaks devices,
-and so wants a machine of its own.
+and so needs a separate machine.
 """
 
 import json

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""The commands penstock ps, and a parameter server in top."""
+"""Tests the commands `penstock ps`, and `penstock top` with a parameter
+server."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 """Rewrites one of gRPC's own programs to run over Penstock: IN.cc OUT.cc.
 
-The program adds only the calls that a user would write: Enable() behind each
+The program adds only the calls that a user would write: Enable() after each
 ServerBuilder, and Credentials() around each channel's credentials.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""debian/control must name everything that the packages are built from."""
+"""Checks that debian/control names all packages that a build needs."""
 
 import pathlib
 import re

@@ -2,8 +2,8 @@
 """Tests unmodified Python programs with any grpcio, over penstock.grpc by the
 preloaded library.
 
-Debian's grpcio takes part under another release's number. To use a grpcio of
-PyPI's instead, name a Python that has it:
+The test gives Debian's grpcio the number of another release. To use a grpcio of
+PyPI instead, name a Python that has it:
 
     GRPCIO_PYTHON=/tmp/venv/bin/python
 """

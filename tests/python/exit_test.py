@@ -147,7 +147,7 @@ server.kill()
 
 
 @pytest.mark.parametrize("end, said", [
-    # Lets the main thread call nothing of Penstock in the meantime.
+    # Meanwhile, the main thread calls nothing of Penstock.
     ("while gone() is not None: time.sleep(0.01)\n"
      "print('freed')", "retained 1\nfreed\n"),
     ("", "retained 1\n")], ids=["later", "at exit"])

@@ -56,7 +56,7 @@ def child():
     memory = tensor.numpy(writable=True)
     memory[:] = 66
     assert shows(tensor) == [66]
-    # From then on the memory belongs to the child.
+    # From the first write on, the memory belongs to the child.
     assert np.shares_memory(tensor.numpy(writable=True), memory)
 in_child(child)
 assert shows(tensor) == [1]
@@ -144,7 +144,8 @@ with penstock.TensorClient(f"127.0.0.1:{server.port}") as near:
 def test_a_child_makes_no_clients_and_servers_beside_its_parents(target):
     check("""
 from penstock import ps
-# While they wait for answers, gRPC hands out what is in its epoll set.
+# While these clients wait for answers, gRPC distributes the events of its
+# epoll set.
 stop = threading.Event()
 def work():
     with penstock.TensorClient(target) as own:

@@ -80,8 +80,8 @@ def test_a_port_where_nobody_listens():
 
 
 def test_large_metadata(team):
-    """Up to 8 KiB use the data plane. grpcio refuses more, or takes the call
-    itself, as its release does."""
+    """Metadata of up to 8 KiB use the data plane. Larger metadata go to grpcio,
+    whose release decides if it refuses them."""
     def size(request, context):
         return str(len(dict(context.invocation_metadata())["key"])).encode()
 

@@ -120,7 +120,8 @@ def test_a_callback_that_raises_anything_ends_no_other():
 
 
 def test_a_declined_call_begins_again_once():
-    """An error ends the function that begins the call over grpcio."""
+    """The function that begins the call again, over grpcio, ends with an
+    error."""
     begun = []
 
     class Declined:
@@ -225,7 +226,7 @@ def run_interrupted(loop, coroutine, when):
 
 
 def test_calls_of_a_loop_outlive_ctrl_c_at_any_place():
-    """Ctrl-C ended a function that had taken reports and not run them."""
+    """Ctrl-C ends a function that has taken reports and not yet run them."""
     async def answers(channel):
         assert await channel.unary_unary("/test/echo")(b"x") == b"x"
         last = channel.stream_unary("/test/last")(iter([b"1", b"2"]))
@@ -300,7 +301,7 @@ def test_received_calls_outlive_ctrl_c_at_any_place():
 
 
 def test_a_callback_that_ran_the_loop_and_met_ctrl_c_runs_again():
-    """Packages for notebooks run the loop in a callback."""
+    """Packages for notebooks run the loop within a callback."""
     loop = asyncio.new_event_loop()
     queue = _loops.Queue(loop)
     runs = []
@@ -367,7 +368,7 @@ def test_unary_calls_of_handlers_for_streams():
             call = channel.unary_unary("/test/" + name)
             assert outcome_of(lambda: call(b"x")) == outcome, name
             assert outcome_of(call.future(b"x").result) == outcome, name
-        # A call that is repeated over grpcio would meet them twice.
+        # A call that is repeated over grpcio would be counted twice.
         assert counting.calls == 2 * len(_STREAMS)
 
 

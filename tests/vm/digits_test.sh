@@ -6,7 +6,7 @@ set -euo pipefail
 : "${RDMA_VM:?wants the devices of tools/rdma-vm}"
 
 export PENSTOCK_FABRICS=verbs,tcp PENSTOCK_POLICY=require
-# The layers are narrow, since the guest is slow.
+# Uses narrow layers, because the guest is slow.
 output=$(examples/digits/demo --steps 200 --hidden 32 --workers 2 --servers 1 \
   --rounds 1 2>&1) ||
   { echo "$output"; exit 1; }

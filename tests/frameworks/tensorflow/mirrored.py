@@ -74,8 +74,8 @@ def digest(reduce, index):
 
 
 def check_conflicting_orders(strategy, index):
-    """The first worker calls two reductions at once, the second one first. The
-    others call them one after the other."""
+    """The first worker starts both reductions at once, `second` before `first`.
+    The other workers call one after the other."""
     first, second = make_reduce(strategy), make_reduce(strategy)
     workers = strategy.num_replicas_in_sync
     for reduce in (first, second):  # traces them in one order

@@ -1,4 +1,4 @@
-"""Wrong arguments, lost ranks and the end of a group."""
+"""Tests wrong arguments, lost ranks and the end of a group."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Tensors in memory that other ranks read in place."""
+"""Tests tensors in memory that other ranks read in place."""
 
 import os
 import unittest

@@ -15,7 +15,7 @@ FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int8, torch.int32, torch.int64, torch.uint8]
 COMPLEX = [torch.complex64, torch.complex128]
 OTHERS = [torch.bool, torch.int16, torch.float8_e4m3fn]
-# Gloo moves no int16, no complex numbers and no f8: their bytes are moved.
+# Types that gloo does not move. gloo moves their bytes instead.
 AS_BYTES = [torch.int16, torch.float8_e4m3fn] + COMPLEX
 REDUCTIONS = [dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN,
               dist.ReduceOp.MAX]
@@ -94,7 +94,6 @@ class Program:
             f"{name} of {ours.dtype} {list(ours.shape)}, root {self.root}: "
             f"{ours} instead of {theirs}")
 
-    # Reductions.
     def reduced(self):
         """Returns an element type and a reduction that both libraries
         support."""

@@ -9,7 +9,7 @@ set -euo pipefail
 : "${RDMA_VM:?wants the devices of tools/rdma-vm}"
 readonly root=$1
 
-# Changes the guest's tree only.
+# Changes only the files of the guest.
 cp "$2" "$root/two_hosts"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
