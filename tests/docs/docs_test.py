@@ -196,6 +196,17 @@ class LinksTest(unittest.TestCase):
                           if not (ROOT / name).exists()
                           and not (ROOT / "transport" / name).exists()], [])
 
+    def test_every_file_of_the_two_front_ends_is_in_the_tree(self):
+        rows = re.findall(r"^\| `[\w:]+` \|[^|]*\|([^|]*)\|([^|]*)\|$",
+                          text_of(ROOT / "docs" / "new_front_end.md"),
+                          re.MULTILINE)
+        files = [f"transport/{folder}/{name}" for row in rows
+                 for folder, cell in zip(("grpc", "rpc"), row)
+                 for name in re.findall(r"`([\w./]+\.h)`", cell)]
+        self.assertGreater(len(files), 8)
+        self.assertEqual([file for file in files if not (ROOT / file).exists()],
+                         [])
+
     def test_every_link_leads_to_a_file_and_heading_of_the_tree(self):
         self.assertEqual([problem for path in documents(ROOT)
                           for problem in broken_links(ROOT, path)], [])
