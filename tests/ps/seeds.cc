@@ -70,6 +70,13 @@ void RunEachSeed(const std::function<void(uint64_t seed)>& run) {
   ChosenSeeds().Print();
 }
 
+void Print(const EventCounts& counts) {
+  for (const auto& [event, count] : counts) {
+    std::printf("%9llu %s\n", static_cast<unsigned long long>(count),
+                event.c_str());
+  }
+}
+
 int RunWithSeeds(int argc, char** argv, uint64_t count) {
   testing::InitGoogleTest(&argc, argv);
   uint64_t first = DefaultFirst();

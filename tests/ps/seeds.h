@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "absl/time/time.h"
+#include "gtest/gtest.h"
 
 namespace penstock::ps {
 
@@ -47,6 +49,25 @@ std::string RepeatWith(uint64_t seed);
 // Calls `run` for each of ChosenSeeds(), and prints the seeds. Stops at the
 // first failure, and prints the flags that repeat its seed.
 void RunEachSeed(const std::function<void(uint64_t seed)>& run);
+
+// The number of times that each event has happened.
+using EventCounts = std::map<std::string, uint64_t>;
+void Print(const EventCounts& counts);
+
+// Calls Simulation(seed).Run(), which returns the first error or "", for each
+// of ChosenSeeds(). Stops at the first error. Prints and returns the sums of
+// all counts().
+template <typename Simulation>
+EventCounts SimulateEachSeed() {
+  EventCounts sums;
+  RunEachSeed([&sums](uint64_t seed) {
+    Simulation simulation(seed);
+    ASSERT_EQ(simulation.Run(), "");
+    for (const auto& [event, count] : simulation.counts()) sums[event] += count;
+  });
+  Print(sums);
+  return sums;
+}
 
 // Runs all tests of a program with seeds. Call it from main(). Takes the flags
 // --first=S and --seeds=N. `count` is the default of --seeds.

@@ -64,18 +64,16 @@ std::vector<float> SomeValues(size_t count, std::mt19937_64* random) {
 }
 
 TEST(TopKTest, TakesWhatSortingByMagnitudeAndIndexTakes) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
+  RunEachSeed([](uint64_t seed) {
     std::mt19937_64 random(seed);
     // Sometimes use enough elements for several tasks.
     const size_t count = 1 + random() % (random() % 8 == 0 ? 400'000 : 600);
     const std::vector<float> values = SomeValues(count, &random);
     const size_t k = random() % (count + 1);
     const Indices expected = Largest(values, k);
-    ASSERT_EQ(TopK(values, k, 1), expected) << RepeatWith(seed);
-    ASSERT_EQ(TopK(values, k, 3), expected) << RepeatWith(seed);
-  }
-  seeds.Print();
+    ASSERT_EQ(TopK(values, k, 1), expected);
+    ASSERT_EQ(TopK(values, k, 3), expected);
+  });
 }
 
 TEST(TopKTest, TiesGoToTheLowestIndexAcrossTasks) {
@@ -97,20 +95,16 @@ Indices RandomK(size_t count, size_t k, uint64_t seed, uint64_t step) {
 }
 
 TEST(RandomKTest, IndicesAscendAndAreBelowTheCount) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
+  RunEachSeed([](uint64_t seed) {
     std::mt19937_64 random(seed);
     const size_t count = 1 + random() % 3000;
     const size_t k = random() % (count + 1);
     const Indices chosen = RandomK(count, k, seed, random());
-    ASSERT_EQ(std::set<int32_t>(chosen.begin(), chosen.end()).size(), k)
-        << RepeatWith(seed);
-    ASSERT_TRUE(std::is_sorted(chosen.begin(), chosen.end()))
-        << RepeatWith(seed);
+    ASSERT_EQ(std::set<int32_t>(chosen.begin(), chosen.end()).size(), k);
+    ASSERT_TRUE(std::is_sorted(chosen.begin(), chosen.end()));
     ASSERT_TRUE(chosen.empty() || (chosen.front() >= 0 &&
-                                   static_cast<size_t>(chosen.back()) < count))
-        << RepeatWith(seed);
-  }
+                                   static_cast<size_t>(chosen.back()) < count));
+  });
   EXPECT_TRUE(RandomK(0, 0, 1, 1).empty());
 }
 

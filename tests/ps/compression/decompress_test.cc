@@ -168,8 +168,7 @@ TEST(DecompressTest, NothingIsAllocatedForABadList) {
 
 // Uses enough indices for several threads.
 TEST(DecompressTest, RandomListsAreWhatALoopMakesOfThem) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
+  RunEachSeed([](uint64_t seed) {
     std::mt19937_64 random(seed);
     const size_t count = 1 + random() % 200'000;
     std::vector<int32_t> indices;
@@ -185,9 +184,8 @@ TEST(DecompressTest, RandomListsAreWhatALoopMakesOfThem) {
     }
     const auto gradient = Undo({static_cast<int64_t>(count)},
                                {VectorOf(indices), VectorOf(values)});
-    ASSERT_EQ(NumbersOf(*gradient), expected) << RepeatWith(seed);
-  }
-  seeds.Print();
+    ASSERT_EQ(NumbersOf(*gradient), expected);
+  });
 }
 
 }  // namespace

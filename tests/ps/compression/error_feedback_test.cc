@@ -113,17 +113,14 @@ class Program {
 
 TEST(ErrorFeedbackTest, WhatIsSentAndWhatIsKeptIsWhatCame) {
   constexpr int kSteps = 12;
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
+  RunEachSeed([](uint64_t seed) {
     Program program(seed);
     for (int step = 0; step < kSteps; ++step) {
       program.Step(static_cast<uint64_t>(step));
-      ASSERT_FALSE(HasFailure()) << RepeatWith(seed);
+      ASSERT_FALSE(HasFailure());
     }
     program.CheckTotal(kSteps);
-    ASSERT_FALSE(HasFailure()) << RepeatWith(seed);
-  }
-  seeds.Print();
+  });
 }
 
 // Tests whole numbers, which have exact sums. After n / k steps without a

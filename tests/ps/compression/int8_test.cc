@@ -93,8 +93,7 @@ std::vector<float> SomeBlocks(size_t blocks, std::mt19937_64* random) {
 }
 
 TEST(Int8Test, IsTheFormulaOnEachProcessor) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
+  RunEachSeed([](uint64_t seed) {
     std::mt19937_64 random(seed);
     const std::vector<float> values = SomeBlocks(1 + random() % 8, &random);
     const Rounding rounding = {KeyOf(random(), "v"), random()};
@@ -105,9 +104,7 @@ TEST(Int8Test, IsTheFormulaOnEachProcessor) {
       EXPECT_EQ(made.elements, expected.elements) << target;
       EXPECT_TRUE(optim::SameBits(made.scales, expected.scales)) << target;
     });
-    ASSERT_FALSE(testing::Test::HasFailure()) << RepeatWith(seed);
-  }
-  seeds.Print();
+  });
 }
 
 TEST(Int8Test, ComesBackAsElementTimesScaleFromAnyAddress) {

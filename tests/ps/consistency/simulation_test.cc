@@ -10,8 +10,6 @@
 #include "tests/ps/consistency/simulation.h"
 
 #include <cstdint>
-#include <cstdio>
-#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -24,22 +22,8 @@ namespace {
 constexpr uint64_t kSeeds = 3000;
 
 TEST(ConsistencySimulation, AgreesWithTheModelAndGoesOn) {
-  Seeds& seeds = ChosenSeeds();
-  std::map<std::string, uint64_t> counts;
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
-    Simulation simulation(seed);
-    const std::string error = simulation.Run();
-    ASSERT_EQ(error, "") << RepeatWith(seed);
-    for (const auto& entry : simulation.counts()) {
-      counts[entry.first] += entry.second;
-    }
-  }
-  seeds.Print();
-  for (const auto& entry : counts) {
-    std::printf("%9llu %s\n", static_cast<unsigned long long>(entry.second),
-                entry.first.c_str());
-  }
-  if (seeds.ran() < kSeeds) return;
+  EventCounts counts = SimulateEachSeed<Simulation>();
+  if (ChosenSeeds().ran() < kSeeds) return;
   // Expects that the seeds have reached each verdict. Otherwise the test would
   // not cover that verdict.
   using Verdict = Coordinator::Verdict;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <random>
 #include <string>
@@ -203,12 +202,7 @@ class Program {
 };
 
 TEST(PlacementProperties, AgreeWithTheModel) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
-    Program(seed).Run();
-    ASSERT_FALSE(HasFailure()) << RepeatWith(seed);
-  }
-  seeds.Print();
+  RunEachSeed([](uint64_t seed) { Program(seed).Run(); });
 }
 
 }  // namespace

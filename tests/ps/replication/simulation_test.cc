@@ -11,8 +11,6 @@
 #include "tests/ps/replication/simulation.h"
 
 #include <cstdint>
-#include <cstdio>
-#include <map>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -27,22 +25,8 @@ constexpr uint64_t kManySeeds = 200;
 constexpr uint64_t kVeryManySeeds = 5000;
 
 TEST(ReplicationSimulation, ForgetsAndRepeatsNothing) {
-  Seeds& seeds = ChosenSeeds();
-  std::map<std::string, uint64_t> counts;
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
-    Simulation simulation(seed);
-    const std::string error = simulation.Run();
-    ASSERT_EQ(error, "") << RepeatWith(seed);
-    for (const auto& entry : simulation.counts()) {
-      counts[entry.first] += entry.second;
-    }
-  }
-  seeds.Print();
-  for (const auto& entry : counts) {
-    std::printf("%9llu %s\n", static_cast<unsigned long long>(entry.second),
-                entry.first.c_str());
-  }
-  if (seeds.ran() < kManySeeds) return;
+  EventCounts counts = SimulateEachSeed<Simulation>();
+  if (ChosenSeeds().ran() < kManySeeds) return;
   for (const char* event :
        {"history judged", "primary crashed", "backup crashed",
         "primary deposed", "new primary", "snapshot taken", "push repeated",
@@ -51,7 +35,7 @@ TEST(ReplicationSimulation, ForgetsAndRepeatsNothing) {
         "message refused: UNAVAILABLE"}) {
     EXPECT_GT(counts[event], 0u) << event;
   }
-  if (seeds.ran() < kVeryManySeeds) return;
+  if (ChosenSeeds().ran() < kVeryManySeeds) return;
   EXPECT_GT(counts["push refused: the log is full"], 0u);
 }
 

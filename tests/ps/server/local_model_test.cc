@@ -68,9 +68,7 @@ TEST(LocalModelTest, HasTheRangesThatAreItsOwn) {
 
 // Tests each dense row and each sparse table with random placements.
 TEST(LocalModelTest, ServersTogetherHaveAllOnce) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
-    SCOPED_TRACE(RepeatWith(seed));
+  RunEachSeed([](uint64_t seed) {
     std::mt19937 random(seed);
     Model model;
     for (int i = 0; i < 5; ++i) {
@@ -99,8 +97,7 @@ TEST(LocalModelTest, ServersTogetherHaveAllOnce) {
       ASSERT_EQ(std::set<uint64_t>(rows[i].begin(), rows[i].end()).size(),
                 rows[i].size());
     }
-  }
-  seeds.Print();
+  });
 }
 
 TEST(LocalModelTest, TablesOfOneRuleShareAPolicy) {

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <random>
@@ -306,26 +305,15 @@ TEST_F(CutTest, AStepOfASynchronousTableWaitsForThePush) {
 }
 
 TEST(PushRoomTest, NobodyWaitsForEverAndTheLimitHolds) {
-  Seeds& seeds = ChosenSeeds();
-  std::map<std::string, uint64_t> counts;
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
-    Pushes pushes(seed);
-    ASSERT_EQ(pushes.Run(), "") << RepeatWith(seed);
-    for (const auto& [what, count] : pushes.counts()) counts[what] += count;
-  }
-  seeds.Print();
-  for (const auto& [what, count] : counts) {
-    std::printf("%9llu %s\n", static_cast<unsigned long long>(count),
-                what.c_str());
-  }
-  if (seeds.ran() < kSeeds) return;
+  EventCounts counts = SimulateEachSeed<Pushes>();
+  if (ChosenSeeds().ran() < kSeeds) return;
   // Expects that the seeds have reached each rule. Otherwise the test would not
   // cover that rule.
   for (const char* what :
        {"OK", "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "ABORTED", "ended"}) {
     EXPECT_GT(counts[what], 0u) << what;
   }
-  EXPECT_GT(seeds.ran(), counts["ended"]);
+  EXPECT_GT(ChosenSeeds().ran(), counts["ended"]);
 }
 
 }  // namespace
