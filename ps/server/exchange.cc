@@ -7,6 +7,7 @@
 #include "absl/synchronization/notification.h"
 #include "ps/server/parts.h"
 #include "ps/server/refusals.h"
+#include "ps/server/running_time.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::ps {
@@ -59,7 +60,6 @@ bool HasAppliedSteps(const Coordinator& coordinator) {
   return true;
 }
 
-using base::SteadyNow;
 using Verdict = Coordinator::Verdict;
 
 absl::StatusOr<std::shared_ptr<Exchange>> Exchange::Create(
@@ -149,7 +149,7 @@ absl::StatusOr<Exchange::Joined> Exchange::Join(const WorkerId& worker) {
   {
     absl::MutexLock lock(&mu_);
     if (!failure_.ok()) return failure_;
-    outcome = coordinator_.Join(worker, SteadyNow());
+    outcome = coordinator_.Join(worker, RunningNow());
     HandleLocked(outcome, &due);
   }
   RunAll(due);
@@ -164,7 +164,7 @@ absl::Status Exchange::Heartbeat(const WorkerId& worker) {
   {
     absl::MutexLock lock(&mu_);
     if (!failure_.ok()) return failure_;
-    outcome = coordinator_.Heartbeat(worker, SteadyNow());
+    outcome = coordinator_.Heartbeat(worker, RunningNow());
     HandleLocked(outcome, &due);
   }
   RunAll(due);
@@ -200,7 +200,7 @@ void Exchange::OnApplied(const Coordinator::Apply& apply) {
   {
     absl::MutexLock lock(&mu_);
     dropped = held_.Drop(apply.pushes);
-    HandleLocked(coordinator_.Applied(apply.policy, SteadyNow()), &due);
+    HandleLocked(coordinator_.Applied(apply.policy, RunningNow()), &due);
   }
   RunAll(due);
 }
@@ -227,9 +227,10 @@ void Exchange::OnDeadline() {
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    const absl::Time now = SteadyNow();
-    if (snapshots_.hold_ends() <= now) HandleLocked(snapshots_.Release(), &due);
-    HandleLocked(coordinator_.Tick(now), &due);
+    if (snapshots_.hold_ends() <= base::SteadyNow()) {
+      HandleLocked(snapshots_.Release(), &due);
+    }
+    HandleLocked(coordinator_.Tick(RunningNow()), &due);
   }
   RunAll(due);
 }

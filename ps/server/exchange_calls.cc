@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "ps/server/exchange.h"
 #include "ps/server/refusals.h"
+#include "ps/server/running_time.h"
 
 namespace penstock::ps {
 
-using base::SteadyNow;
 using Verdict = Coordinator::Verdict;
 
 namespace {
@@ -80,7 +80,7 @@ void Exchange::TakePushLocked(uint64_t ticket, PendingPush* push, Due* due) {
   const bool will_help = push->will_help;
   pending_bytes_ += push->held_bytes;
   pending_pushes_[ticket] = std::move(*push);
-  HandleLocked(coordinator_.Push(ticket, worker, clock, SteadyNow()), due,
+  HandleLocked(coordinator_.Push(ticket, worker, clock, RunningNow()), due,
                will_help);
 }
 
@@ -188,7 +188,7 @@ void Exchange::Pull(uint64_t ticket, const PullSpec& spec,
     pending_pulls_[ticket] = {spec.worker, *std::move(selection), bytes,
                               std::move(callback)};
     HandleLocked(coordinator_.Pull(ticket, spec.worker, spec.clock, policies,
-                                   SteadyNow()),
+                                   RunningNow()),
                  &due);
     BoundPullsLocked(ticket, &due);
   }
@@ -234,7 +234,8 @@ void Exchange::HandleLocked(Outcome outcome, Due* due, bool will_help) {
     }
   }
   Steps::News news;
-  news.deadline = std::min(coordinator_.NextDeadline(), snapshots_.hold_ends());
+  news.deadline = std::min(WhenRunning(coordinator_.NextDeadline()),
+                           snapshots_.hold_ends());
   news.held_bytes = held_.bytes();
   news.applies = std::move(outcome.applies);
   news.will_help = will_help;

@@ -16,12 +16,6 @@ constexpr absl::Duration kNextMaintenance = absl::Milliseconds(20);
 // release old versions in this time.
 constexpr absl::Duration kMemoryInterval = absl::Milliseconds(20);
 
-// A thread that sleeps longer than requested by this time was stopped: its
-// process or machine was suspended, or is overloaded. Deadlines may have passed
-// meanwhile, while signs of life from workers wait in the process's sockets.
-// Other threads then get some time to read the sockets first.
-constexpr absl::Duration kOversleep = absl::Milliseconds(100);
-constexpr absl::Duration kReadFirst = absl::Milliseconds(250);
 // Limits the bytes of values, and of gradients, in a step that Help() may
 // apply. Such a step takes less than a millisecond of one core with any
 // optimizer, and the helping threads also receive calls. Larger steps use all
@@ -169,7 +163,6 @@ bool Steps::HasWorkLocked(absl::Time now) const {
 }
 
 void Steps::ThreadLoop() {
-  absl::Time tick_from = absl::InfinitePast();
   while (true) {
     bool has_apply = false;
     {
@@ -178,16 +171,8 @@ void Steps::ThreadLoop() {
            now = SteadyNow()) {
         wakes_at_ = NextWakeLocked(now);
         wake_thread_.WaitUntil(&mu_, wakes_at_);
-        const absl::Time woken = SteadyNow();
-        if (woken - wakes_at_ > kOversleep) tick_from = woken + kReadFirst;
       }
       if (stop_) return;
-      const bool only_ticks = applies_.empty() && snapshots_.empty();
-      if (only_ticks && SteadyNow() < tick_from) {
-        wakes_at_ = tick_from;
-        wake_thread_.WaitUntil(&mu_, wakes_at_);
-        continue;
-      }
       is_applying_ = true;
       has_apply = !applies_.empty();
     }

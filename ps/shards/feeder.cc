@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ps/server/running_time.h"
 #include "ps/shards/boot_time.h"
 #include "ps/shards/entry.h"
 #include "ps/shards/feed_order.h"
@@ -156,7 +157,7 @@ void Feeder::OnJoinFed(const EntryPtr& entry,
     if (joined.ok()) {
       joined->lease = state_->options.worker_lease;
       if (state_->primary() != nullptr) {
-        state_->leases.Note(*entry->joins, BootNow());
+        state_->leases.Note(*entry->joins, RunningNow());
       }
     }
     EndLocked(*entry, false);

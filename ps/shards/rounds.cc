@@ -74,7 +74,7 @@ void Rounds::DoOne(Feeder::Wait wait) {
   const absl::Time now = BootNow();
   if (now >= tick_) {
     tick_ = now + kTick;
-    calls_->ExpireWorkers(now);
+    calls_->ExpireWorkers();
     feeder_->PollApplied();
   }
   ReplicaState::Due due;

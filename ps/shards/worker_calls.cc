@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ps/server/refusals.h"
+#include "ps/server/running_time.h"
 #include "ps/shards/boot_time.h"
 
 namespace penstock::ps {
@@ -87,7 +88,8 @@ void WorkerCalls::AnswerJoin(uint64_t reign, uint64_t ticket,
   });
 }
 
-void WorkerCalls::ExpireWorkers(absl::Time now) {
+void WorkerCalls::ExpireWorkers() {
+  const absl::Time now = RunningNow();
   absl::MutexLock lock(&state_->mu);
   if (state_->primary() == nullptr || state_->server == nullptr ||
       state_->fed.last() < state_->inherited) {
@@ -145,7 +147,7 @@ absl::Status WorkerCalls::Heartbeat(uint64_t run, const WorkerId& worker) {
     if (state_->primary() == nullptr) return state_->NotPrimary();
     if (run != state_->group.run) return OtherRun(run, state_->group.run);
     if (state_->fed.last() < state_->inherited) return absl::OkStatus();
-    state_->leases.Renew(worker, BootNow());
+    state_->leases.Renew(worker, RunningNow());
     const auto exchange = state_->server->Serving(state_->training_view);
     member = exchange.ok() ? (*exchange)->CheckMember(worker, "heartbeat")
                            : exchange.status();
@@ -173,7 +175,7 @@ void WorkerCalls::Submit(EventPayload::Kind kind, const WorkerId& worker,
     if (state_->primary() == nullptr || !is_ours) return;
     const bool is_logged = SubmitLocked(kind, worker);
     if (kind == EventPayload::Kind::kHeartbeat) {
-      state_->leases.Note(worker, BootNow());
+      state_->leases.Note(worker, RunningNow());
     } else if (is_logged) {
       state_->leases.Remove(worker);
     }
@@ -209,7 +211,7 @@ uint64_t WorkerCalls::Pull(const View& view, const Exchange::PullSpec& spec,
       status = state_->NotPrimary();
     } else {
       if (spec.worker.has_value()) {
-        state_->leases.Renew(*spec.worker, BootNow());
+        state_->leases.Renew(*spec.worker, RunningNow());
       }
       id = state_->tickets.AddPull(callback);
       waits = state_->fed.last() < state_->inherited;

@@ -63,7 +63,7 @@ class WorkerCalls final : public Calls,
   void Collect(absl::Time now, ReplicaState::Due* due);
   // Reads the members from the Server, once the server was fed the entries of
   // earlier primaries. Ends the leases of silent workers.
-  void ExpireWorkers(absl::Time now);
+  void ExpireWorkers();
   // Returns the checked gradients of this entry's push, if this server has
   // checked the push; otherwise nothing.
   absl::optional<CheckedGradients> TakeChecked(uint64_t seq);

@@ -14,19 +14,12 @@
 
 namespace penstock::ps {
 
-// Returns the time between the two checks that end a membership: the first one
-// finds the lease expired, the second one ends the membership. If this process
-// was stopped meanwhile, its sockets may have unread signs of life. The process
-// reads them between the two checks.
-inline absl::Duration SecondLookAfter(absl::Duration lease) {
-  return lease / 8;
-}
-
 // The lease of each member of a shard, at the primary. A lease starts again
 // with each sign of life. A new primary first reads the members from its
 // Server.
 //
-// Pure: the caller passes the time. Not thread-safe.
+// Pure: the caller passes RunningNow(), so that no lease ends because this
+// process was stopped. Not thread-safe.
 class WorkerLeases {
  public:
   // After `assemble_timeout`, the run starts without the missing workers.
@@ -42,22 +35,17 @@ class WorkerLeases {
   // Records a sign of life, if the worker is already a member.
   void Renew(const WorkerId& worker, absl::Time now);
   void Remove(const WorkerId& worker);
-  // Returns the members whose leases have expired, at the second check; see
-  // SecondLookAfter().
-  std::vector<WorkerId> Silent(absl::Time now);
+  // Returns the members whose leases have expired.
+  std::vector<WorkerId> Silent(absl::Time now) const;
 
   bool StartIsDue(absl::Time now) const { return now >= start_at_; }
   void RecordStart() { start_at_ = absl::InfiniteFuture(); }
 
  private:
-  struct Sign {
-    absl::Time ends;
-    bool is_overdue = false;
-  };
-
   const absl::Duration lease_;
   const absl::Duration assemble_timeout_;
-  std::map<std::pair<uint32_t, uint64_t>, Sign> alive_;
+  // The end of each member's lease.
+  std::map<std::pair<uint32_t, uint64_t>, absl::Time> alive_;
   bool knows_members_ = false;
   absl::Time start_at_ = absl::InfiniteFuture();
 };

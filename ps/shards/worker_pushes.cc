@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "ps/server/running_time.h"
 #include "ps/shards/boot_time.h"
 #include "ps/shards/worker_calls.h"
 
@@ -26,7 +27,7 @@ uint64_t WorkerCalls::Push(const View& view, const WorkerId& worker,
     if (state_->primary() == nullptr) {
       status = state_->NotPrimary();
     } else {
-      state_->leases.Renew(worker, BootNow());
+      state_->leases.Renew(worker, RunningNow());
       call->ticket = state_->tickets.AddPush(callback);
       waits = state_->fed.last() < state_->inherited;
       if (waits) {
