@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/time/time.h"
+#include "ps/consistency/progress.h"
+
 namespace penstock::ps {
 
 CheckpointClocks ToRecords(const std::vector<RankClock>& clocks) {
@@ -14,11 +17,17 @@ CheckpointClocks ToRecords(const std::vector<RankClock>& clocks) {
   return records;
 }
 
-uint64_t Highest(const CheckpointClocks& clocks) {
+uint64_t BegunClock(const Exchange& exchange) {
   uint64_t highest = 0;
-  for (const checkpoint::WorkerClock& each : clocks) {
-    highest = std::max(highest, each.clock);
-  }
+  const auto look = [&highest](const Coordinator& all) {
+    for (const auto& clocks : {all.AppliedClocks(), BegunBy(all).begun}) {
+      for (const RankClock& each : clocks) {
+        highest = std::max(highest, each.clock);
+      }
+    }
+    return true;
+  };
+  exchange.Await(look, absl::ZeroDuration());
   return highest;
 }
 

@@ -8,14 +8,16 @@
 
 #include "ps/checkpoint/records.h"
 #include "ps/consistency/membership.h"
+#include "ps/server/exchange.h"
 
 namespace penstock::ps {
 
 using CheckpointClocks = std::vector<checkpoint::WorkerClock>;
 
 CheckpointClocks ToRecords(const std::vector<RankClock>& clocks);
-// Returns the highest clock; 0 without clocks.
-uint64_t Highest(const CheckpointClocks& clocks);
+// Returns the highest clock after a push that `exchange` has applied or is
+// applying. Each cut that is chosen later contains these pushes.
+uint64_t BegunClock(const Exchange& exchange);
 // Returns true if a checkpoint with the clocks `cut` contains all pushes below
 // `clocks`.
 bool HasAll(const CheckpointClocks& cut, const CheckpointClocks& clocks);

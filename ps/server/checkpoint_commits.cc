@@ -83,8 +83,10 @@ absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
   absl::MutexLock lock(&mu_);
   const absl::Status mine = CheckNotReleased();
   if (!mine.ok()) return mine;
-  const auto applied = server_->AppliedClocks(request.view);
-  if (!applied.ok()) return applied.status();
+  const auto exchange = server_->Serving(request.view);
+  if (!exchange.ok()) return exchange.status();
+  const absl::Status failure = (*exchange)->failure();
+  if (!failure.ok()) return failure;
   const auto found = server_->TrainingOf(request.view);
   if (!found.ok()) return found.status();
   const Server::Training& training = **found;
@@ -98,7 +100,6 @@ absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
         absl::StrCat(StepFolder(attempt_->step), ": its caller is silent"));
   }
   EndAttempt();
-  const Clocks clocks = ToRecords(*applied);
   const uint64_t newest = newest_.attempt.step;
   const bool is_lost = IsNewestLost();
   if (newest > 0 && !is_lost && HasAll(newest_clocks_, request.clocks)) {
@@ -109,8 +110,9 @@ absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
   }
   const bool has_base =
       request.incremental && has_committed_ && !is_lost && IsGoodBase(newest);
-  auto begun = BeginNext(
-      training, clocks, has_base ? absl::make_optional(newest) : absl::nullopt);
+  auto begun =
+      BeginNext(training, BegunClock(**exchange),
+                has_base ? absl::make_optional(newest) : absl::nullopt);
   if (begun.ok()) keep_ = request.keep;
   return begun;
 }
@@ -172,9 +174,9 @@ bool CheckpointCommits::IsGoodBase(uint64_t step) {
 }
 
 absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::BeginNext(
-    const Server::Training& training, const Clocks& clocks,
+    const Server::Training& training, uint64_t clock,
     absl::optional<uint64_t> base) {
-  auto wanted = Describe(training, clocks);
+  auto wanted = Describe(training, clock);
   if (!wanted.ok()) return wanted.status();
   wanted->base_step = base;
   auto begun = repository_->Begin(*wanted);
@@ -320,12 +322,12 @@ absl::Status CheckpointCommits::GoOnFrom(const Server::Training& training) {
 }
 
 absl::StatusOr<checkpoint::NewCheckpoint> CheckpointCommits::Describe(
-    const Server::Training& training, const Clocks& clocks) const {
+    const Server::Training& training, uint64_t clock) const {
   const Tables& tables = *training.tables;
   auto model = CheckpointModelOf(tables.model().model());
   if (!model.ok()) return model.status();
   checkpoint::NewCheckpoint wanted;
-  wanted.step = std::max(Highest(clocks), newest_.attempt.step + 1);
+  wanted.step = std::max(clock, newest_.attempt.step + 1);
   wanted.model = *std::move(model);
   wanted.run = training.run;
   wanted.earlier_runs = EarlierRuns(training.cut);

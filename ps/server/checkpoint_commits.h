@@ -182,11 +182,10 @@ class CheckpointCommits {
   bool IsNewestLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsGoodBase(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Begun> BeginNext(const Server::Training& training,
-                                  const Clocks& clocks,
-                                  absl::optional<uint64_t> base)
+                                  uint64_t clock, absl::optional<uint64_t> base)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<checkpoint::NewCheckpoint> Describe(
-      const Server::Training& training, const Clocks& clocks) const
+      const Server::Training& training, uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Updates the contents of the folder in health_.
   void Measure() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -43,6 +43,21 @@ TEST_F(CheckpointTest, PushAtAnyServerMakesANewOne) {
   EXPECT_TRUE(writer.Begin({training.view(), false, 0, higher}).ok());
 }
 
+// Tests a step that the server applies after the answer to the push. The worker
+// goes on from the step of a checkpoint, which must not depend on that.
+TEST_F(CheckpointTest, AStepThatIsBeingAppliedCounts) {
+  SmallTraining training({{DenseTable("w", {4})}}, &files_, Of(1));
+  Start(&training);
+  TableValues ones;
+  ones.dense["w"] = {1, 1, 1, 1};
+  ASSERT_TRUE(training.Push(0, ones).ok());
+  ASSERT_TRUE(training.Settle().ok());
+  ASSERT_TRUE(training.Push(0, ones, /*will_help=*/true).ok());
+  const auto attempt = training.BeginAttempt();
+  ASSERT_TRUE(attempt.ok()) << attempt.status();
+  EXPECT_EQ(attempt->step, 2u);
+}
+
 TEST_F(CheckpointTest, ManifestNamesRunServersAndCut) {
   SmallTraining training(SmallModel(), &files_, Of(2));
   Start(&training);

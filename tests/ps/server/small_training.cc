@@ -136,15 +136,15 @@ void SmallTraining::AddRows(const Tables& tables, const TableValues& gradients,
   }
 }
 
-absl::Status SmallTraining::Push(uint32_t worker,
-                                 const TableValues& gradients) {
+absl::Status SmallTraining::Push(uint32_t worker, const TableValues& gradients,
+                                 bool will_help) {
   for (auto& server : servers_) {
     const Tables& tables = *server->training()->tables;
     tensor::Bundle bundle = PartsOf(tables, gradients, false);
     AddRows(tables, gradients, &bundle);
     Answer<Server::PushVerdict> answer;
-    server->Push(view(), Id(worker), clocks_[worker], bundle,
-                 answer.callback());
+    server->Push(view(), Id(worker), clocks_[worker], bundle, answer.callback(),
+                 will_help);
     const auto verdict = answer.Wait();
     if (!verdict.ok()) return verdict.status();
     if (*verdict != Server::PushVerdict::kCounted) {

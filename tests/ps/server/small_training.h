@@ -70,8 +70,10 @@ class SmallTraining {
   // Joins all workers. Sets dense tables that `first` lacks to zeros.
   absl::Status Begin(const TableValues& first = {});
 
-  // Pushes a step of a worker to all servers. Does not wait for the answers.
-  absl::Status Push(uint32_t worker, const TableValues& gradients);
+  // Pushes a step of a worker to all servers. Does not wait for the answers. If
+  // `will_help` is true, the servers leave small steps to Help() for a moment.
+  absl::Status Push(uint32_t worker, const TableValues& gradients,
+                    bool will_help = false);
   // Waits until the steps of all workers are applied, if tables are
   // synchronous.
   absl::Status Settle();
