@@ -37,6 +37,12 @@ class Rounds;
 // ends.
 struct ReplicaState {
   using Due = std::vector<std::function<void()>>;
+  // The work of a round, and the work that follows it. `after` has work that
+  // may take long, or wait: other threads do rounds meanwhile.
+  struct RoundWork {
+    Due now;
+    Due after;
+  };
 
   ReplicaState(const ShardOptions& options, const replication::Group& group,
                const replication::ReplicaId& self,

@@ -1,5 +1,6 @@
 #include "ps/shards/rounds.h"
 
+#include <iterator>
 #include <utility>
 
 #include "ps/shards/boot_time.h"
@@ -41,10 +42,13 @@ bool Rounds::GoOnHelping(int rounds) {
 
 void Rounds::Help() {
   if (!BeginHelp()) return;
+  ReplicaState::Due after;
   int rounds = 0;
   do {
-    DoOne(Feeder::Wait::kLeaveToThread);
+    DoOne(Feeder::Wait::kLeaveToThread, &after);
   } while (GoOnHelping(++rounds));
+  for (const auto& each : after) each();
+  after.clear();  // Stop() waits for the end of what it owns
   state_->EndTracked();
 }
 
@@ -64,26 +68,32 @@ bool Rounds::AwaitOne() {
     state_->wants_pump = state_->wants_thread = false;
     state_->is_at_work = true;
   }
-  DoOne(Feeder::Wait::kWait);
-  absl::MutexLock lock(&state_->mu);
-  state_->is_at_work = false;
+  ReplicaState::Due after;
+  DoOne(Feeder::Wait::kWait, &after);
+  {
+    absl::MutexLock lock(&state_->mu);
+    state_->is_at_work = false;
+  }
+  for (const auto& each : after) each();
   return true;
 }
 
-void Rounds::DoOne(Feeder::Wait wait) {
+void Rounds::DoOne(Feeder::Wait wait, ReplicaState::Due* after) {
   const absl::Time now = BootNow();
   if (now >= tick_) {
     tick_ = now + kTick;
     calls_->ExpireWorkers();
     feeder_->PollApplied();
   }
-  ReplicaState::Due due;
-  calls_->Collect(now, &due);
-  log_sender_->Collect(now, &due);
-  feeder_->Collect(now, wait, &due);
-  snapshot_sender_->Collect(now, &due);
-  for (const auto& each : due) each();
-  if (!due.empty()) state_->Pump();
+  ReplicaState::RoundWork work;
+  calls_->Collect(now, &work);
+  log_sender_->Collect(now, &work.now);
+  feeder_->Collect(now, wait, &work);
+  snapshot_sender_->Collect(now, &work.now);
+  for (const auto& each : work.now) each();
+  if (!work.now.empty()) state_->Pump();
+  after->insert(after->end(), std::make_move_iterator(work.after.begin()),
+                std::make_move_iterator(work.after.end()));
 }
 
 }  // namespace penstock::ps
