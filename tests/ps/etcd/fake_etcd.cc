@@ -77,6 +77,11 @@ void FakeEtcd::AwaitHeldWrite() const {
   }
 }
 
+void FakeEtcd::HoldEvents() {
+  absl::MutexLock lock(&shared_->mu);
+  services_->holds_events_ = true;
+}
+
 void FakeEtcd::LieOfCluster(uint64_t cluster_id) {
   absl::MutexLock lock(&shared_->mu);
   services_->cluster_lie_ = cluster_id;

@@ -45,6 +45,8 @@ class FakeEtcd {
   void HoldWritesOf(const std::string& key);
   // Blocks until a transaction waits.
   void AwaitHeldWrite() const;
+  // Holds back the events of all watches, so that copies of etcd stay old.
+  void HoldEvents();
   // Replaces the cluster id or the revision in the header of each answer. 0
   // restores the true headers.
   void LieOfCluster(uint64_t cluster_id);

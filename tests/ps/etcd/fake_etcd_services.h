@@ -174,7 +174,9 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
           response.set_canceled(true);
           response.set_compact_revision(shared_->state.compacted + 1);
         }
-        shared_->state.AddEvents(create, next, &response);
+        if (!holds_events_) {
+          shared_->state.AddEvents(create, next, &response);
+        }
         Fill(response.mutable_header());
         if (!response.canceled() && response.events().empty()) {
           changed_.WaitWithTimeout(&shared_->mu, kLookEvery);
@@ -271,6 +273,7 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   absl::Duration delay_of_writes_;
   std::string held_key_;
   int held_writes_ = 0;
+  bool holds_events_ = false;
   int generation_ = 0;  // of streams
   int reads_ = 0;
   int refused_ = 0;  // calls while etcd was unavailable
