@@ -10,6 +10,7 @@ affects all alike. The row "without" has servers without etcd and replicas.
 """
 
 import argparse
+import atexit
 import contextlib
 import os
 import pathlib
@@ -32,10 +33,20 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def start(command, **environment):
-    return subprocess.Popen(
+    errors = tempfile.TemporaryFile()
+    process = subprocess.Popen(
         [str(word) for word in command], text=True, stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=errors,
         env={**os.environ, "PENSTOCK_LOG": "warning", **environment})
+    process.errors = errors
+    atexit.register(process.kill)
+    return process
+
+
+def build_command(program_path):
+    """Returns the command that builds a program, from its path in bazel-bin."""
+    folder, _, name = str(program_path).rpartition("/")
+    return f"bazel build //{folder.rpartition('bazel-bin/')[2]}:{name}"
 
 
 def find(process, wanted):
@@ -43,14 +54,19 @@ def find(process, wanted):
     for line in process.stdout:
         if wanted in line:
             return line
-    raise SystemExit(f"{process.args[0]} has ended before {wanted!r}")
+    process.errors.seek(0)
+    said = process.errors.read().decode(errors="replace").strip()
+    raise SystemExit(
+        f"{process.args[0]} has ended before it printed {wanted!r}: "
+        f"{said[-500:] or 'it said nothing'}\nIf it is of an older build: "
+        f"{build_command(process.args[0])}")
 
 
 def program(name):
     for folder in (PROGRAMS, PROGRAMS / "bazel-bin"):
         if (folder / name).exists():
             return folder / name
-    raise SystemExit(f"build //{name.rpartition('/')[0]} first")
+    raise SystemExit(f"{name} is not built: {build_command(name)}")
 
 
 class Etcd:

@@ -55,6 +55,9 @@ class Group:
         self.name = f"{backups}" if len(options.programs) == 1 else (
             f"{backups} {programs.name}")
         self.programs, self.options = programs, options
+        if not (programs / "ps/ps_server").exists():
+            raise SystemExit(f"{programs} has no ps/ps_server: "
+                             f"{cost.build_command('ps/ps_server')}")
         self.prefix = f"{programs}/{backups}/{compute}".replace("/", "_")
         ports = cost.free_ports(2 * SERVERS)
         self.addresses = [f"127.0.0.1:{port}" for port in ports[:SERVERS]]
