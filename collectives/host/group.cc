@@ -202,7 +202,11 @@ absl::Status HostGroup::ReduceAll(const Call& call, const void* in, void* out) {
     return AllReduceFlat(call, in, out);
   }
   const auto in_pool = AllReduceInPool(call, in == out ? out : nullptr);
-  return in_pool.has_value() ? *in_pool : AllReduceByBlocks(call, in, out);
+  if (in_pool.has_value()) return *in_pool;
+  // With two ranks, both ways read as many bytes of the peer. Blocks would only
+  // save additions, and cost a second wait and a copy.
+  return ranks() == 2 ? AllReduceFlat(call, in, out)
+                      : AllReduceByBlocks(call, in, out);
 }
 
 absl::Status HostGroup::ReduceBlocks(const Call& call, const void* in,

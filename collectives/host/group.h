@@ -35,7 +35,7 @@ struct HostGroupOptions {
   int ranks = 1;
   // The size of each of the two slots in a rank's shared memory, in bytes.
   // Larger operations are divided into pieces. Must be equal on all ranks.
-  uint64_t slot_bytes = 256 * 1024;
+  uint64_t slot_bytes = 512 * 1024;
   // The size of each rank's memory for Allocate(). The system provides this
   // memory immediately. Must be equal on all ranks.
   uint64_t pool_bytes = 0;
