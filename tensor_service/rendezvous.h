@@ -179,7 +179,7 @@ class Rendezvous {
   struct Slot {
     Received kept;
     uint32_t receivers = 0;               // how many receives will use `kept`
-    uint64_t serial = 0;                  // number of `kept` in by_age_
+    uint64_t serial = 0;                  // key of `kept` in by_age_
     std::shared_ptr<Budget::Hold> bytes;  // bytes of `kept` in the budget
     ClientShares::Hold of_sender;  // bytes of `kept` in the sender's share
     std::map<uint64_t, Waiter> waiters;  // by number, the oldest first

@@ -105,7 +105,7 @@ def intel_mpi_command(options, folder):
 
 
 def intel_mpirun(root, options, program, library, *variables):
-    # Does not pin ranks to cores, like the other libraries.
+    # Does not pin ranks to cores, because the other libraries do not either.
     return ["env", f"PATH={root}/bin:{os.environ['PATH']}",
             f"I_MPI_ROOT={root}", "I_MPI_FABRICS=shm", "I_MPI_PIN=0",
             *variables, "mpirun", "-n", options.ranks, program, library,

@@ -14,8 +14,8 @@ namespace penstock::income {
 // Returns the concatenated features of all examples.
 std::vector<uint64_t> FeaturesOf(absl::Span<const Example> examples);
 
-// Returns the probability that each label is 1. `weights` are in the order of
-// FeaturesOf(examples).
+// Returns, for each example, the probability that its label is 1. `weights` are
+// in the order of FeaturesOf(examples).
 std::vector<float> Predict(absl::Span<const Example> examples,
                            absl::Span<const float> weights);
 

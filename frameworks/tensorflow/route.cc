@@ -121,8 +121,8 @@ void Route::Advance() {
   }
 }
 
-// Asks the peer with the worker of the first waiting call. The worker lives
-// until that call has ended; Cancel() leaves the call in first place.
+// Asks the peer, with the worker of the first waiting call. The worker exists
+// until this call has ended, and Cancel() leaves this call first in the queue.
 std::shared_ptr<Route::Asking> Route::BeginAsking() {
   state_ = State::kAsking;
   asking_ = std::make_shared<Asking>();

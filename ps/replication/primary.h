@@ -154,7 +154,7 @@ class Primary {
   struct Peer {
     bool is_backup = false;
     bool counts = false;     // commits wait for it
-    bool confirmed = false;  // knows that it is complete
+    bool confirmed = false;  // the peer knows that it is complete
     enum { kUnknown, kWantsSnapshot, kGetsSnapshot, kFollows } state = kUnknown;
     uint64_t held = 0;
     uint64_t sent = 0;

@@ -52,7 +52,7 @@ class CheckpointWriter {
       Cancellation* cancellation)>;
 
   struct Options {
-    // Empty: Server::TakeSnapshot().
+    // If empty, the writer calls Server::TakeSnapshot().
     TakeSnapshot take_snapshot;
     // Limits the memory for copies of rows that change while a shard is
     // written: this total for all sparse tables, plus 1 MiB for each table. The

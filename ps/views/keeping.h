@@ -77,7 +77,7 @@ class Keeping {
 
  private:
   void ThreadLoop();
-  // Follows etcd, and proposes a view if one is due.
+  // Reads changes from etcd, and proposes a view if one is due.
   void Round();
   void Follow(const etcd::Values& values);
   // Returns the addresses of the servers with a place in the training. Returns

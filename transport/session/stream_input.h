@@ -38,8 +38,8 @@ namespace session {
 //
 // A message has two answers, its release and its credit. With
 // Config::defers_answers, both wait until the response or the next call is
-// sent, unless the peer may need them earlier: if it may send more in the
-// stream, or if it polls. Not thread-safe.
+// sent. Exception: the peer may need them earlier, because it may send more in
+// the stream, or because it polls. Not thread-safe.
 class StreamInput : private MessageReader::Owner {
  public:
   class Owner {

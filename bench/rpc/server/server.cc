@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const RunOptions& options,
 Server::~Server() {
   if (server_ == nullptr) return;
   // Shuts down without waiting for open calls. The client has closed its
-  // channel, so they would never end.
+  // channel, so these calls would never end.
   server_->Shutdown(std::chrono::system_clock::now());
   host_->Drain();
   server_->Wait();

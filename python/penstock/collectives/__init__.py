@@ -63,7 +63,7 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, *,
     init_timeout  Limits the forming of the group, in seconds.
     algorithms    Forces algorithms between hosts: "all_reduce=ring" and so on.
     pool_bytes    The memory of each rank for Group.empty(), equal on all ranks.
-                  The system provides it at once.
+                  init() allocates it.
 
     Raises DeadlineExceeded if ranks do not come, with their numbers if this
     rank knows them. Ctrl-C ends the wait.

@@ -69,7 +69,8 @@ class Turns:
         self._is_busy = False
         self._has_thread = False
         self._callers: Set[int] = set()  # the threads in run()
-        # The thread that runs its function itself.
+        # The thread that runs a function in run(), without the background
+        # thread.
         self._holder: Optional[int] = None
         self._running: Optional[Handle] = None
         self._waiting: Deque[Tuple[Handle, Callable[[], Any]]] = (

@@ -65,7 +65,8 @@ def server(thread_pool, handlers=None, interceptors=None, options=None,
     reason = "xDS chooses the server's settings" if xds else None
 
     def make_real(all_interceptors):
-        # Sets the names that packages that wrap grpc.server look for.
+        # Passes keyword arguments, because a package that wraps grpc.server
+        # looks for their names.
         real = _real_server(thread_pool, handlers=handlers,
                             interceptors=all_interceptors, options=options,
                             maximum_concurrent_rpcs=maximum_concurrent_rpcs,

@@ -29,10 +29,10 @@ namespace shm {
 // time. kMaxPeerBytes limits their bytes.
 constexpr size_t kMaxPeerSegments = 64;
 
-// Keeps the memory that the peer lends over one connection: maps its segments,
-// and opens its device allocations. Keeps a segment or an allocation until the
-// peer takes it back or this object ends; a range in use is kept longer. Tells
-// the peer when an allocation that was taken back is closed. Thread-safe.
+// The memory that the peer lends over one connection. Maps the peer's segments,
+// and opens its device allocations. Keeps each until the peer takes it back or
+// this object ends; a range in use is kept longer. Tells the peer when an
+// allocation that was taken back is closed. Thread-safe.
 class Borrower {
  public:
   // The bytes of a part, and a reference that keeps the bytes valid. Take a

@@ -319,7 +319,7 @@ void ShmEndpoint::Fail(absl::Status cause) {
   failed_.store(true, std::memory_order_release);
 }
 
-// Takes a copy of the cause, because the event may destroy this endpoint.
+// Copies the cause, because the event may destroy this endpoint.
 void ShmEndpoint::Break(absl::Status cause) {
   broken_.store(true, std::memory_order_release);
   events_->OnBroken(cause);

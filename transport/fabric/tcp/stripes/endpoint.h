@@ -31,8 +31,8 @@ namespace stripes {
 // over its lifeline.
 class StripesEndpoint : public Endpoint {
  public:
-  // Takes 2 to kMostStripes connected sockets, in the order of their indexes.
-  // Makes the sockets non-blocking.
+  // Makes the endpoint of 2 to kMostStripes connected sockets, in the order of
+  // their indexes. Makes the sockets non-blocking.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
       std::vector<base::UniqueFd> sockets);
   // Ends the connections. In a forked child, only closes the child's
