@@ -135,7 +135,8 @@ class PsDrain final : public PsMove {
         "ps drain",
         "takes all shards off a parameter server",
         "Moves the shards of a server with --replicas to the other servers, "
-        "one after another, while training goes on. The command ends when the "
+        "one after another, while training continues. The command ends when "
+        "the "
         "server holds nothing: then stop it. Shards have all their copies "
         "meanwhile.\n\nPrints each step, and the longest pause that a pull of "
         "all shards saw. If the command fails, or is ended by Ctrl-C, the "
@@ -144,7 +145,7 @@ class PsDrain final : public PsMove {
         {{"penstock ps drain etcd://etcd0:2379/digits ps-2",
           "before the host of ps-2 is switched off"},
          {"penstock ps drain etcd://etcd0:2379/digits ps-2 --within=60s",
-          "gives up after a minute"}},
+          "fails after a minute"}},
         "the server holds nothing",
         "the server keeps what it has: the line above has the reason"};
   }
@@ -173,7 +174,7 @@ class PsRebalance final : public PsMove {
             "moves shards back to their own parameter servers",
             "After a server was lost, other servers lead its shards. This "
             "command moves each shard back to its own server, and its backups "
-            "to the next ones, once these have caught up. Training goes on. "
+            "to the next ones, once these have caught up. Training continues. "
             "Shards of servers that are gone stay where they are.",
             {{"penstock ps rebalance etcd://etcd0:2379/digits",
               "when a lost server is back"}},

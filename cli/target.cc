@@ -147,7 +147,7 @@ PathReport Target::Path(grpc::Channel* channel) const {
 
 std::string Target::WhyHttp2() const {
   if (options_.policy == Policy::kOff) {
-    return "--fabrics=http2 asks for stock gRPC";
+    return "--fabrics=http2 selects stock gRPC";
   }
   const absl::StatusOr<Settings> settings = ResolveSettings(options_);
   if (!settings.ok()) {

@@ -36,7 +36,7 @@ absl::Status EtcdFlags::Check() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--replicas=", replicas, " needs --servers=", replicas + 1,
                      " or more, and there are ", servers,
-                     ": each backup of a shard is on a server of its own"));
+                     ": each backup of a shard needs another server"));
   }
   return membership::CheckPrefix(prefix);
 }

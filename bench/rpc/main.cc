@@ -113,7 +113,7 @@ void WarnOfGaps(const Recording& recording) {
               << " calls had not ended when the recording did\n";
   }
   if (recording.goes_on) {
-    std::cerr << "rpc: the recording goes on after its first "
+    std::cerr << "rpc: the recording continues after its first "
               << recording.calls.size() << " calls, which are replayed\n";
   }
   if (recording.recorded_clients > recording.clients) {

@@ -35,7 +35,7 @@ absl::StatusOr<std::string> Files::Read(absl::string_view path) const {
       open(At(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return failed("open");
   struct stat info = {};
-  if (fstat(fd.get(), &info) != 0) return failed("look at");
+  if (fstat(fd.get(), &info) != 0) return failed("stat");
   if (!S_ISREG(info.st_mode)) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " is not a regular file"));

@@ -82,7 +82,7 @@ absl::Status Train(uint64_t steps, const TakeStep& take_step,
     if (!again.ok()) return again.status();
     worker = *std::move(again);
     step = worker->clock();
-    std::cerr << "servers were restarted: this worker goes on from step "
+    std::cerr << "servers were restarted: this worker continues at step "
               << step << "\n";
   }
   worker->Leave();

@@ -273,7 +273,7 @@ absl::Status RunWorker(const Flags& flags, const Part& part,
     if (!again.ok()) return again.status();
     worker = *std::move(again);
     std::cerr << absl::StrCat("digits_worker: servers were restarted: worker ",
-                              part.rank, " goes on from step ", worker->clock(),
+                              part.rank, " continues at step ", worker->clock(),
                               "\n");
   }
   worker->Leave();
@@ -387,7 +387,7 @@ int main(int argc, char** argv) {
   app.add_option("--key", flags.tls.key, "its private key (PEM)")
       ->check(CLI::ExistingFile);
   app.add_option("--secret", flags.secret,
-                 "a file with the secret that the servers ask for")
+                 "a file with the secret that the servers require")
       ->check(CLI::ExistingFile);
   app.add_flag("--stock", flags.stock, "stock gRPC, without Penstock");
   app.add_flag("--gate", flags.gate,

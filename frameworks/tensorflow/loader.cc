@@ -13,7 +13,7 @@ namespace {
 
 void Say(const std::string& text) {
   fprintf(stderr,
-          "penstock-tensorflow: %s. TensorFlow goes on without the protocol "
+          "penstock-tensorflow: %s. TensorFlow continues without the protocol "
           "grpc+penstock\n",
           text.c_str());
 }

@@ -32,7 +32,7 @@ void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
                 Route* route, const StatusCallback& done) {
   if (response.payload.size() != static_cast<uint64_t>(request->num_bytes())) {
     return done(absl::InternalError(
-        "a peer's buffer has another size than the collective wants"));
+        "a peer's buffer does not have the size that the collective needs"));
   }
   response.payload.CopyTo(
       reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(request->buf_ptr())));

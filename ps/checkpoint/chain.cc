@@ -14,7 +14,7 @@ namespace {
 
 absl::Status Broken(const Manifest& above, absl::string_view what) {
   return absl::DataLossError(
-      absl::StrCat(StepFolder(above.attempt.step), " stands on ",
+      absl::StrCat(StepFolder(above.attempt.step), " needs ",
                    StepFolder(above.base->step), ": ", what));
 }
 

@@ -130,12 +130,12 @@ class PosixLock : public FileLock {
   absl::Status Check() const override {
     struct stat ours = {};
     struct stat named = {};
-    if (fstat(fd_.get(), &ours) != 0) return Error(errno, "look at", name_);
+    if (fstat(fd_.get(), &ours) != 0) return Error(errno, "stat", name_);
     const auto root = OpenRoot(root_);
     if (!root.ok()) return root.status();
     if (fstatat(root->get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 &&
         errno != ENOENT) {
-      return Error(errno, "look at", name_);
+      return Error(errno, "stat", name_);
     }
     if (ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
       return absl::OkStatus();
@@ -180,7 +180,7 @@ class PosixFiles : public Files {
     auto fd = OpenAt(path, O_RDONLY | O_NONBLOCK, "open");
     if (!fd.ok()) return fd.status();
     struct stat info = {};
-    if (fstat(fd->get(), &info) != 0) return Error(errno, "look at", path);
+    if (fstat(fd->get(), &info) != 0) return Error(errno, "stat", path);
     if (!S_ISREG(info.st_mode)) {
       return absl::FailedPreconditionError(
           absl::StrCat("open ", path, ": it is no regular file"));

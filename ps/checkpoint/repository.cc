@@ -195,7 +195,7 @@ absl::Status Repository::SetBase(const NewCheckpoint& checkpoint) {
   if (!chain.ok()) return NoBase(step, chain.status().message());
   const Manifest& base = chain->newest();
   if (base.depth >= std::min(checkpoint.max_depth, kMaxDepth)) {
-    return NoBase(step, absl::StrCat("it stands on ", base.depth, " others"));
+    return NoBase(step, absl::StrCat("it needs ", base.depth, " others"));
   }
   if (base.placement_epoch != checkpoint.placement_epoch) {
     return NoBase(step, "tables have moved between servers since");

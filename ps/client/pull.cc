@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<NamedRequest>> RowsOf(const Puller& puller,
       if (other.table != wanted.table) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           "pull: table ", base::Printable(wanted.table, kMaxNameBytesShown),
-          " is asked for twice; give all of its ids at once"));
+          " is requested twice; request all of its ids in one list"));
     }
     rows.push_back(
         {wanted.table, table->staleness,

@@ -60,12 +60,12 @@ absl::Status CheckSame(const std::vector<v1::GetModelReply>& replies) {
       return absl::AbortedError(absl::StrCat(
           NameIn(first, i), " is of run ", absl::Hex(reply.run()), ", ",
           NameIn(first, 0), " of run ", absl::Hex(first.run()),
-          ": they are of different trainings; look at the addresses, or start "
+          ": they are of different trainings; check the addresses, or start "
           "all servers anew"));
     }
     if (!SameCut(reply, first)) {
       return absl::FailedPreconditionError(absl::StrCat(
-          NameIn(first, i), " has begun with ", CutText(reply), ", ",
+          NameIn(first, i), " began with ", CutText(reply), ", ",
           NameIn(first, 0), " with ", CutText(first),
           ": start all servers anew, with the same --restore and folder"));
     }

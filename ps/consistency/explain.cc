@@ -31,7 +31,7 @@ std::string Coordinator::Explain(uint64_t clock,
                         " of ", membership_.expected_workers(),
                         " workers have joined");
   }
-  if (membership_.size() == 0) return "waits for workers: none are there";
+  if (membership_.size() == 0) return "waits for workers: none has joined";
   const size_t count = membership_.CountBelow(step, kMostCounted);
   if (count == 0) return "waits for a step that is being applied";
   std::vector<std::string> named;

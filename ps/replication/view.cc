@@ -154,7 +154,7 @@ absl::StatusOr<View> FirstView(uint64_t run,
     return absl::InvalidArgumentError(
         absl::StrCat(backups, " backups of each shard need ", backups + 1,
                      " servers, and there are ", servers.size(),
-                     "; start more servers, or ask for fewer backups"));
+                     "; start more servers, or lower --replicas"));
   }
   View view;
   view.run = run;

@@ -30,7 +30,7 @@ absl::Status Refused(absl::string_view why) {
 absl::Status NotCurrent(const CheckpointAttempt& attempt) {
   return absl::AbortedError(absl::StrCat(
       "checkpoint: ", StepFolder(attempt.step),
-      " was given up, as its caller was silent for too long or has ended it"));
+      " was abandoned: its caller was silent for too long, or has ended it"));
 }
 
 // Combines the cuts of all shards. Uses the highest clock of each rank, so that
@@ -315,10 +315,10 @@ absl::Status CheckpointCommits::GoOnFrom(const Server::Training& training) {
   const auto steps = checkpoint::ListSteps(files_);
   if (!steps.ok()) return steps.status();
   if (steps->empty()) return checkpoint::CheckNotAllLost(files_, "the folder");
-  return Refused(absl::StrCat(
-      "the folder has ", StepFolder(steps->front()),
-      ", and this training does not go on from it: restore it, or use another "
-      "folder"));
+  return Refused(absl::StrCat("the folder has ", StepFolder(steps->front()),
+                              ", and this training does not continue from it: "
+                              "restore it, or use another "
+                              "folder"));
 }
 
 absl::StatusOr<checkpoint::NewCheckpoint> CheckpointCommits::Describe(

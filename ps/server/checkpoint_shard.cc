@@ -51,7 +51,7 @@ class SnapshotWriter {
     if (cancellation_ == nullptr || !cancellation_->is_cancelled()) {
       return absl::OkStatus();
     }
-    return absl::CancelledError("checkpoint: the caller has given up");
+    return absl::CancelledError("checkpoint: the caller has cancelled");
   }
   uint64_t BytesOfRows(size_t rows) const;
   absl::Status WriteBlock(const sparse::RowBlock& block, size_t dim);

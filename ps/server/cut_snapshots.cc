@@ -30,7 +30,7 @@ void AddCall(Steps::SnapshotCallback callback, const absl::Status& status,
 
 std::string Describe(const CutPoint& cut) {
   return cut.version.has_value() ? absl::StrCat("step ", *cut.version)
-                                 : "the clocks that were asked for";
+                                 : "the requested clocks";
 }
 
 CutSnapshots::CutSnapshots(bool closes_cuts, Coordinator* coordinator,
@@ -78,7 +78,7 @@ void CutSnapshots::Advance(Outcome* outcome, Due* due) {
     AddCall(std::move(first.callback),
             absl::OutOfRangeError(absl::StrCat("the server is past ",
                                                Describe(*first.cut),
-                                               ": ask for a later one")),
+                                               ": request a later one")),
             due);
     waiting_.pop_front();
   }

@@ -215,10 +215,9 @@ absl::Status DenseParts::CheckVersions() {
   const size_t bytes = VersionBytes();
   if (fits(bytes)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "versions of the dense values take %d bytes, as those who have pulled "
-      "older ones keep them, or do not read the answers, and may take %.0f: "
-      "let "
-      "go of what was pulled, or raise --memory",
+      "versions of the dense values take %d bytes, because readers keep older "
+      "versions or do not read their answers, and may take %.0f: release "
+      "pulled values, or raise --memory",
       bytes, max_version_bytes_));
 }
 

@@ -298,7 +298,7 @@ absl::Status Exchange::StatusOfLocked(const absl::optional<WorkerId>& worker,
 }
 
 void Exchange::Cancel(uint64_t ticket) {
-  const absl::Status status = absl::CancelledError("the caller has given up");
+  const absl::Status status = absl::CancelledError("the caller has cancelled");
   Due due;
   {
     absl::MutexLock lock(&mu_);

@@ -243,7 +243,7 @@ void Server::Cancel(uint64_t ticket) {
     }
   }
   if (callback)
-    return callback(absl::CancelledError("the caller has given up"));
+    return callback(absl::CancelledError("the caller has cancelled"));
   if (serving != nullptr) serving->Cancel(ticket);
 }
 

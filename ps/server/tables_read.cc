@@ -28,7 +28,7 @@ absl::StatusOr<Selection> Tables::Select(const tensor::Bundle& ids,
     if (!part.ok()) return part.status();
     if (is_wanted[*part]) {
       return absl::InvalidArgumentError(
-          absl::StrCat("variable ", Shown(name), ": asked for twice"));
+          absl::StrCat("variable ", Shown(name), ": requested twice"));
     }
     is_wanted[*part] = true;
   }
@@ -47,7 +47,7 @@ absl::StatusOr<Selection> Tables::Select(const tensor::Bundle& ids,
   }
   if (row_bytes > kMaxRowBytesPerCall) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the rows asked for have ", row_bytes, " bytes: ask for at most ",
+        "the requested rows have ", row_bytes, " bytes: request at most ",
         kMaxRowBytesPerCall, " in a call"));
   }
   return selection;
@@ -111,8 +111,8 @@ absl::StatusOr<tensor::Tensor> Tables::NewAnswer(tensor::DType dtype,
   const size_t size = *bytes;
   if (size > options_.max_answer_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "what is asked for has ", size, " bytes, and answers may take ",
-        options_.max_answer_bytes, ": ask for less, or raise --held-answers"));
+        "the requested values have ", size, " bytes, and answers may take ",
+        options_.max_answer_bytes, ": request less, or raise --held-answers"));
   }
   const size_t all = answer_bytes_->fetch_add(size) + size;
   // Subtracts `size` from the count when the answer is released, or if this
@@ -123,7 +123,7 @@ absl::StatusOr<tensor::Tensor> Tables::NewAnswer(tensor::DType dtype,
     return absl::ResourceExhaustedError(absl::StrCat(
         "answers that their readers have not read, or keep, take ", all - size,
         " bytes, and may take ", options_.max_answer_bytes, ", and ", size,
-        " more are asked for: let go of what was pulled, or raise "
+        " more are requested: release pulled values, or raise "
         "--held-answers"));
   }
   tensor::Allocator* const allocator = options_.allocator == nullptr

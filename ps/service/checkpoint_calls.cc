@@ -113,7 +113,7 @@ class CheckpointCalls::Call final : public grpc::ServerUnaryReactor {
   void Run() {
     const absl::Status status =
         cancellation_.is_cancelled()
-            ? absl::CancelledError("the caller has given up")
+            ? absl::CancelledError("the caller has cancelled")
             : work_(&cancellation_);
     Finish(tensor::ToGrpc(status));
   }

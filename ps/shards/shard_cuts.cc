@@ -80,7 +80,7 @@ absl::Status ShardCuts::CheckLocked(const Hold& hold) {
     return absl::AbortedError("checkpoint: another one has been begun");
   }
   if (hold.cancellation != nullptr && hold.cancellation->is_cancelled()) {
-    return absl::CancelledError("the caller has given up");
+    return absl::CancelledError("the caller has cancelled");
   }
   if (BootNow() >= hold.deadline) {
     return absl::DeadlineExceededError(
@@ -135,7 +135,7 @@ absl::Status ShardCuts::AwaitCut(const Hold& hold, const CutPoint& cut) {
   }
   if (!is_past) return hold.exchange->failure();
   return absl::OutOfRangeError(absl::StrCat(
-      "the server is past ", Describe(cut), ": ask for a later one"));
+      "the server is past ", Describe(cut), ": request a later one"));
 }
 
 absl::Status ShardCuts::Close(const Hold& hold, const CutPoint& cut) {

@@ -235,7 +235,7 @@ absl::StatusOr<SnapshotSender::Place> SnapshotSender::FindPlace(
   members->counted = CountedAt(cut, now.counted);
   auto message = state_->primary()->MakeSnapshot(to, nullptr, BootNow());
   if (!message.has_value()) {
-    return absl::UnavailableError("the replica wants no snapshot any more");
+    return absl::UnavailableError("the replica no longer needs a snapshot");
   }
   return Place{*std::move(message), *std::move(members)};
 }
@@ -272,7 +272,7 @@ absl::StatusOr<Snapshot> SnapshotSender::Renew(const ReplicaId& to,
   if (state_->primary() == nullptr) return state_->NotPrimary();
   auto renewed = state_->primary()->RenewSnapshot(to, message, BootNow());
   if (renewed.has_value()) return *std::move(renewed);
-  return absl::AbortedError("the replica wants no snapshot any more");
+  return absl::AbortedError("the replica no longer needs a snapshot");
 }
 
 absl::StatusOr<Answer> SnapshotSender::Call(const ReplicaId& to,

@@ -32,7 +32,7 @@ void WorkerCalls::Cancel(uint64_t ticket) {
     call = state_->tickets.Take(ticket);
   }
   if (!call.has_value()) return;
-  call->End(absl::CancelledError("the caller has given up"));
+  call->End(absl::CancelledError("the caller has cancelled"));
 }
 
 void WorkerCalls::Collect(absl::Time now, ReplicaState::RoundWork* work) {

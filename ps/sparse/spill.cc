@@ -22,7 +22,7 @@ bool Spill::Promise(size_t rows) {
   base::MutexLock lock(&mu_);
   no_room_ = absl::ResourceExhaustedError(absl::StrCat(
       "it has room for ", left, " rows more, ", all - rows,
-      " of which others have asked for, and ", rows, " more are needed"));
+      " of which others have reserved, and ", rows, " more are needed"));
   return false;
 }
 

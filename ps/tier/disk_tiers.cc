@@ -227,7 +227,7 @@ absl::Status RocksTiers::TakeRoom(uint64_t bytes) {
   }
   bytes_ -= bytes;
   return absl::ResourceExhaustedError(
-      absl::StrCat(used - bytes, " bytes of rows are there, and no more than ",
+      absl::StrCat(used - bytes, " bytes of rows are stored, and no more than ",
                    max_bytes_, " may be"));
 }
 

@@ -199,7 +199,7 @@ absl::StatusOr<TensorStore::AnswerRoom> TensorStore::ReserveAnswer(
   const size_t bytes =
       tensors > most ? SIZE_MAX : tensors * kAnswerEntryBytes + more_bytes;
   constexpr char kRemedy[] =
-      "; ask for fewer tensors at a time, or raise answer_bytes";
+      "; request fewer tensors at a time, or raise answer_bytes";
   const auto operation = [tensors] {
     return absl::StrCat("answer with ", tensors, " tensors");
   };

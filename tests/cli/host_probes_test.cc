@@ -163,12 +163,12 @@ TEST(PythonProbeTest, NamesWhatIsMissingNextToTheLibrary) {
   FakeHost host;
   EXPECT_EQ(Only(ProbePython(*host), "Python").level, Level::kNote);
   host->preload_folder = "/lib/penstock";
-  EXPECT_TRUE(Mentions(ProbePython(*host), "want of cygrpc"));
-  EXPECT_TRUE(Mentions(ProbePython(*host), "want of penstock.grpc"));
+  EXPECT_TRUE(Mentions(ProbePython(*host), "cygrpc is missing"));
+  EXPECT_TRUE(Mentions(ProbePython(*host), "penstock.grpc is missing"));
   host.Write("/lib/penstock/python/cygrpc.cpython-311.so", "");
   host.Write("/lib/penstock/python/penstock/_rpc.cpython-311.so", "");
-  EXPECT_TRUE(
-      Mentions({Only(ProbePython(*host), "Python")}, "want of penstock.grpc"));
+  EXPECT_TRUE(Mentions({Only(ProbePython(*host), "Python")},
+                       "penstock.grpc is missing"));
   host.Write("/lib/penstock/python/penstock/grpc/_run.py", "");
   const Finding found = Only(ProbePython(*host), "Python");
   EXPECT_EQ(found.level, Level::kOk);

@@ -92,7 +92,7 @@ def abort_ends_all(group):
         return
     handle = group.barrier_async()
     if group.rank == 0:
-        with raises(collectives.DeadlineExceeded, "goes on"):
+        with raises(collectives.DeadlineExceeded, "continues"):
             handle.wait(0.05)
         assert not handle.done()
         group.abort()

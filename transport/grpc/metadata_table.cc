@@ -54,8 +54,7 @@ absl::Status ReceivedEntries::Add(uint32_t number, absl::string_view entry) {
   }
   bytes_ += entry.size();
   if (entry.size() > kMaxEntryBytes || bytes_ > kMaxTableBytes) {
-    return absl::InvalidArgumentError(
-        "the peer has too much metadata kept for it");
+    return absl::InvalidArgumentError("the peer's metadata table is too large");
   }
   entries_.push_back(
       grpc_core::Slice::FromCopiedBuffer(entry.data(), entry.size()));

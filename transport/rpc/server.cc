@@ -267,7 +267,7 @@ void Server::Core::Handle(std::shared_ptr<ServerCall> call) {
   if (call->is_stream()) {
     if (handlers.stream == nullptr) {
       return call->EndStream(
-          {absl::UnimplementedError("this server takes no streams"), ""});
+          {absl::UnimplementedError("this server accepts no streams"), ""});
     }
     return handlers.stream(std::make_shared<IncomingStream>(std::move(call)));
   }

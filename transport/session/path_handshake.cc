@@ -62,7 +62,7 @@ absl::Status PathHandshake::OnPeerLost(uint32_t epoch, Actions* actions) {
 
 absl::Status PathHandshake::OnPeerWanted(uint32_t epoch, Actions* actions) {
   if (state_ != State::kSettled || epoch != epoch_ + 1) {
-    return absl::InvalidArgumentError("the peer wants a path out of turn");
+    return absl::InvalidArgumentError("the peer requested a path out of turn");
   }
   actions->listen = true;
   epoch_ = epoch;

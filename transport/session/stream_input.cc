@@ -189,7 +189,8 @@ absl::Status StreamInput::OnAnnounce(const wire::FrameHeader& header,
   }
   if (!budget_->takes_announcement(reader_.pending_parts())) {
     return absl::ResourceExhaustedError(
-        "the peer announced more messages at once than both sides agreed on");
+        "the peer announced more concurrent messages than both sides agreed "
+        "on");
   }
   stream->inbox.AddAnnounced(announce->id).compressed =
       (header.flags & wire::kCompressed) != 0;

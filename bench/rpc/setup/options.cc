@@ -199,7 +199,7 @@ absl::Status FinishReplay(const CLI::App& app, const Flags& flags,
   }
   if (options->benchmarks.size() > 1) {
     return absl::InvalidArgumentError(
-        "--benchmark: replay is measured by itself");
+        "--benchmark: replay cannot run with other benchmarks");
   }
   if (app.count("--api") == 0) options->apis = {Api::kSync};
   if (options->apis != std::vector<Api>{Api::kSync}) {

@@ -191,8 +191,8 @@ class Folder:
             raise
         except OSError as error:
             raise FailedPrecondition(
-                f"{self._path} takes no hard links ({error.strerror}): give a "
-                "folder on another disk, or address=") from error
+                f"{self._path} does not support hard links ({error.strerror}): "
+                "give a folder on another disk, or address=") from error
         self._has_file = True
 
     def _read(self, rank: int) -> Optional[str]:

@@ -46,8 +46,8 @@ class Handle:
                 "close() there")
         if not self._ended.wait(timeout):
             raise DeadlineExceeded(
-                f"the operation has not ended within {timeout} s, and goes on: "
-                "wait again, or end the group by abort()")
+                f"the operation has not ended within {timeout} s, and "
+                "continues: wait again, or end the group by abort()")
         if self._error is not None:
             raise self._error
         return self._result

@@ -43,7 +43,7 @@ import os, sys
 sys.stdout.flush()
 os._exit(0)  # TensorFlow's servers are not made to be destroyed
 """
-WITHOUT_PROTOCOL = "goes on without the protocol grpc+penstock"
+WITHOUT_PROTOCOL = "continues without the protocol grpc+penstock"
 
 
 class LoaderTest(unittest.TestCase):

@@ -180,7 +180,7 @@ TEST_F(DamageTest, AMissingBaseIsNamed) {
   const auto chain = OpenChain(&files_, 2);
   EXPECT_TRUE(absl::IsDataLoss(chain.status()));
   EXPECT_EQ(chain.status().message(),
-            "step-0000000002 stands on step-0000000001: it is missing");
+            "step-0000000002 needs step-0000000001: it is missing");
 }
 
 TEST_F(DamageTest, ABaseThatWasWrittenAnewIsNoBase) {

@@ -341,7 +341,7 @@ TEST_F(CoordinatorTest, ExplainsWhomAPullWaitsFor) {
   core_->Applied(0, now_);
   core_->Lost(kFirst);
   core_->Lost(kSecond);
-  EXPECT_EQ(core_->Explain(5, {0}), "waits for workers: none are there");
+  EXPECT_EQ(core_->Explain(5, {0}), "waits for workers: none has joined");
   core_.emplace(*Coordinator::Create({{}, {{0}}}));
   EXPECT_EQ(core_->Explain(1, {0}),
             "waits for the run to assemble: 0 of 1 workers have joined");

@@ -222,7 +222,7 @@ bool Mail::ReturnCancelled() {
   for (const LetterPtr& letter : Open()) {
     if (letter->is_ghost || !letter->is_cancelled) continue;
     found = true;
-    Fail(letter, {grpc::StatusCode::CANCELLED, "the caller has given up"});
+    Fail(letter, {grpc::StatusCode::CANCELLED, "the caller has cancelled"});
   }
   return found;
 }

@@ -25,8 +25,9 @@ absl::Status CheckFanIn(const Reduction& reduction) {
   }
   if (fan_in == 0) return Wrong("there are no inputs");
   if (fan_in <= kMaxFanIn) return absl::OkStatus();
-  return Wrong(absl::StrCat(fan_in, " inputs; at most ", kMaxFanIn,
-                            " are reduced at once, reduce in steps"));
+  return Wrong(
+      absl::StrCat(fan_in, " inputs; at most ", kMaxFanIn,
+                   " are reduced in one step: reduce in several steps"));
 }
 
 absl::Status CheckArray(const std::string& name, const void* array,

@@ -263,7 +263,8 @@ void Endpoint::AcceptRead(uint64_t cookie, const ReadRequest& request) {
     return Break(absl::InvalidArgumentError("tcp: read of a forbidden size"));
   }
   if (to_serve_.size() >= max_waiting_reads_) {
-    return Break(absl::ResourceExhaustedError("tcp: too many reads at once"));
+    return Break(
+        absl::ResourceExhaustedError("tcp: too many concurrent reads"));
   }
   to_serve_.push_back(ServedRead{cookie, request});
   WriteQueued();
