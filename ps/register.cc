@@ -121,7 +121,7 @@ void ServerRegistration::Warn(const absl::Status& status) {
   next_warning_ = base::SteadyNow() + kWarnEvery;
   base::LogWarning(
       absl::StrCat("ps: serves, but is not registered yet, and "
-                   "goes on trying: ",
+                   "keeps trying: ",
                    status.message()));
 }
 

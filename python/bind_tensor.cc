@@ -256,10 +256,10 @@ void BindMemory(py::class_<TensorObject>& binding) {
           },
           "The location of the elements: \"cpu\", or \"cuda:0\" and so on.")
       .def("to_host", &ToHost,
-           "Returns this tensor if it lies in the CPU's memory, and otherwise "
+           "Returns this tensor if it is in the CPU's memory, and otherwise "
            "a copy in the pool.")
       .def("to_device", &ToDevice, py::arg("device"),
-           "Returns this tensor if it lies on `device`, such as \"cuda:0\", "
+           "Returns this tensor if it is on `device`, such as \"cuda:0\", "
            "and otherwise a copy on that device.");
 }
 

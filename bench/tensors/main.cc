@@ -144,7 +144,7 @@ int Main(int argc, char** argv) {
                  "names, with commas; the last columns compare with the first")
       ->delimiter(',');
   app.add_option("--memory", flags.memory,
-                 "where the variables lie: host, or device, an NVIDIA GPU: "
+                 "where the variables are: host, or device, an NVIDIA GPU: "
                  "then other contenders are the default")
       ->check(CLI::IsMember({"host", "device"}))
       ->capture_default_str();

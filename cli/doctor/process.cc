@@ -173,8 +173,8 @@ Findings ProbeClock(const Host& host) {
              source == "refined-jiffies") {
     finding.level = Level::kNote;
     absl::StrAppend(&finding.text,
-                    ": each look at it is a slow system call, and polling "
-                    "looks often");
+                    ": each reading is a slow system call, and polling "
+                    "reads it often");
     finding.remedy =
         "boot with clocksource=tsc tsc=reliable, if the processor's is stable";
   }

@@ -157,8 +157,7 @@ Finding Chosen(const Host& host, const Port& port, const LocalAddress& local) {
 Finding WindowsOf(const Port& port, const LocalAddress& local) {
   if (local.windows.ok()) {
     return {kGroup, port.Subject(), Level::kOk,
-            "memory windows hold: large messages are sent from where they lie",
-            ""};
+            "memory windows hold: large messages are sent without a copy", ""};
   }
   return {kGroup, port.Subject(), Level::kNote,
           absl::StrCat("large messages are copied before they are sent: ",

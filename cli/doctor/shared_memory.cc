@@ -120,7 +120,7 @@ Finding TransparentPages(const Host& host) {
     finding.text = "this kernel has none for shared memory";
   } else if (word == "never" || word == "deny") {
     finding.level = Level::kNote;
-    absl::StrAppend(&finding.text, ": large messages lie in pages of 4 KiB");
+    absl::StrAppend(&finding.text, ": large messages are in pages of 4 KiB");
     finding.remedy =
         "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled";
   }

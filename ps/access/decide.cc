@@ -22,7 +22,7 @@ absl::Status CheckSecret(const SecretDigests& secrets, const Caller& caller,
   if (caller.authorization.size() != 1 ||
       !absl::StartsWithIgnoreCase(caller.authorization[0], kScheme)) {
     return absl::UnauthenticatedError(absl::StrCat(
-        wanted, ": refused: the server asks for a secret, and the call has ",
+        wanted, ": refused: the server requires a secret, and the call has ",
         caller.authorization.empty()      ? "none"
         : caller.authorization.size() > 1 ? "several"
                                           : "another authorization",

@@ -75,12 +75,13 @@ absl::optional<LostRun> FindLost(const Definition& definition,
 
 // Makes the error for a run that cannot be restored at all servers.
 absl::Status CannotGoOn(const LostRun& lost, absl::string_view why) {
-  return absl::DataLossError(absl::StrCat(
-      "run ", absl::Hex(lost.run.run),
-      " is lost: ", absl::StrJoin(lost.missing, ", "),
-      " was started anew and has nothing of it, and the servers cannot go on "
-      "from a checkpoint by themselves: ",
-      why));
+  return absl::DataLossError(
+      absl::StrCat("run ", absl::Hex(lost.run.run),
+                   " is lost: ", absl::StrJoin(lost.missing, ", "),
+                   " was started anew and has nothing of it, and the servers "
+                   "cannot continue "
+                   "from a checkpoint by themselves: ",
+                   why));
 }
 
 // Checks that the servers still have the training of the caller.

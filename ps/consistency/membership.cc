@@ -260,7 +260,7 @@ void Membership::Lose(uint32_t rank, const char* reason, Changes* changes) {
   Remove(rank, changes);
   ++lost_;
   changes->notes.push_back(absl::StrCat("worker ", rank, " is lost: ", reason,
-                                        "; going on with ", members_.size()));
+                                        "; continuing with ", members_.size()));
 }
 
 void Membership::Renew(uint32_t rank, absl::Time now) {

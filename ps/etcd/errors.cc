@@ -38,7 +38,7 @@ constexpr Remedy kRemedies[] = {
      "etcd's certificate is for another name than this address"},
     {"Socket closed",
      "if this etcd has TLS, set PENSTOCK_ETCD_CA, and PENSTOCK_ETCD_CERT and "
-     "PENSTOCK_ETCD_KEY if it asks for certificates"},
+     "PENSTOCK_ETCD_KEY if it requires certificates"},
     {"no leader", "a majority of etcd's members is away"},
     // Must be the last entry, because the texts of TLS errors also begin with
     // these words.

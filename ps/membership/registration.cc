@@ -136,7 +136,7 @@ void Registration::SetStatus(const absl::Status& status) {
   options_.log(status.ok()
                    ? absl::StrCat("etcd: ", options_.name, " is registered")
                    : absl::StrCat("etcd: ", options_.name,
-                                  " goes on as it is: ", status.message()));
+                                  " continues: ", status.message()));
 }
 
 absl::Duration Registration::PauseAfter(const absl::Status& status,

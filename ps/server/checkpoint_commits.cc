@@ -303,7 +303,7 @@ absl::Status CheckpointCommits::GoOnFrom(const Server::Training& training) {
     if (!aside.ok()) return aside.status();
     for (const std::string& folder : *aside) {
       Log(absl::StrCat(
-          "checkpoints: the training goes on from ", StepFolder(restored),
+          "checkpoints: the training continues from ", StepFolder(restored),
           ", so a newer checkpoint, or one that has lost its manifest, was set "
           "aside as ",
           folder, "; when nobody needs it, remove it with rm -r ", folder,

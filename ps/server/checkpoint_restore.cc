@@ -294,7 +294,8 @@ absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder) {
   if (steps->empty()) return checkpoint::CheckNotAllLost(files, folder);
   return absl::FailedPreconditionError(absl::StrCat(
       "checkpoint: ", folder, " has ", StepFolder(steps->front()),
-      ", and a training that begins anew would write nothing there: go on from "
+      ", and a training that begins anew would write nothing there: continue "
+      "from "
       "it with --restore=newest, or give another folder with --checkpoints"));
 }
 

@@ -97,7 +97,7 @@ absl::StatusOr<const CheckpointWriter::Written*> CheckpointWriter::FindBase(
       });
   if (base == written_.end()) {
     return absl::NotFoundError(absl::StrCat(
-        "checkpoint: this server cannot go on from ",
+        "checkpoint: this server cannot continue from ",
         StepFolder(*attempt.base_step), ": ",
         manifest.ok() ? "it has not written its shard in this process"
                       : manifest.status().message(),

@@ -33,7 +33,7 @@ absl::Status OtherRun(uint64_t run, uint64_t ours) {
   return absl::AbortedError(absl::StrCat(
       "the parameter server is of run ", absl::Hex(ours), ", not of ",
       absl::Hex(run),
-      ": this process belongs to a training that has ended, or that goes on "
+      ": this process belongs to a training that has ended, or continues "
       "from a checkpoint: attach again, or start this process anew"));
 }
 

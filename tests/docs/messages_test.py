@@ -209,8 +209,8 @@ class CheckerTest(unittest.TestCase):
         self.assertEqual(argument('f("a)", g(x)) + h()', 2), '"a)", g(x)')
 
     def test_what_varies_is_left_out(self):
-        self.assertEqual(pieces("worker ... is lost: ...; going on with ..."),
-                         ["worker", "is lost:", "; going on with"])
+        self.assertEqual(pieces("worker ... is lost: ...; continuing with ..."),
+                         ["worker", "is lost:", "; continuing with"])
 
     def test_a_message_is_known_by_its_beginning(self):
         said = pieces("worker ... is lost: ...; going on")

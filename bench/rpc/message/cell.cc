@@ -191,7 +191,7 @@ absl::StatusOr<size_t> ParseSize(absl::string_view text) {
   }
   if (count > kMaxPayload / multiplier || count * multiplier < kMinPayload) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a size lies between ", kMinPayload, " bytes and 1GiB, not ", text));
+        "a size must be between ", kMinPayload, " bytes and 1GiB, not ", text));
   }
   return count * multiplier;
 }

@@ -16,7 +16,7 @@ namespace bench {
 namespace {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-              "words are copied as they lie in memory");
+              "words are copied as they are in memory");
 
 // The difference between consecutive words: 2^64 divided by the golden ratio.
 // Odd, so that words repeat only after 2^64 words. Changes each byte of a word.

@@ -238,7 +238,7 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "raw, protobuf (as a stub has it), tensor (default raw); "
                   "not with stream, resend and handover");
   app->add_option("--memory", flags->memory,
-                  "where messages lie: host, or device, an NVIDIA GPU "
+                  "where messages are: host, or device, an NVIDIA GPU "
                   "(default host)")
       ->check(CLI::IsMember({"host", "device"}));
   app->add_option("--buffers", options->buffers.count,

@@ -70,6 +70,6 @@ def _loaded() -> ctypes.CDLL:
         installed = importlib.util.find_spec("tensorflow") is not None
         raise ImportError(
             "TensorFlow has not loaded penstock_tensorflow: "
-            + ("import tensorflow first, and look at what it says"
+            + ("import tensorflow first, and read its messages"
                if installed else "none is installed for this Python")
         ) from error
