@@ -40,8 +40,11 @@ class EchoServer::Reactor : public grpc::ServerGenericBidiReactor {
 
 EchoServer::EchoServer(const Options& options,
                        std::shared_ptr<grpc::ServerCredentials> credentials,
-                       int port, const std::string& ip) {
+                       int port, const std::string& ip, Windows windows) {
   grpc::ServerBuilder builder;
+  if (windows == Windows::kFixed) {
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  }
   Enable(&builder, options);
   builder.SetMaxReceiveMessageSize(-1);
   builder.AddListeningPort(absl::StrCat(ip, ":", port), std::move(credentials),
@@ -71,8 +74,12 @@ grpc::ServerGenericBidiReactor* EchoServer::CreateReactor(
 
 std::shared_ptr<grpc::Channel> NewChannel(
     const std::string& target, const Options& options,
-    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    Windows windows) {
   grpc::ChannelArguments arguments;
+  if (windows == Windows::kFixed) {
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  }
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
   return grpc::CreateCustomChannel(target, Credentials(credentials, options),

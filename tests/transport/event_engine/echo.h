@@ -25,6 +25,10 @@ inline Options With(Policy policy) {
 const Options kPenstock = With(Policy::kPrefer);
 const Options kStock = With(Policy::kOff);
 
+// The size of HTTP/2's windows. By default, gRPC derives the size from the
+// times of the network, which grow without limit on a busy machine.
+enum class Windows { kMeasured, kFixed };
+
 // Echoes each message of each call. The method "/test/Wait" first blocks its
 // thread until Release().
 class EchoServer : private grpc::CallbackGenericService {
@@ -34,7 +38,8 @@ class EchoServer : private grpc::CallbackGenericService {
   explicit EchoServer(const Options& options,
                       std::shared_ptr<grpc::ServerCredentials> credentials =
                           grpc::InsecureServerCredentials(),
-                      int port = 0, const std::string& ip = "127.0.0.1");
+                      int port = 0, const std::string& ip = "127.0.0.1",
+                      Windows windows = Windows::kMeasured);
   ~EchoServer() override;
 
   int port() const { return port_; }
@@ -58,7 +63,8 @@ class EchoServer : private grpc::CallbackGenericService {
 std::shared_ptr<grpc::Channel> NewChannel(
     const std::string& target, const Options& options,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials =
-        grpc::InsecureChannelCredentials());
+        grpc::InsecureChannelCredentials(),
+    Windows windows = Windows::kMeasured);
 
 // A call with one message at a time in each direction.
 class EchoCall {
