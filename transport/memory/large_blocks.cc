@@ -1,7 +1,6 @@
 #include "transport/memory/large_blocks.h"
 
 #include <pthread.h>
-#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +9,12 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else  // clang without compiler-rt, which has no sanitizers
+#define ASAN_POISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
+#endif
 
 namespace penstock {
 namespace memory {
