@@ -5,10 +5,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/transport/event_engine/echo.h"
 #include "transport/base/unique_fd.h"
@@ -33,6 +37,17 @@ fabric::shm::SocketAddress NameOf(int port) {
   const auto tcp = TcpAddress::Of(reinterpret_cast<const sockaddr*>(&address),
                                   sizeof address);
   return {MeetingName(*tcp), ""};
+}
+
+// Waits until a former server's name is free. Returns false after ten seconds.
+// Another thread closes the socket, perhaps after the server's destructor.
+bool AwaitFreeName(int port) {
+  const auto end = absl::Now() + absl::Seconds(10);
+  while (!fabric::shm::ListenAt(NameOf(port)).ok()) {
+    if (absl::Now() > end) return false;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return true;
 }
 
 // Returns true if a TCP port of 127.0.0.1 is taken by a listener.
@@ -62,6 +77,7 @@ TEST(NameTest, NameThatBecomesFreeIsUsed) {
   EchoServer second(kPenstock, grpc::InsecureServerCredentials(),
                     first->port());
   first.reset();
+  ASSERT_TRUE(AwaitFreeName(second.port()));
   EXPECT_TRUE(
       ReachesShm(NewChannel(second.target(), kPenstock), second.target()));
 }
@@ -79,6 +95,36 @@ TEST(NameTest, ServerWaitsForTheNameOfOneThatEnds) {
   EchoServer server(kPenstock, grpc::InsecureServerCredentials(), port);
   ending.join();
   EXPECT_FALSE(fabric::shm::ListenAt(NameOf(port)).ok());
+}
+
+// Connects to the socket very often. One half of the callers stays silent, and
+// the other half sends nonsense. More callers wait than the server admits.
+// Calls go on, and clients get paths again once the callers are gone.
+TEST(NameTest, CallersThatNeverFinishDisturbNobody) {
+  constexpr int kCallers = 2000;
+  constexpr size_t kOpenCallers = 500;
+  EchoServer server(kPenstock);
+  const auto channel = NewChannel(server.target(), kPenstock);
+  ASSERT_TRUE(ReachesShm(channel, server.target()));
+  std::deque<base::UniqueFd> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    absl::StatusOr<base::UniqueFd> caller =
+        fabric::shm::ConnectTo(NameOf(server.port()));
+    if (!caller.ok()) continue;  // the socket's queue is full
+    const std::string nonsense(i % 300, static_cast<char>(i));
+    if (i % 2 == 1) {
+      (void)send(caller->get(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL);
+    }
+    callers.push_back(*std::move(caller));
+    if (callers.size() > kOpenCallers) callers.pop_front();
+    if (i % 100 != 0) continue;
+    EXPECT_TRUE(Echo(channel, std::string(1000, 'x')).ok());
+    EXPECT_TRUE(Echo(NewChannel(server.target(), kPenstock), "hello").ok());
+  }
+  EXPECT_GT(callers.size(), 0u);
+  callers.clear();
+  EXPECT_TRUE(
+      ReachesShm(NewChannel(server.target(), kPenstock), server.target()));
 }
 
 }  // namespace
