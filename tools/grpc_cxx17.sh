@@ -21,13 +21,9 @@ readonly PACKAGES=(
   libhwy-dev libtbb-dev librocksdb-dev pybind11-dev python3-dev cython3 git
   libgtest-dev libgmock-dev openssl ca-certificates ibverbs-providers iproute2
 )
-# Tests of the adapter and of the whole stack, which need no other packages.
-readonly TESTS=(
-  //tests/transport/grpc:metadata_codec_test
-  //tests/transport/grpc:goaway_test
-  //tests/transport/grpc:stream_test
-  //tests/e2e/calls:interop_test
-)
+# Tests of the adapter and of calls through the whole stack, which need no other
+# packages.
+readonly TESTS=(//tests/transport/grpc/... //tests/e2e/calls/...)
 
 install_packages() {
   local version
