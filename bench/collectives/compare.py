@@ -4,7 +4,7 @@
 Usage: compare.py PROGRAM [--python=PYTHON] [--torch-backend] [--pool] [--mpi]
                   [--intel-mpi=FOLDER] [--oneccl=FOLDER] [--no-gloo]
                   [--rounds=3] [--ranks=2] [--operations=...] [--sizes=...]
-                  [--transport=host]
+                  [--transport=host] [--json=FILE]
 
 PROGRAM is bazel-bin/bench/collectives/collectives. PYTHON has torch. With
 --torch-backend, PYTHON also has penstock.torch, which takes turns with both.
@@ -14,7 +14,8 @@ packages are installed (libopenmpi-dev, openmpi-bin, libmpich-dev, mpich).
 packages impi-rt and impi-devel. --oneccl adds oneCCL from a FOLDER that also has
 oneccl and oneccl-devel.
 Prints for each operation and size the median of the runs' medians in
-microseconds, and the speed-up of each library over the first one.
+microseconds, and the speed-up of each library over the first one. --json writes
+the medians to a file, which latency_page.py draws.
 """
 
 import argparse
@@ -53,10 +54,14 @@ def main():
     parser.add_argument("--intel-mpi")
     parser.add_argument("--oneccl")
     parser.add_argument("--no-gloo", action="store_true")
+    parser.add_argument("--json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         commands = commands_of(options, folder)
-        show(list(commands), run(commands, options.rounds))
+        medians = medians_of(run(commands, options.rounds))
+    show(list(commands), medians)
+    if options.json:
+        write(medians, int(options.ranks), options.json)
 
 
 def commands_of(options, folder):
@@ -150,13 +155,28 @@ def rows_of(said):
             if line.startswith("{")]
 
 
-def show(libraries, times):
+def medians_of(times):
+    """Returns the medians, by operation and bytes, and then by library."""
+    return {key: {library: statistics.median(runs)
+                  for library, runs in found.items()}
+            for key, found in times.items()}
+
+
+def write(medians, ranks, path):
+    """Writes one object for each operation, size and library."""
+    rows = [{"library": library, "operation": operation, "ranks": ranks,
+             "bytes": size, "p50_us": p50}
+            for (operation, size), found in medians.items()
+            for library, p50 in found.items()]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(rows, file, indent=1)
+
+
+def show(libraries, medians):
     reference, *others = libraries
     print(f"{'operation':12} {'bytes':>10} {reference:>12}"
           + "".join(f" {library:>15} {'ratio':>7}" for library in others))
-    for (operation, size), found in times.items():
-        p50 = {library: statistics.median(found[library])
-               for library in libraries}
+    for (operation, size), p50 in medians.items():
         print(f"{operation:12} {size:10} {p50[reference]:12.2f}"
               + "".join(f" {p50[library]:15.2f} "
                         f"{p50[reference] / p50[library]:7.1f}"
