@@ -24,7 +24,7 @@ namespace tensorflow {
 constexpr char kReducer[] = "PenstockReduce";
 
 // Limits the teams of a task that have not ended. Each has a thread or more,
-// and 0.8 MiB of shared memory.
+// and 1.3 MiB of shared memory.
 constexpr int kMaxTeams = 16;
 
 // Returns true if a team can run this reduction: on CPUs, with one device for
