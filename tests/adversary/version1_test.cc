@@ -31,7 +31,7 @@ namespace penstock::adversary {
 namespace {
 
 constexpr char kRecording[] = "tests/adversary/testdata/version1_session.txt";
-constexpr size_t kLarge = 100000;  // of the recording's second call
+constexpr size_t kLarge = 100000;  // the size in the recording's second call
 // The largest message that is sent inside its frame over tcp instead of being
 // announced.
 constexpr size_t kEagerMax = 16352;

@@ -178,7 +178,7 @@ TEST(SkipGramTest, GradientsAreTheSlopesOfTheLoss) {
     for (Eigen::Index i = 0; i < kRows * kDim; ++i) {
       Eigen::MatrixXd step = Eigen::MatrixXd::Zero(kRows, kDim);
       step(i / kDim, i % kDim) = kStep;
-      const double scale = 30 / (2 * kStep);  // of the sum, not the mean
+      const double scale = 30 / (2 * kStep);  // for the sum, not the mean
       EXPECT_NEAR(
           by_center(i / kDim, i % kDim),
           scale * (LossOf(batch, c + step, o) - LossOf(batch, c - step, o)),

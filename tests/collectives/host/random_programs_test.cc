@@ -181,7 +181,7 @@ class Step {
   ReduceOp op_;
   bool in_place_;
   bool in_pool_;
-  std::vector<std::vector<T>> inputs_;  // of all ranks
+  std::vector<std::vector<T>> inputs_;  // inputs of all ranks
 };
 
 std::string RunStep(uint64_t seed, HostGroup* group) {

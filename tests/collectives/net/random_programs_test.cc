@@ -99,7 +99,7 @@ struct Operands {
   int root;
   int64_t count;
   int64_t all;     // elements of the schedule's buffer
-  Memory buffers;  // of all ranks
+  Memory buffers;  // buffers of all ranks
 };
 
 // Returns the block of the buffer that belongs to this rank.

@@ -20,7 +20,7 @@ using Kind = Action::Kind;
 
 struct Rank {
   Schedule schedule;
-  size_t begin = 0;  // of the current step's actions
+  size_t begin = 0;  // first action of the current step
   size_t end = 0;
   size_t left = 0;  // actions of the step whose message is still to be moved
   std::vector<std::vector<Element>> received;

@@ -78,7 +78,7 @@ class Backend {
   std::atomic<int> calls_{0};
   std::mutex mu_;
   std::condition_variable more_peers_;
-  std::set<std::string> peers_;  // by the servers' ports
+  std::set<std::string> peers_;  // one for each server's port
   ScriptedService service_;
   Stack stack_;
 };

@@ -95,7 +95,7 @@ std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
   // The first acknowledged push that is not in the values, for each rank and
   // run.
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> lost;
-  std::vector<float> moves(policies.size());                  // of dense tables
+  std::vector<float> moves(policies.size());  // moves of dense tables
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> by_step;  // and by rank
   for (const RecordedPush& push : pushes) {
     const auto blame = [&](const std::string& what) {

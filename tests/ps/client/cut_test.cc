@@ -29,7 +29,7 @@ constexpr size_t kShortest = 4000;
 // everywhere in a step of about 1,000 bytes.
 constexpr size_t kStep = 53;
 constexpr size_t kMore = 1200;
-constexpr size_t kFirst = 20000;  // also defines the model and its values
+constexpr size_t kFirst = 20000;  // the first connection also defines the model
 constexpr int kSteps = 200;
 
 Tensor Ones(tensor::Shape shape) {

@@ -24,7 +24,7 @@ namespace {
 constexpr char kDevice[] = "cable";
 constexpr size_t kMaxHosts = 100;
 constexpr size_t kMaxFrame = 65536;
-constexpr size_t kHeader = 14;  // of Ethernet
+constexpr size_t kHeader = 14;  // Ethernet's header
 constexpr size_t kLastOfMac = 5;
 constexpr size_t kTypeAt = 12;
 constexpr char kIpv4[] = "\x08\x00";

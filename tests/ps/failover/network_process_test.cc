@@ -305,7 +305,7 @@ TEST(NetworkTest, ABankSurvivesAllThatFails) {
 
 // The steps of a training of digits, as a worker prints them.
 struct Digits {
-  std::string losses;  // of each step, and the result
+  std::string losses;  // losses of each step, and the result
   // The longest time without a step after a server had failed.
   absl::Duration pause;
 };

@@ -70,7 +70,7 @@ TEST_F(CheckpointTest, WithoutAStepThereIsNothingToWrite) {
   {
     SmallTraining training(SmallModel(), &files_, Of(1));
     Start(&training);
-    ASSERT_TRUE(training.Checkpoint().ok());  // of first values
+    ASSERT_TRUE(training.Checkpoint().ok());  // a checkpoint of first values
     EXPECT_TRUE(absl::IsAlreadyExists(training.Checkpoint().status()));
     Step(&training);
     Step(&training);

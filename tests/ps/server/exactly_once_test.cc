@@ -50,7 +50,7 @@ class Program {
   struct Worker {
     WorkerId id;
     uint64_t clock = 0;
-    std::vector<size_t> pushes;  // of this incarnation
+    std::vector<size_t> pushes;  // pushes of this incarnation
   };
   // One push, which may be sent several times. The push moves a row by 1 in
   // each of its tables. No other push has this row.

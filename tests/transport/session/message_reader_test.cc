@@ -237,7 +237,7 @@ TEST_F(MessageReaderTest, PartsArePending) {
   Begin(1, Expose(8, Pieces({3000, 6000}), 2));
   EXPECT_EQ(reader_->pending_parts(), 5u);
   Run();
-  EXPECT_EQ(reader_->pending_parts(), 2u);  // of the deferred message
+  EXPECT_EQ(reader_->pending_parts(), 2u);  // parts of the deferred message
   reader_->Abandon(1);
   EXPECT_EQ(reader_->pending_parts(), 0u);
 }

@@ -70,7 +70,7 @@ TEST_F(PathRetryTest, OnlyASettledClientRetries) {
   AddPath(kClient);
   AddPath(kServer);
   Run();
-  EXPECT_FALSE((*client_)->path().CanRetry());  // there is a path
+  EXPECT_FALSE((*client_)->path().CanRetry());  // a path exists already
   fast().Drop();
   client_->PollAll();
   EXPECT_FALSE((*client_)->path().CanRetry());  // the server has not answered

@@ -40,7 +40,7 @@ TEST_F(SessionTest, EachEventOfTheTraceEndsAfterItsBegin) {
     }
     ++seen[event.kind];
   }
-  EXPECT_EQ(seen[TraceEvent::Kind::kStream], 2);  // one at each side
+  EXPECT_EQ(seen[TraceEvent::Kind::kStream], 2);  // one stream at each side
   EXPECT_EQ(seen[TraceEvent::Kind::kAnnounced], 1);
   EXPECT_EQ(seen[TraceEvent::Kind::kRead], 1);
 }

@@ -140,7 +140,7 @@ TEST_F(TcpReceive, BytesWithoutAReadHaveNoPlace) {
       MakeUnit(UnitType::kPacket, 0, "hello"),
       MakeUnit(UnitType::kPush, 1 | kPushed, "hello"),  // nobody waits for it
       MakeUnit(UnitType::kReadData, 2, "hello"),        // never requested
-      MakeUnit(UnitType::kReadData, 1, "four"),         // of another size
+      MakeUnit(UnitType::kReadData, 1, "four"),         // has another size
   };
   for (const std::string& unit : units) {
     SCOPED_TRACE(ToHex(unit));
