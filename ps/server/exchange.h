@@ -150,7 +150,7 @@ class Exchange final : public StepSource {
   // Ends all waiting calls, and refuses later calls.
   void Drain();
 
-  // Returns why the training has ended; OK while the training goes on.
+  // Returns why the training has ended; OK while the training continues.
   absl::Status failure() const;
   PushCounts push_counts() const;
   // Sets the fields about members, pushes and versions.

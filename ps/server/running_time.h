@@ -29,8 +29,8 @@ class RunningTime {
   void Beat(absl::Time now);
   // Returns the running time. Never decreases while `now` does not decrease.
   absl::Time At(absl::Time now) const;
-  // Returns the earliest time at which the running time may be `running`:
-  // `now`, or at least kLeastWait later.
+  // Returns the earliest time at which the running time may have reached
+  // `running`: `now`, or at least kLeastWait later.
   absl::Time WhenAt(absl::Time running, absl::Time now) const;
   static constexpr absl::Duration kLeastWait = absl::Milliseconds(1);
 
@@ -42,8 +42,8 @@ class RunningTime {
 // Returns the running time of this process. The first call starts the thread
 // that beats, which never ends. Thread-safe.
 absl::Time RunningNow();
-// Returns the base::SteadyNow() at which RunningNow() may be `running`. See
-// RunningTime::WhenAt(). Thread-safe.
+// Returns the base::SteadyNow() at which RunningNow() may have reached
+// `running`. See RunningTime::WhenAt(). Thread-safe.
 absl::Time WhenRunning(absl::Time running);
 
 }  // namespace penstock::ps

@@ -37,8 +37,8 @@ class Rounds;
 // ends.
 struct ReplicaState {
   using Due = std::vector<std::function<void()>>;
-  // The work of a round, and the work that follows it. `after` has work that
-  // may take long, or wait: other threads do rounds meanwhile.
+  // The work of a round. `after` is the work to do after the rounds: it may
+  // take long, or wait, and other threads do rounds meanwhile.
   struct RoundWork {
     Due now;
     Due after;

@@ -33,7 +33,7 @@ class Group(Prepared):
     The first error ends the group on all ranks: a rank that dies, stops, leaves,
     or calls something else. The error names the rank. Afterwards, close() the
     group, and form another. A wrong argument raises before the ranks meet, and
-    the group goes on.
+    the group continues.
 
     Thread-safe. All waits release the GIL.
     """

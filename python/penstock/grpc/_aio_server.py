@@ -291,8 +291,8 @@ class _DataPlane:
                 self._taken.popleft()
 
     def _accept(self, taken):
-        """Begins or answers a call. Goes on if Ctrl-C has ended an earlier call
-        of this function."""
+        """Begins or answers a call. Continues the work of an earlier run of this
+        function that Ctrl-C has ended."""
         if len(taken) == 1:
             call = self._call_of(taken[0])
             if call is None:
