@@ -18,13 +18,15 @@ namespace {
 
 namespace py = pybind11;
 
-py::tuple OutcomeOf(const absl::StatusOr<rpc::Response>& result) {
+py::tuple OutcomeOf(absl::StatusOr<rpc::Response> result, bool as_view) {
   const absl::Status& status = result.status();
   const absl::string_view message = status.message();
   return py::make_tuple(static_cast<int>(status.code()),
                         py::bytes(message.data(), message.size()),
                         py::bytes(result.ok() ? result->metadata : ""),
-                        result.ok() ? ToBytes(result->payload) : py::bytes());
+                        result.ok()
+                            ? ToObject(std::move(result->payload), as_view)
+                            : py::bytes());
 }
 
 absl::Status DeadlineExceeded() {
@@ -206,7 +208,8 @@ bool RpcClient::End(const Started& started, const absl::Status& why) {
 
 py::tuple RpcClient::CallAndWait(const std::string& method,
                                  const py::bytes& metadata,
-                                 const py::bytes& message, double timeout) {
+                                 const py::bytes& message, double timeout,
+                                 bool as_view) {
   std::shared_ptr<CallState> state;
   Waited waited;
   {
@@ -223,7 +226,7 @@ py::tuple RpcClient::CallAndWait(const std::string& method,
     }
   }
   if (waited == Waited::kInterrupted) ThrowIfRaised();
-  return OutcomeOf(state->TakeResult());
+  return OutcomeOf(state->TakeResult(), as_view);
 }
 
 std::shared_ptr<RpcClient::Call> RpcClient::Start(const std::string& method,
@@ -261,8 +264,8 @@ bool RpcClient::Call::End(int code, const std::string& message) {
       started_, absl::Status(static_cast<absl::StatusCode>(code), message));
 }
 
-py::tuple RpcClient::Call::Outcome() const {
-  return OutcomeOf(started_.state->TakeResult());
+py::tuple RpcClient::Call::Outcome(bool as_view) const {
+  return OutcomeOf(started_.state->TakeResult(), as_view);
 }
 
 void BindClient(py::module_& module) {
@@ -272,14 +275,16 @@ void BindClient(py::module_& module) {
       .def("end", &RpcClient::Call::End)
       .def("report", &RpcClient::Call::Report)
       .def("report_decline", &RpcClient::Call::ReportDecline)
-      .def("outcome", &RpcClient::Call::Outcome);
+      .def("outcome", &RpcClient::Call::Outcome, py::arg("as_view") = false);
   py::class_<RpcClient, std::shared_ptr<RpcClient>>(module, "Client")
       .def(py::init(&RpcClient::Connect), py::arg("target"), py::arg("token"),
            py::arg("max_receive_bytes"),
            py::arg("keepalive") = KeepaliveArguments())
       .def("is_ready", &RpcClient::is_ready)
       .def("is_over", &RpcClient::is_over)
-      .def("call", &RpcClient::CallAndWait)
+      .def("call", &RpcClient::CallAndWait, py::arg("method"),
+           py::arg("metadata"), py::arg("message"), py::arg("timeout"),
+           py::arg("as_view") = false)
       .def("start", &RpcClient::Start)
       .def("open", &RpcClient::Open)
       .def("describe", &RpcClient::Describe)

@@ -76,7 +76,8 @@ class RpcClient : public std::enable_shared_from_this<RpcClient> {
   // timeout. After Ctrl-C, cancels the call and throws KeyboardInterrupt.
   pybind11::tuple CallAndWait(const std::string& method,
                               const pybind11::bytes& metadata,
-                              const pybind11::bytes& message, double timeout);
+                              const pybind11::bytes& message, double timeout,
+                              bool as_view);
   // Opens a stream. Returns null if the client is closed.
   std::shared_ptr<SentStream> Open(const std::string& method,
                                    const pybind11::bytes& metadata,
@@ -126,8 +127,9 @@ class RpcClient::Call {
   void Report(uint64_t number) { started_.state->Report(number); }
   void ReportDecline(uint64_t number) { started_.state->ReportDecline(number); }
   // Returns (code, message, metadata, payload). Call once, after the end.
-  // Afterwards, the call holds no memory of the message.
-  pybind11::tuple Outcome() const;
+  // Afterwards, the call holds no memory of the message. The payload is bytes,
+  // or with `as_view` perhaps a memoryview; see ToObject().
+  pybind11::tuple Outcome(bool as_view) const;
 
  private:
   const std::shared_ptr<RpcClient> client_;

@@ -7,6 +7,7 @@
 #include "python/gil.h"
 #include "python/rpc/client.h"
 #include "python/rpc/keepalive.h"
+#include "python/rpc/payloads.h"
 #include "python/rpc/reports.h"
 #include "python/rpc/server.h"
 #include "python/rpc/stream.h"
@@ -24,6 +25,7 @@ PYBIND11_MODULE(_rpc, module) {
       .def_readwrite("timeout", &Keepalive::timeout)
       .def_readwrite("permits_without_calls",
                      &Keepalive::permits_without_calls);
+  python::BindPayloads(module);
   python::BindStreams(module);
   python::BindClient(module);
   python::BindServer(module);

@@ -73,6 +73,12 @@ void AskForHugePages(uint8_t* data, size_t bytes) {
   (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
+// The memory of a message, for memoryviews. Python's buffer protocol keeps this
+// object while a memoryview lives.
+struct HeldMessage {
+  memory::Bytes bytes;
+};
+
 }  // namespace
 
 absl::string_view ViewOf(const py::bytes& bytes) {
@@ -103,6 +109,22 @@ py::bytes ToBytes(const memory::Payload& payload) {
   if (payload.size() >= kLeastHugeBytes) AskForHugePages(data, payload.size());
   CopyOut(payload, data);  // into the new object, which no other code has yet
   return bytes;
+}
+
+py::object ToObject(memory::Payload payload, bool as_view) {
+  if (!as_view || payload.size() < kLeastPoolBytes ||
+      payload.pieces().size() != 1) {
+    return ToBytes(payload);
+  }
+  return py::memoryview(py::cast(HeldMessage{payload.pieces().front()}));
+}
+
+void BindPayloads(py::module_& module) {
+  py::class_<HeldMessage>(module, "HeldMessage", py::buffer_protocol())
+      .def_buffer([](const HeldMessage& message) {
+        return py::buffer_info(message.bytes.data,
+                               static_cast<py::ssize_t>(message.bytes.size));
+      });
 }
 
 }  // namespace penstock::python

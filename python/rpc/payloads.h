@@ -26,6 +26,14 @@ absl::StatusOr<memory::Payload> ToPayload(absl::string_view message);
 // Call with the GIL.
 pybind11::bytes ToBytes(const memory::Payload& payload);
 
+// Returns the message as bytes. With `as_view`, returns a read-only memoryview
+// of the payload's own memory instead, and keeps that memory while the
+// memoryview lives. Copies short messages, and messages in several pieces, in
+// both cases. Call with the GIL.
+pybind11::object ToObject(memory::Payload payload, bool as_view);
+
+void BindPayloads(pybind11::module_& module);
+
 }  // namespace penstock::python
 
 #endif  // PENSTOCK_PYTHON_RPC_PAYLOADS_H_

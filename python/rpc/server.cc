@@ -52,9 +52,9 @@ void ReceivedCall::Watching::Report() {
 
 py::bytes ReceivedCall::metadata() const { return call_->request().metadata; }
 
-py::bytes ReceivedCall::Message() {
+py::object ReceivedCall::Message(bool as_view) {
   memory::Payload payload = call_->TakePayload();
-  py::bytes message = ToBytes(payload);
+  py::object message = ToObject(payload, as_view);
   Unlocked unlocked;
   payload = memory::Payload();
   return message;
@@ -271,7 +271,7 @@ void BindServer(py::module_& module) {
       .def_property_readonly("method", &ReceivedCall::method)
       .def_property_readonly("peer", &ReceivedCall::peer)
       .def_property_readonly("metadata", &ReceivedCall::metadata)
-      .def("message", &ReceivedCall::Message)
+      .def("message", &ReceivedCall::Message, py::arg("as_view") = false)
       .def("time_remaining", &ReceivedCall::TimeRemaining)
       .def("respond", &ReceivedCall::Respond)
       .def("is_cancelled", &ReceivedCall::is_cancelled)

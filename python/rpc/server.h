@@ -32,8 +32,8 @@ class ReceivedCall {
   const std::string& peer() const { return call_->peer(); }
   pybind11::bytes metadata() const;
   // Returns the message. Call once. Afterwards the call holds no memory of the
-  // message.
-  pybind11::bytes Message();
+  // message. With `as_view`, may return a memoryview; see ToObject().
+  pybind11::object Message(bool as_view);
   // Returns the seconds until the client's deadline, or None without one.
   pybind11::object TimeRemaining() const;
 

@@ -25,7 +25,8 @@ void RequestReads(Stream* stream, const std::shared_ptr<StreamState>& state) {
 }
 
 template <typename Stream>
-py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
+py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state,
+                    bool as_view) {
   absl::optional<memory::Payload> message;
   Waited waited;
   {
@@ -40,7 +41,7 @@ py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
     RequestReads(stream, state);
   }
   if (waited == Waited::kInterrupted) ThrowIfRaised();
-  return message.has_value() ? py::object(ToBytes(*message))
+  return message.has_value() ? ToObject(*std::move(message), as_view)
                              : py::object(py::none());
 }
 
@@ -48,7 +49,8 @@ py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
 // neither has come yet.
 template <typename Stream>
 py::object TryReadFrom(Stream* stream,
-                       const std::shared_ptr<StreamState>& state) {
+                       const std::shared_ptr<StreamState>& state,
+                       bool as_view) {
   absl::optional<memory::Payload> message;
   bool is_ready = false;
   {
@@ -60,7 +62,7 @@ py::object TryReadFrom(Stream* stream,
       RequestReads(stream, state);
     }
   }
-  if (message.has_value()) return ToBytes(*message);
+  if (message.has_value()) return ToObject(*std::move(message), as_view);
   return is_ready ? py::object(py::none()) : py::object(py::ellipsis());
 }
 
@@ -166,9 +168,13 @@ void SentStream::HalfClose() {
   stream_->HalfClose();
 }
 
-py::object SentStream::Read() { return ReadFrom(stream_.get(), state_); }
+py::object SentStream::Read(bool as_view) {
+  return ReadFrom(stream_.get(), state_, as_view);
+}
 
-py::object SentStream::TryRead() { return TryReadFrom(stream_.get(), state_); }
+py::object SentStream::TryRead() {
+  return TryReadFrom(stream_.get(), state_, /*as_view=*/false);
+}
 
 py::object SentStream::TryMetadata() {
   if (!state_->has_metadata()) return py::ellipsis();
@@ -266,10 +272,12 @@ py::object ReceivedStream::TryWrite(const py::bytes& message) {
   return TryWriteTo(state_, view.size(), [&] { Send(view); });
 }
 
-py::object ReceivedStream::Read() { return ReadFrom(stream_.get(), state_); }
+py::object ReceivedStream::Read(bool as_view) {
+  return ReadFrom(stream_.get(), state_, as_view);
+}
 
-py::object ReceivedStream::TryRead() {
-  return TryReadFrom(stream_.get(), state_);
+py::object ReceivedStream::TryRead(bool as_view) {
+  return TryReadFrom(stream_.get(), state_, as_view);
 }
 
 void ReceivedStream::SendMetadata(const py::bytes& metadata) {
@@ -287,7 +295,7 @@ void BindStreams(py::module_& module) {
   py::class_<SentStream, std::shared_ptr<SentStream>>(module, "SentStream")
       .def("write", &SentStream::Write)
       .def("half_close", &SentStream::HalfClose)
-      .def("read", &SentStream::Read)
+      .def("read", &SentStream::Read, py::arg("as_view") = false)
       .def("metadata", &SentStream::Metadata)
       .def("try_write", &SentStream::TryWrite)
       .def("try_read", &SentStream::TryRead)
@@ -306,9 +314,9 @@ void BindStreams(py::module_& module) {
       .def_property_readonly("metadata", &ReceivedStream::metadata)
       .def("time_remaining", &ReceivedStream::TimeRemaining)
       .def("write", &ReceivedStream::Write)
-      .def("read", &ReceivedStream::Read)
+      .def("read", &ReceivedStream::Read, py::arg("as_view") = false)
       .def("try_write", &ReceivedStream::TryWrite)
-      .def("try_read", &ReceivedStream::TryRead)
+      .def("try_read", &ReceivedStream::TryRead, py::arg("as_view") = false)
       .def("report_change", &ReceivedStream::ReportChange)
       .def("send_metadata", &ReceivedStream::SendMetadata)
       .def("finish", &ReceivedStream::Finish)

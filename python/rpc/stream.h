@@ -38,8 +38,9 @@ class SentStream : public std::enable_shared_from_this<SentStream> {
   // stream has ended.
   bool Write(const pybind11::bytes& message, bool is_last);
   void HalfClose();
-  // Returns the next message, or None after the last one.
-  pybind11::object Read();
+  // Returns the next message, or None after the last one. With `as_view`, may
+  // return a memoryview; see ToObject().
+  pybind11::object Read(bool as_view);
   // Functions for event loops, which do not wait. They return the results of
   // Write(), Read() and Metadata(), or Ellipsis if those functions would wait.
   pybind11::object TryWrite(const pybind11::bytes& message, bool is_last);
@@ -86,10 +87,10 @@ class ReceivedStream {
   pybind11::object TimeRemaining() const;
 
   bool Write(const pybind11::bytes& message);
-  pybind11::object Read();
+  pybind11::object Read(bool as_view);
   // Functions for event loops, like those of SentStream.
   pybind11::object TryWrite(const pybind11::bytes& message);
-  pybind11::object TryRead();
+  pybind11::object TryRead(bool as_view);
   void ReportChange(uint64_t number) { state_->ReportChange(number); }
   void SendMetadata(const pybind11::bytes& metadata);
   // Ends the stream, and sends the metadata with the end.

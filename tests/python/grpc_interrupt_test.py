@@ -130,7 +130,8 @@ def test_a_declined_call_begins_again_once():
             del number
 
         @staticmethod
-        def outcome():
+        def outcome(as_view):
+            del as_view
             return 0, b"", _wire.DECLINED, b""
 
         @staticmethod

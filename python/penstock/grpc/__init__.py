@@ -19,9 +19,10 @@ for `import grpc`.
 import grpc as _grpc
 
 from . import _fast_channel, _fast_server, _rules, _two_ways, aio
+from ._views import takes_memoryview
 
 __all__ = ["aio", "describe_paths", "insecure_channel", "install",
-           "secure_channel", "server"]
+           "secure_channel", "server", "takes_memoryview"]
 
 # grpcio's own functions, which install() replaces.
 _real_insecure_channel = _grpc.insecure_channel

@@ -12,7 +12,7 @@ import grpc.aio
 from grpc._cython import cygrpc
 
 from .. import _rpc
-from . import _calls, _context, _loops, _wire
+from . import _calls, _context, _loops, _views, _wire
 
 _ABORTED = "Locally aborted."
 _FINISHED = "RPC already finished."
@@ -158,15 +158,16 @@ class Context(grpc.aio.ServicerContext):
         _loops.wake(self._waiters)
 
     async def read_message(self):
-        """Returns the next request's bytes, or None after the last one."""
+        """Returns the next request's message, or None after the last one."""
+        as_view = _views.are_taken_by(self.handler.request_deserializer)
         if not self.is_stream:
             is_first, self._has_request = self._has_request, False
-            return self._received.message() if is_first else None
+            return self._received.message(as_view) if is_first else None
         await self._turns.take()
         while True:
             if self.is_over:
                 return None
-            message = self._received.try_read()
+            message = self._received.try_read(as_view)
             if message is not Ellipsis:
                 return message
             await self._change()

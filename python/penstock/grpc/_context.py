@@ -250,9 +250,9 @@ class StreamContext(Context):
                 self._initial = ()  # none can be sent any more
         return True
 
-    def read(self):
+    def read(self, as_view=False):
         """Returns the next request, or None after the last one."""
-        return self._received.read()
+        return self._received.read(as_view)
 
     def _send_initial(self):
         try:
@@ -285,12 +285,12 @@ class UnaryStreamContext(Context):
     _has_request = True
     _response = None
 
-    def read(self):
+    def read(self, as_view=False):
         """Returns the request, and then None."""
         if not self._has_request:
             return None
         self._has_request = False
-        return self._received.message()
+        return self._received.message(as_view)
 
     def write(self, message):
         """Stores the response. Returns false, and ends the call, if there

@@ -12,7 +12,7 @@ import grpc
 
 from .. import _rpc
 from . import (_calls, _identity, _open_call, _reports, _rules, _stream_calls,
-               _wire)
+               _views, _wire)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -277,6 +277,7 @@ class _Method:
         self._method = _text(method)
         self._serializer = serializer
         self._deserializer = deserializer
+        self._takes_view = _views.are_taken_by(deserializer)
         self._user_agent = channel._user_agent
         self._plain_head = _wire.encode_request((), self._user_agent)
         self._max_send_bytes = channel._max_send_bytes
@@ -350,7 +351,7 @@ class _UnaryUnary(_Method, grpc.UnaryUnaryMultiCallable):
         declined the call."""
         client, sent, message = prepared
         code, details, head, message = client.call(
-            self._method, sent, message, _seconds(timeout))
+            self._method, sent, message, _seconds(timeout), self._takes_view)
         outcome = (_PLAIN if head == _wire.PLAIN_OK else
                    _calls.outcome_of(code, details, head))
         if outcome is None:

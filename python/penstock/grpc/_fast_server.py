@@ -11,7 +11,7 @@ import grpc
 
 from .. import _rpc
 from . import (_calls, _context, _identity, _limits, _reports,
-               _two_ways, _wire)
+               _two_ways, _views, _wire)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class _Requests:
         return self
 
     def __next__(self):
-        message = self._context.read()
+        message = self._context.read(_views.are_taken_by(self._deserializer))
         if message is None:
             # Ends the requests. They also end when the server ends the call,
             # although the client might have sent more.
@@ -241,8 +241,9 @@ class _Work:
         deserializer = self.handler.request_deserializer
         if self.handler.request_streaming:
             return _Requests(self.context, deserializer)
-        message = (self.context.read() if self._is_stream else
-                   self._received.message())
+        takes_view = _views.are_taken_by(deserializer)
+        message = (self.context.read(takes_view) if self._is_stream else
+                   self._received.message(takes_view))
         if message is None:
             self.context.finish(12, _context.encoded(
                 f'"{self._received.method}" requires exactly one request '

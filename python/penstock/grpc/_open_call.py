@@ -7,7 +7,7 @@ import threading
 
 import grpc
 
-from . import _calls, _reports, _wire
+from . import _calls, _reports, _views, _wire
 
 
 def keep_result(kept, function, handle):
@@ -244,11 +244,11 @@ class OpenCall(_calls.MultiThreadedRendezvous):
 class FutureCall(OpenCall):
     """A call with one response, and the response's future."""
 
-    _outcome_of = operator.methodcaller("outcome")
-
     def _take(self):
         code, details, head, message = keep_result(
-            self._kept, self._outcome_of, self._handle)
+            self._kept, operator.methodcaller(
+                "outcome", _views.are_taken_by(self._deserializer)),
+            self._handle)
         outcome = _calls.outcome_of(code, details, head)
         if outcome is not None:
             outcome, self._response = _calls.deserialized(

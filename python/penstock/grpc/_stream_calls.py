@@ -5,7 +5,7 @@ import logging
 import operator
 import threading
 
-from . import _calls, _open_call, _wire
+from . import _calls, _open_call, _views, _wire
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -133,11 +133,10 @@ class StreamCall(_open_call.OpenCall):
         self._requests = requests  # whose first ones are kept, or None
         self._is_unary_response = is_unary_response
         self._initial = None
+        self._takes_view = _views.are_taken_by(deserializer)
         super().__init__(stream, deserializer, deadline, begin_again, queue)
 
     # The end.
-
-    _next_of = operator.methodcaller("read")
 
     def _take(self):
         code, details, head = self._handle.outcome()
@@ -147,7 +146,9 @@ class StreamCall(_open_call.OpenCall):
         return outcome, head
 
     def _take_response(self, outcome):
-        message = _open_call.keep_result(self._kept, self._next_of, self._handle)
+        message = _open_call.keep_result(
+            self._kept, operator.methodcaller("read", self._takes_view),
+            self._handle)
         if message is None:
             return _wire.Outcome(13, "No message returned for unary request",
                                  outcome.initial, outcome.trailing)
@@ -170,7 +171,7 @@ class StreamCall(_open_call.OpenCall):
         return self
 
     def __next__(self):
-        message = self._handle.read()
+        message = self._handle.read(self._takes_view)
         if message is None:
             real = self._ended()
             if real is not None:
