@@ -17,6 +17,7 @@ import run_pytest
 
 import grpc
 import grpc.aio
+from grpc._cython import cygrpc
 
 import fast_grpc
 import penstock.grpc
@@ -247,8 +248,10 @@ async def run_call(channel, call, number, service):
         await talk
     except asyncio.CancelledError:
         error = "CancelledError"
-    except asyncio.InvalidStateError:
-        error = None  # grpcio's, of writes after the end
+    except (asyncio.InvalidStateError, cygrpc.ExecuteBatchError):
+        # grpcio's errors of writes after the end. The second one is that of
+        # done_writing() if the server ends the call at that moment.
+        error = None
     except grpc.aio.AioRpcError as raised:
         error = raised.code().name
     if call["client"] == "cancel task":
