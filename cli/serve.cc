@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/interrupt.h"
-#include "cli/listen_address.h"
 #include "cli/prober.h"
 #include "cli/tls_files.h"
 #include "grpcpp/grpcpp.h"
@@ -17,6 +16,7 @@
 #include "grpcpp/support/method_handler.h"
 #include "nlohmann/json.hpp"
 #include "penstock/penstock.h"
+#include "transport/base/listen_address.h"
 #include "transport/base/listen_error.h"
 #include "transport/base/printable.h"
 #include "transport/settings/settings.h"
@@ -98,7 +98,7 @@ class Serve final : public Command {
     if (port_ < 0 || port_ > 65535) {
       return absl::InvalidArgumentError("--port: must be 0 to 65535");
     }
-    const absl::StatusOr<ListenAddress> address = ListenAddress::Parse(listen_);
+    const auto address = base::ListenAddress::Parse(listen_);
     if (!address.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("--listen: ", address.status().message()));
@@ -195,7 +195,7 @@ class Serve final : public Command {
   std::string listen_ = "127.0.0.1";
   CLI::Option* port_option_ = nullptr;  // --port itself
   int port_ = 50051;
-  ListenAddress address_;
+  base::ListenAddress address_;
   TlsFiles files_;
   bool json_ = false;
 };

@@ -1,4 +1,4 @@
-#include "cli/listen_address.h"
+#include "transport/base/listen_address.h"
 
 #include <arpa/inet.h>
 
@@ -9,7 +9,8 @@
 #include "absl/strings/strip.h"
 #include "transport/base/printable.h"
 
-namespace penstock::cli {
+namespace penstock {
+namespace base {
 namespace {
 
 constexpr size_t kMaxTextBytes = 200;
@@ -45,7 +46,7 @@ std::optional<int> ParsePort(absl::string_view text) {
 absl::StatusOr<ListenAddress> ListenAddress::Parse(absl::string_view text) {
   const auto wrong = [text](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "\"", base::Printable(text, kMaxTextBytes), "\" ", what,
+        "\"", Printable(text, kMaxTextBytes), "\" ", what,
         ": use an address or HOST:PORT, such as 0.0.0.0, 127.0.0.1:50051 or "
         "[::1]:50051"));
   };
@@ -82,4 +83,5 @@ std::string ListenAddress::WithPort(int with) const {
              : absl::StrCat("[", host, "]:", with);
 }
 
-}  // namespace penstock::cli
+}  // namespace base
+}  // namespace penstock

@@ -1,7 +1,7 @@
 // The address of a server, as users write it.
 
-#ifndef PENSTOCK_CLI_LISTEN_ADDRESS_H_
-#define PENSTOCK_CLI_LISTEN_ADDRESS_H_
+#ifndef PENSTOCK_TRANSPORT_BASE_LISTEN_ADDRESS_H_
+#define PENSTOCK_TRANSPORT_BASE_LISTEN_ADDRESS_H_
 
 #include <optional>
 #include <string>
@@ -9,7 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace penstock::cli {
+namespace penstock {
+namespace base {
 
 struct ListenAddress {
   std::string host;         // a name, or an IP address without brackets
@@ -28,6 +29,7 @@ struct ListenAddress {
   const char* loopback() const { return host == "::" ? "[::1]" : "127.0.0.1"; }
 };
 
-}  // namespace penstock::cli
+}  // namespace base
+}  // namespace penstock
 
-#endif  // PENSTOCK_CLI_LISTEN_ADDRESS_H_
+#endif  // PENSTOCK_TRANSPORT_BASE_LISTEN_ADDRESS_H_
