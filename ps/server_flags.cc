@@ -1,11 +1,13 @@
 #include "ps/server_flags.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ps/cluster.h"
 #include "ps/membership/keys.h"
 #include "ps/membership/members.h"
 #include "ps/replication/view.h"
+#include "transport/base/listen_address.h"
 
 namespace penstock::ps {
 namespace {
@@ -32,6 +34,23 @@ std::string CheckSize(const std::string& text) {
   return absl::SimpleAtoi(text, &bytes)
              ? ""
              : absl::StrCat(text, " is no size, such as 64GiB");
+}
+
+std::string CheckRoom(const std::string& text) {
+  return text == "0" ? "0 leaves no room: give a size, such as 64GiB"
+                     : CheckSize(text);
+}
+
+// Requires a port, because gRPC would use 443, and takes a larger port than
+// 65535 modulo 65536. Accepts every UNIX address.
+std::string CheckListen(const std::string& text) {
+  if (absl::StartsWith(text, "unix")) return "";
+  const auto address = base::ListenAddress::Parse(text);
+  if (!address.ok()) return std::string(address.status().message());
+  return address->port.has_value()
+             ? ""
+             : absl::StrCat(text, " has no port: use HOST:PORT, such as ",
+                            address->WithPort(2222));
 }
 
 std::string CheckStep(const std::string& text) {
@@ -61,13 +80,13 @@ void DeclareLimits(CLI::App* app, ServerFlags* flags) {
                   "bytes that dense variables may take, such as 64GiB: their "
                   "values twice, and the optimizer's slots")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CheckSize)
+      ->check(CheckRoom)
       ->default_str("a quarter of the memory that this process may use");
   app->add_option("--held-gradients", flags->limits.held_gradients,
                   "limit in bytes of gradients that wait to be applied; a "
                   "synchronous step needs the gradients of all workers")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CheckSize)
+      ->check(CheckRoom)
       ->default_str("an eighth of that memory");
   app->add_option("--sparse-memory", flags->limits.sparse,
                   "limit in bytes of all sparse tables without a "
@@ -79,15 +98,16 @@ void DeclareLimits(CLI::App* app, ServerFlags* flags) {
                   "bytes of answers with rows, or in another type than their "
                   "table's, until their readers have read them")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CheckSize)
+      ->check(CheckRoom)
       ->default_str("an eighth of that memory");
 }
 
 void DeclareSpill(CLI::App* app, ServerFlags* flags) {
-  auto* const folder = app->add_option(
-      "--spill", flags->spill,
-      "a folder on a local disk, for rows of sparse tables that spill above "
-      "their budget");
+  auto* const folder =
+      app->add_option("--spill", flags->spill,
+                      "a folder on a local disk, made if it is missing, for "
+                      "rows of sparse tables that spill above "
+                      "their budget");
   app->add_option("--spill-limit", flags->spill_limit,
                   "limit in bytes of spilled rows, such as 1TiB; RocksDB "
                   "temporarily takes more. 0: limited by the disk only")
@@ -193,7 +213,8 @@ void DeclareSecurity(CLI::App* app, ServerFlags* flags) {
 void DeclareFlags(CLI::App* app, ServerFlags* flags) {
   app->add_option("--listen", flags->listen,
                   "address; port 0 takes a free one; else this task's in "
-                  "TF_CONFIG, else 127.0.0.1:0");
+                  "TF_CONFIG, else 127.0.0.1:0")
+      ->check(CheckListen);
   app->add_option("--workers", flags->workers,
                   "workers that the start waits for; else those in TF_CONFIG")
       ->check(CLI::Range(1u, kMaxWorkers));

@@ -31,6 +31,16 @@ for size in --memory --held-gradients --sparse-memory --held-answers \
   refused "$size" "$server" --workers=1 --spill=/tmp "$size=much"
 done
 
+for size in --memory --held-gradients --held-answers; do
+  refused "$size: .*no room" "$server" --workers=1 "$size=0"
+done
+for address in 127.0.0.1:99999 127.0.0.1:65536 '[::1]:' 127.0.0.1:x; do
+  refused '--listen: .*port that is not 0 to 65535' \
+    "$server" --workers=1 "--listen=$address"
+done
+refused '--listen: .*has no port.*127.0.0.1:2222' \
+  "$server" --workers=1 --listen=127.0.0.1
+
 export TF_CONFIG='{"cluster": {"ps": ["nowhere.invalid:1"], "worker": ["w:1"]},
   "task": {"type": "worker", "index": 0}}'
 refused 'is not ps' "$server"
