@@ -9,14 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
-#include "ps/client/define.h"
 #include "ps/client/worker.h"
-#include "tensor_service/status.h"
 #include "tensor_service/tensor.h"
 #include "tests/process/child.h"
+#include "tests/ps/only_worker.h"
 
 namespace penstock::ps {
 namespace {
@@ -34,26 +30,15 @@ std::string LogOfServerWith(const std::vector<std::string>& settings) {
       {"ps/ps_server", "--listen=127.0.0.1:0", "--workers=1"}, settings);
   const auto port = server == nullptr ? absl::nullopt : server->Find("port ");
   if (!port.has_value()) return "the server has not started";
-  Definition definition;
-  definition.addresses = {absl::StrCat("127.0.0.1:", *port)};
-  definition.servers = {grpc::CreateCustomChannel(
-      definition.addresses[0], grpc::InsecureChannelCredentials(),
-      tensor::UnlimitedMessages())};
   TableSpec table;
   table.name = "w";
   table.rows = DenseSpec{tensor::DType::kF32, {kElements}};
-  definition.model.tables = {table};
-  const auto defined = Define(definition);
-  EXPECT_TRUE(defined.ok()) << defined.status();
-  if (!defined.ok()) return "";
-  Worker::Options options;
-  options.connection = defined->connection;
-  const auto worker = Worker::Join(std::move(options));
-  EXPECT_TRUE(worker.ok()) << worker.status();
-  if (!worker.ok()) return "";
+  const auto joined = JoinAlone(*port, {{table}});
+  EXPECT_TRUE(joined.ok()) << joined.status();
+  if (!joined.ok()) return "";
   const auto value =
       *tensor::Tensor::Of<float>({kElements}, std::vector<float>(kElements, 1));
-  const absl::Status taken = (*worker)->Initialize({{{"w", value}}});
+  const absl::Status taken = joined->worker->Initialize({{{"w", value}}});
   EXPECT_TRUE(taken.ok()) << taken;
   kill(server->pid(), SIGTERM);
   return server->ReadAll();

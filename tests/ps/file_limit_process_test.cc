@@ -11,12 +11,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "ps/client/checkpoint.h"
-#include "ps/client/define.h"
 #include "ps/client/worker.h"
 #include "tests/process/child.h"
+#include "tests/ps/only_worker.h"
 
 namespace penstock::ps {
 namespace {
@@ -39,31 +37,21 @@ TEST(FileLimitProcessTest, ACheckpointFailsAndTheServerGoesOn) {
   table.name = "w";
   table.rows = DenseSpec{tensor::DType::kF32, {1 << 16}};
   table.optimizer.rule = optim::Rule::kSgd;
-  const std::string address = absl::StrCat("127.0.0.1:", *port);
-  Definition definition;
-  definition.addresses = {address};
-  definition.servers = {
-      grpc::CreateChannel(address, grpc::InsecureChannelCredentials())};
-  definition.model = {{table}};
-  auto defined = Define(definition);
-  ASSERT_TRUE(defined.ok()) << defined.status();
-  Worker::Options options;
-  options.connection = defined->connection;
-  auto worker = Worker::Join(std::move(options));
-  ASSERT_TRUE(worker.ok()) << worker.status();
+  const auto joined = JoinAlone(*port, {{table}});
+  ASSERT_TRUE(joined.ok()) << joined.status();
   const Tensor ones =
       *Tensor::Of<float>({1 << 16}, std::vector<float>(1 << 16, 1));
   const tensor::Bundle bundle{{{"w", ones}}};
-  ASSERT_TRUE((*worker)->Initialize(bundle).ok());
+  ASSERT_TRUE(joined->worker->Initialize(bundle).ok());
   for (uint64_t step = 0; step < 2; ++step) {
-    const auto pushed = (*worker)->Push(step, {bundle, {}});
+    const auto pushed = joined->worker->Push(step, {bundle, {}});
     ASSERT_TRUE(pushed.ok()) << pushed.status();
-    const auto taken = TakeCheckpoint(*defined->connection, {});
+    const auto taken = TakeCheckpoint(*joined->defined.connection, {});
     EXPECT_TRUE(absl::IsResourceExhausted(taken.status())) << taken.status();
     EXPECT_THAT(taken.status().message(), testing::HasSubstr("ulimit -f"));
   }
-  EXPECT_TRUE((*worker)->Pull(2).ok());
-  (*worker)->Leave();
+  EXPECT_TRUE(joined->worker->Pull(2).ok());
+  joined->worker->Leave();
 }
 
 }  // namespace

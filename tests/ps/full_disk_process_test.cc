@@ -24,13 +24,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
-#include "ps/client/define.h"
 #include "ps/client/worker.h"
 #include "ps/sparse/options.h"
-#include "tensor_service/status.h"
 #include "tests/process/child.h"
+#include "tests/ps/only_worker.h"
 
 namespace penstock::ps {
 namespace {
@@ -106,21 +103,12 @@ class FullDiskProcessTest : public testing::Test {
     ASSERT_NE(server_, nullptr);
     const auto port = server_->Find("port ");
     ASSERT_TRUE(port.has_value());
-    Definition definition;
-    definition.addresses = {absl::StrCat("127.0.0.1:", *port)};
-    definition.servers = {grpc::CreateCustomChannel(
-        definition.addresses[0], grpc::InsecureChannelCredentials(),
-        tensor::UnlimitedMessages())};
-    definition.model = SpillingModel();
-    const auto defined = Define(definition);
-    ASSERT_TRUE(defined.ok()) << defined.status();
     Worker::Options options;
-    options.connection = defined->connection;
     options.push_timeout = absl::Milliseconds(500);
     options.pull_timeout = absl::Minutes(1);
-    auto worker = Worker::Join(std::move(options));
-    ASSERT_TRUE(worker.ok()) << worker.status();
-    worker_ = *std::move(worker);
+    auto joined = JoinAlone(*port, SpillingModel(), std::move(options));
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    worker_ = std::move(joined->worker);
     step_ = worker_->clock();
     rows_ = 0;
   }

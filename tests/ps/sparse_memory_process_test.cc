@@ -12,13 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
-#include "ps/client/define.h"
+#include "grpcpp/channel.h"
 #include "ps/client/worker.h"
-#include "tensor_service/status.h"
 #include "tests/process/child.h"
 #include "tests/process/usage.h"
+#include "tests/ps/only_worker.h"
 
 namespace penstock::ps {
 namespace {
@@ -44,14 +42,10 @@ class CountingTables {
     const auto port =
         server_ == nullptr ? absl::nullopt : server_->Find("port ");
     if (!port.has_value()) return;
-    Definition definition;
-    definition.addresses = {absl::StrCat("127.0.0.1:", *port)};
-    definition.servers = {grpc::CreateCustomChannel(
-        definition.addresses[0], grpc::InsecureChannelCredentials(),
-        tensor::UnlimitedMessages())};
-    definition.model.tables.resize(tables);
+    Model model;
+    model.tables.resize(tables);
     for (size_t i = 0; i < tables; ++i) {
-      TableSpec& table = definition.model.tables[i];
+      TableSpec& table = model.tables[i];
       table.name = absl::StrCat("t", i);
       SparseSpec rows;
       rows.dim = 1;
@@ -59,17 +53,14 @@ class CountingTables {
       table.rows = rows;
       table.optimizer.schedule.learning_rate = 1;
     }
-    channel_ = definition.servers[0];
-    const auto defined = Define(definition);
-    EXPECT_TRUE(defined.ok()) << defined.status();
-    if (!defined.ok()) return;
     Worker::Options options;
-    options.connection = defined->connection;
     // The time for which a push without room is repeated.
     options.push_timeout = absl::Seconds(20);
-    auto worker = Worker::Join(std::move(options));
-    EXPECT_TRUE(worker.ok()) << worker.status();
-    if (worker.ok()) worker_ = *std::move(worker);
+    auto joined = JoinAlone(*port, std::move(model), std::move(options));
+    EXPECT_TRUE(joined.ok()) << joined.status();
+    if (!joined.ok()) return;
+    channel_ = joined->channel;
+    worker_ = std::move(joined->worker);
   }
 
   bool is_ready() const { return worker_ != nullptr; }

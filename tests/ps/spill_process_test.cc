@@ -15,14 +15,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
+#include "grpcpp/channel.h"
 #include "ps/client/checkpoint.h"
-#include "ps/client/define.h"
 #include "ps/client/worker.h"
 #include "ps/sparse/options.h"
-#include "tensor_service/status.h"
 #include "tests/process/child.h"
+#include "tests/ps/only_worker.h"
 
 namespace penstock::ps {
 namespace {
@@ -95,22 +93,13 @@ class SpillProcessTest : public testing::Test {
     ASSERT_NE(server_, nullptr);
     const auto port = server_->Find("port ");
     ASSERT_TRUE(port.has_value());
-    Definition definition;
-    definition.addresses = {absl::StrCat("127.0.0.1:", *port)};
-    definition.servers = {grpc::CreateCustomChannel(
-        definition.addresses[0], grpc::InsecureChannelCredentials(),
-        tensor::UnlimitedMessages())};
-    definition.model = SpillingModel();
-    channel_ = definition.servers[0];
-    const auto defined = Define(definition);
-    ASSERT_TRUE(defined.ok()) << defined.status();
-    restored_step_ = defined->restored_step;
     Worker::Options options;
-    options.connection = defined->connection;
     options.push_timeout = push_timeout_;
-    auto worker = Worker::Join(std::move(options));
-    ASSERT_TRUE(worker.ok()) << worker.status();
-    worker_ = *std::move(worker);
+    auto joined = JoinAlone(*port, SpillingModel(), std::move(options));
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    channel_ = joined->channel;
+    restored_step_ = joined->defined.restored_step;
+    worker_ = std::move(joined->worker);
     step_ = worker_->clock();
   }
 

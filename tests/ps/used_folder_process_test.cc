@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "ps/client/checkpoint.h"
-#include "ps/client/define.h"
 #include "ps/client/worker.h"
 #include "tests/process/child.h"
 #include "tests/ps/checkpoint/test_folder.h"
+#include "tests/ps/only_worker.h"
 
 namespace penstock::ps {
 namespace {
@@ -43,22 +41,13 @@ void WriteCheckpoint(const std::string& folder) {
   SparseSpec rows;
   rows.dim = 1;
   table.rows = rows;
-  Definition definition;
-  definition.addresses = {absl::StrCat("127.0.0.1:", *port)};
-  definition.servers = {grpc::CreateChannel(
-      definition.addresses[0], grpc::InsecureChannelCredentials())};
-  definition.model = {{table}};
-  const auto defined = Define(definition);
-  ASSERT_TRUE(defined.ok()) << defined.status();
-  Worker::Options options;
-  options.connection = defined->connection;
-  const auto worker = Worker::Join(std::move(options));
-  ASSERT_TRUE(worker.ok()) << worker.status();
+  const auto joined = JoinAlone(*port, {{table}});
+  ASSERT_TRUE(joined.ok()) << joined.status();
   StepGradients gradients;
   gradients.rows = {{"rows", {1}, *tensor::Tensor::Of<float>({1, 1}, {1})}};
-  ASSERT_TRUE((*worker)->Push(0, gradients).ok());
-  ASSERT_TRUE((*worker)->Pull(1).ok());
-  const auto taken = TakeCheckpoint(*defined->connection, {});
+  ASSERT_TRUE(joined->worker->Push(0, gradients).ok());
+  ASSERT_TRUE(joined->worker->Pull(1).ok());
+  const auto taken = TakeCheckpoint(*joined->defined.connection, {});
   ASSERT_TRUE(taken.ok()) << taken.status();
 }
 
