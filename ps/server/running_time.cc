@@ -1,13 +1,14 @@
 #include "ps/server/running_time.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -40,7 +41,10 @@ class RunningClock {
   void BeatLoop() {
     pthread_setname_np(pthread_self(), "penstock-beat");
     while (true) {
-      absl::SleepFor(kBeat);
+      // Sleeps in real time, also in a program with a virtual clock, whose next
+      // event a beat is not.
+      const timespec beat = absl::ToTimespec(kBeat);
+      clock_nanosleep(CLOCK_MONOTONIC, 0, &beat, nullptr);
       absl::MutexLock lock(&mu_);
       time_.Beat(SteadyNow());
     }
