@@ -150,10 +150,18 @@ bool CanReduce(const CollectiveParams& params) {
 }
 
 int Reducers::BeginGeneration() {
-  AbortAll(absl::AbortedError(
-      "the cluster has changed, or the program makes another strategy"));
-  base::MutexLock lock(&mu_);
-  return ++generation_;
+  Teams teams;
+  int generation;
+  {
+    // Does both under one lock, so that no step makes a team in between.
+    base::MutexLock lock(&mu_);
+    teams = teams_;
+    generation = ++generation_;
+  }
+  AbortTeams(teams, absl::AbortedError(
+                        "the cluster has changed, or the program makes another "
+                        "strategy"));
+  return generation;
 }
 
 absl::StatusOr<std::shared_ptr<Team>> Reducers::TeamOf(
@@ -201,20 +209,26 @@ absl::StatusOr<std::shared_ptr<Team>> Reducers::StartTeam(
 }
 
 void Reducers::Abort(int generation, const absl::Status& why) {
+  Teams teams;
   {
     base::MutexLock lock(&mu_);
     if (generation != generation_) return;
+    teams = teams_;
   }
-  AbortAll(why);
+  AbortTeams(teams, why);
 }
 
 void Reducers::AbortAll(const absl::Status& why) {
-  std::vector<std::shared_ptr<Team>> teams;
+  Teams teams;
   {
     base::MutexLock lock(&mu_);
-    for (const auto& entry : teams_) teams.push_back(entry.second);
+    teams = teams_;
   }
-  for (const auto& team : teams) team->Abort(why);
+  AbortTeams(teams, why);
+}
+
+void Reducers::AbortTeams(const Teams& teams, const absl::Status& why) {
+  for (const auto& entry : teams) entry.second->Abort(why);
 }
 
 std::map<std::string, Team::Description> Reducers::Describe() const {

@@ -61,6 +61,9 @@ class Reducers {
   std::map<std::string, Team::Description> Describe() const;
 
  private:
+  // By name.
+  using Teams = std::map<std::string, std::shared_ptr<Team>>;
+
   TeamMeetings meetings_;
   absl::StatusOr<std::shared_ptr<Team>> StartTeam(
       const ::tensorflow::CollectiveParams& params,
@@ -68,9 +71,11 @@ class Reducers {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int LiveTeams() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  static void AbortTeams(const Teams& teams, const absl::Status& why);
+
   mutable base::Mutex mu_;
   int generation_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<std::string, std::shared_ptr<Team>> teams_ ABSL_GUARDED_BY(mu_);
+  Teams teams_ ABSL_GUARDED_BY(mu_);
 };
 
 // Makes the manager of a server's collectives. Works like TensorFlow's own
