@@ -31,7 +31,7 @@ Feeder::Feeder(std::shared_ptr<ReplicaState> state,
                std::shared_ptr<WorkerCalls> calls)
     : state_(std::move(state)), calls_(std::move(calls)) {}
 
-void Feeder::Collect(absl::Time now, Wait wait, ReplicaState::RoundWork* work) {
+void Feeder::Collect(absl::Time now, Wait wait, ReplicaState::Due* due) {
   absl::MutexLock lock(&state_->mu);
   const replication::Holdings& holdings = state_->replica.holdings();
   FedEntries& fed = state_->fed;
@@ -47,12 +47,8 @@ void Feeder::Collect(absl::Time now, Wait wait, ReplicaState::RoundWork* work) {
   const EntryPtr entry = holdings.log.At(fed.last() + 1);
   fed.Begin(*entry, MembersLocked());
   ++state_->tracked;
-  work->now.push_back([self = shared_from_this(), entry,
-                       server = state_->server,
-                       wait] { self->Feed(entry, server, wait); });
-  if (!entry->pushes.empty()) {
-    work->after.push_back([server = state_->server] { server->Help(); });
-  }
+  due->push_back([self = shared_from_this(), entry, server = state_->server,
+                  wait] { self->Feed(entry, server, wait); });
 }
 
 FedEntries::MembersNow Feeder::MembersLocked() {
@@ -92,7 +88,12 @@ void Feeder::Feed(const EntryPtr& entry, const std::shared_ptr<Server>& server,
     return state_->EndTracked();
   }
   if (!entry->pushes.empty()) {
-    if (exchange.ok()) return FeedPush(entry, *exchange);
+    if (exchange.ok()) {
+      FeedPush(entry, *exchange);
+      // Applies a small step here, as a server without replicas does, because
+      // waking the server's thread takes longer.
+      return server->Help();
+    }
     OnPushFed(entry, exchange.status());
   } else if (entry->joins.has_value()) {
     OnJoinFed(entry, server->Join(view, *entry->joins));

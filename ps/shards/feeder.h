@@ -29,11 +29,8 @@ class Feeder final : public std::enable_shared_from_this<Feeder> {
   // The treatment of an entry that waits for a step: wait for a short time, or
   // leave the entry to the Shard's thread.
   enum class Wait { kWait, kLeaveToThread };
-  // Adds the work that feeds the next entry, if there is one. A small step of
-  // this entry is applied after the round by the same thread, as a server
-  // without replicas does after a push, because waking the server's thread
-  // takes longer.
-  void Collect(absl::Time now, Wait wait, ReplicaState::RoundWork* work);
+  // Adds to `due` the work that feeds the next entry, if there is one.
+  void Collect(absl::Time now, Wait wait, ReplicaState::Due* due);
   // Requests from the server the entries that it has applied.
   void PollApplied();
 

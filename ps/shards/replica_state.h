@@ -37,12 +37,6 @@ class Rounds;
 // ends.
 struct ReplicaState {
   using Due = std::vector<std::function<void()>>;
-  // The work of a round. `after` is the work to do after the rounds: it may
-  // take long, or wait, and other threads do rounds meanwhile.
-  struct RoundWork {
-    Due now;
-    Due after;
-  };
 
   ReplicaState(const ShardOptions& options, const replication::Group& group,
                const replication::ReplicaId& self,

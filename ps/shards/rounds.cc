@@ -1,6 +1,5 @@
 #include "ps/shards/rounds.h"
 
-#include <iterator>
 #include <utility>
 
 #include "ps/shards/boot_time.h"
@@ -42,13 +41,10 @@ bool Rounds::GoOnHelping(int rounds) {
 
 void Rounds::Help() {
   if (!BeginHelp()) return;
-  ReplicaState::Due after;
   int rounds = 0;
   do {
-    DoOne(Feeder::Wait::kLeaveToThread, &after);
+    DoOne(Feeder::Wait::kLeaveToThread);
   } while (GoOnHelping(++rounds));
-  for (const auto& each : after) each();
-  after.clear();  // Stop() waits for the end of what it owns
   state_->EndTracked();
 }
 
@@ -68,32 +64,26 @@ bool Rounds::AwaitOne() {
     state_->wants_pump = state_->wants_thread = false;
     state_->is_at_work = true;
   }
-  ReplicaState::Due after;
-  DoOne(Feeder::Wait::kWait, &after);
-  {
-    absl::MutexLock lock(&state_->mu);
-    state_->is_at_work = false;
-  }
-  for (const auto& each : after) each();
+  DoOne(Feeder::Wait::kWait);
+  absl::MutexLock lock(&state_->mu);
+  state_->is_at_work = false;
   return true;
 }
 
-void Rounds::DoOne(Feeder::Wait wait, ReplicaState::Due* after) {
+void Rounds::DoOne(Feeder::Wait wait) {
   const absl::Time now = BootNow();
   if (now >= tick_) {
     tick_ = now + kTick;
     calls_->ExpireWorkers();
     feeder_->PollApplied();
   }
-  ReplicaState::RoundWork work;
-  calls_->Collect(now, &work);
-  log_sender_->Collect(now, &work.now);
-  feeder_->Collect(now, wait, &work);
-  snapshot_sender_->Collect(now, &work.now);
-  for (const auto& each : work.now) each();
-  if (!work.now.empty()) state_->Pump();
-  after->insert(after->end(), std::make_move_iterator(work.after.begin()),
-                std::make_move_iterator(work.after.end()));
+  ReplicaState::Due due;
+  calls_->Collect(now, &due);
+  log_sender_->Collect(now, &due);
+  feeder_->Collect(now, wait, &due);
+  snapshot_sender_->Collect(now, &due);
+  for (const auto& each : due) each();
+  if (!due.empty()) state_->Pump();
 }
 
 }  // namespace penstock::ps

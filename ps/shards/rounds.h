@@ -17,10 +17,7 @@ namespace penstock::ps {
 
 // The rounds of work of a replica. A round collects the work of all parts that
 // can run now, and runs it without the lock. One thread at a time does rounds.
-// If more work is requested meanwhile, this thread does another round. After
-// its rounds, a thread does the work that the rounds have added: it applies
-// small steps, which answers waiting pulls, and checks pushes. Other threads do
-// rounds meanwhile, so an acknowledgement never waits for answers to pulls.
+// If more work is requested meanwhile, that thread does another round.
 //
 // A thread with an event, such as a push or the answer of a backup, does the
 // rounds itself by Help(). An acknowledged push thus wakes no other thread of
@@ -40,11 +37,10 @@ class Rounds {
          std::shared_ptr<SnapshotSender> snapshot_sender);
 
   // Does a round, and the rounds that are requested meanwhile. If another
-  // thread is doing rounds, leaves them to that thread. After kMaxHelp rounds,
-  // leaves further work to the Shard's thread, because the caller is needed to
-  // receive messages. No round waits for a step. The added work waits up to 1 s
-  // for a step in one case: a push was stopped until a cut, or until the
-  // entries of earlier primaries were fed, and is a step ahead of the values.
+  // thread is doing rounds, leaves them to that thread. Does not wait for
+  // steps, with one exception: waits up to 1 s if a repeated push is due whose
+  // step is not applied. After kMaxHelp rounds, leaves further work to the
+  // Shard's thread, because the caller is needed to receive messages.
   void Help() ABSL_LOCKS_EXCLUDED(state_->mu);
   // Waits up to a tick for work, and does one round. Only the Shard's thread
   // calls this function. Returns false once the replica is stopped.
@@ -60,8 +56,7 @@ class Rounds {
   // this thread no longer does rounds. Takes the work before the Shard's thread
   // can see it, because the work would wake that thread.
   bool GoOnHelping(int rounds) ABSL_LOCKS_EXCLUDED(state_->mu);
-  // Does one round. Adds to `after` the work to do after the rounds.
-  void DoOne(Feeder::Wait wait, ReplicaState::Due* after);
+  void DoOne(Feeder::Wait wait);
 
   const std::shared_ptr<ReplicaState> state_;
   const std::shared_ptr<WorkerCalls> calls_;

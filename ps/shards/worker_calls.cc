@@ -35,23 +35,23 @@ void WorkerCalls::Cancel(uint64_t ticket) {
   call->End(absl::CancelledError("the caller has cancelled"));
 }
 
-void WorkerCalls::Collect(absl::Time now, ReplicaState::RoundWork* work) {
+void WorkerCalls::Collect(absl::Time now, ReplicaState::Due* due) {
   absl::MutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
   if (leads == nullptr) return;
   leads->Tick(now);
   for (auto& go_on : state_->gate.TakeDue(now)) {
-    work->after.push_back(std::move(go_on));
+    due->push_back(std::move(go_on));
   }
   for (Tickets::Parked& each :
        state_->tickets.TakeDue(state_->fed.last(), leads->MayAnswer(now))) {
     if (!each.is_answer) {
-      work->after.push_back(std::move(each.go));
+      due->push_back(std::move(each.go));
       continue;
     }
     // Checks again immediately before the answer, because a lease may have
     // ended since.
-    work->now.push_back(
+    due->push_back(
         [this, reign = state_->reign, ticket = each.ticket,
          go = std::move(each.go)] { AnswerWhenSure(reign, ticket, go); });
   }

@@ -59,8 +59,8 @@ class WorkerCalls final : public Calls,
   void Help() override {}
   void Cancel(uint64_t ticket) override;
 
-  // Adds the work that can run now.
-  void Collect(absl::Time now, ReplicaState::RoundWork* work);
+  // Adds to `due` the work that can run now.
+  void Collect(absl::Time now, ReplicaState::Due* due);
   // Reads the members from the Server, once the server was fed the entries of
   // earlier primaries. Ends the leases of silent workers.
   void ExpireWorkers();

@@ -11,7 +11,6 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "ps/consistency/policy.h"
 #include "ps/model/model.h"
@@ -59,14 +58,15 @@ class Post final : public Peers {
   std::deque<Letter> letters_;
 };
 
-std::shared_ptr<Server> MakeServer(int64_t staleness) {
+std::shared_ptr<Server> MakeServer() {
   Server::Options options;
   options.membership.expected_workers = 2;
   options.tables.hash_seed = 1;
   options.log = [](const std::string&) {};
   auto server = std::make_shared<Server>(ForReplica(options));
   Server::Definition definition;
-  definition.model.tables = {DenseTable("w", {1}, staleness)};
+  definition.model.tables = {
+      DenseTable("w", {1}, ConsistencyPolicy::kUnlimited)};
   definition.run = kRun;
   definition.servers = {"primary"};
   EXPECT_TRUE(server->Define(definition).ok());
@@ -78,14 +78,14 @@ std::shared_ptr<Server> MakeServer(int64_t staleness) {
 
 // A replica without the thread of a Shard.
 struct Replica {
-  Replica(const replication::ReplicaId& self, Peers* peers, int64_t staleness) {
+  Replica(const replication::ReplicaId& self, Peers* peers) {
     ShardOptions options;
     options.peers = peers;
     options.build = "test";
     options.log = [](const std::string&) {};
     const replication::Group group{kRun, 1, "test", 0};
-    state = std::make_shared<ReplicaState>(
-        options, group, self, MakeServer(staleness), /*leads=*/true);
+    state = std::make_shared<ReplicaState>(options, group, self, MakeServer(),
+                                           /*leads=*/true);
     calls = std::make_shared<WorkerCalls>(state);
     rounds = std::make_shared<Rounds>(state, calls,
                                       std::make_shared<LogSender>(state),
@@ -122,9 +122,7 @@ struct Replica {
 
 class RoundsTest : public testing::Test {
  protected:
-  explicit RoundsTest(int64_t staleness = ConsistencyPolicy::kUnlimited)
-      : primary_(kPrimary, &post_, staleness),
-        backup_(kBackup, &post_, staleness) {
+  RoundsTest() : primary_(kPrimary, &post_), backup_(kBackup, &post_) {
     primary_.state->Work();  // the first heartbeat
     DeliverAll();
     Join(kWorker);
@@ -207,36 +205,6 @@ TEST_F(RoundsTest, ABackupAppliesWhatTheNextMessageCommits) {
   Deliver();
   backup_.state->Work();
   EXPECT_EQ(backup_.value(), 1);
-}
-
-class SynchronousRoundsTest : public RoundsTest {
- protected:
-  SynchronousRoundsTest() : RoundsTest(/*staleness=*/0) {}
-};
-
-// Tests that many answers would not hold up acknowledgements.
-TEST_F(SynchronousRoundsTest, PullsThatAStepReleasesAreAnsweredAfterTheRound) {
-  Exchange::PullSpec spec;
-  spec.worker = kWorker;
-  spec.clock = 1;
-  spec.all_parts = true;
-  absl::optional<bool> is_in_round;
-  primary_.calls->Pull(kTraining, spec,
-                       [&](const absl::StatusOr<Exchange::Pulled>& pulled) {
-                         EXPECT_TRUE(pulled.ok()) << pulled.status();
-                         absl::MutexLock lock(&primary_.state->mu);
-                         is_in_round = primary_.state->is_at_work;
-                       });
-  Answer<Exchange::PushVerdict> first;
-  Answer<Exchange::PushVerdict> second;
-  Push(kWorker, 0, &first);
-  DeliverAll();
-  EXPECT_TRUE(first.is_there());
-  EXPECT_FALSE(is_in_round.has_value());
-  Push(kOther, 0, &second);
-  DeliverAll();
-  EXPECT_TRUE(second.is_there());
-  EXPECT_EQ(is_in_round, absl::make_optional(false));
 }
 
 TEST_F(RoundsTest, AThreadLeavesWorkToTheOneThatIsAtWork) {
