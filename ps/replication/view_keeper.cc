@@ -81,9 +81,9 @@ void ViewKeeper::DropDead(const Knowledge& known, ShardReplicas* shard) const {
 
 // Drops nobody else in the same view. Otherwise, the shard would be lost if the
 // new primary had just died and the only live backup were dropped as slow.
-bool ViewKeeper::Depose(const Knowledge& known,
+void ViewKeeper::Depose(const Knowledge& known,
                         const ViewFollower::Request& request,
-                        ShardReplicas* shard) const {
+                        ShardReplicas* shard, absl::Time now) {
   const auto lives = [&](const ReplicaId& id) { return Has(known.live, id); };
   const auto is_best = [&](const ReplicaId& id) {
     return lives(id) && !ComplainsOf(request, id);
@@ -93,25 +93,24 @@ bool ViewKeeper::Depose(const Knowledge& known,
   if (heir == backups.end()) {
     heir = std::find_if(backups.begin(), backups.end(), lives);
   }
-  if (heir == backups.end()) return false;
+  if (heir == backups.end()) return;
+  may_rejoin_[{request.shard, shard->primary}] = now + options_.rejoin_after;
   shard->primary = *heir;
   backups.erase(heir);
-  return true;
 }
 
 void ViewKeeper::Grant(const Knowledge& known,
                        const ViewFollower::Request& request,
                        ShardReplicas* shard, absl::Time now) {
-  const ReplicaId primary = shard->primary;
-  const bool is_deposed =
-      ComplainsOf(request, primary) && Depose(known, request, shard);
-  for (const Primary::Complaint& complaint : request.overdue) {
-    const bool is_primary = complaint.replica == primary;
-    if (is_primary != is_deposed) continue;
-    Remove(complaint.replica, &shard->backups);
-    Remove(complaint.replica, &shard->joiners);
-    may_rejoin_[{request.shard, complaint.replica}] =
-        now + options_.rejoin_after;
+  if (ComplainsOf(request, shard->primary)) {
+    Depose(known, request, shard, now);
+  } else {
+    for (const Primary::Complaint& complaint : request.overdue) {
+      Remove(complaint.replica, &shard->backups);
+      Remove(complaint.replica, &shard->joiners);
+      may_rejoin_[{request.shard, complaint.replica}] =
+          now + options_.rejoin_after;
+    }
   }
   for (const ReplicaId& complete : request.complete) {
     if (!Has(shard->joiners, complete)) continue;

@@ -77,10 +77,10 @@ class ViewKeeper {
   absl::optional<View> First(const Knowledge& known) const;
   void DropDead(const Knowledge& known, ShardReplicas* shard) const;
   // Makes a live backup the primary of a shard whose primary complains of
-  // itself. Prefers a backup without a complaint. Returns false if no backup
+  // itself. Prefers a backup without a complaint. Changes nothing if no backup
   // lives.
-  bool Depose(const Knowledge& known, const ViewFollower::Request& request,
-              ShardReplicas* shard) const;
+  void Depose(const Knowledge& known, const ViewFollower::Request& request,
+              ShardReplicas* shard, absl::Time now);
   void Grant(const Knowledge& known, const ViewFollower::Request& request,
              ShardReplicas* shard, absl::Time now);
   void AddJoiner(const Knowledge& known, uint32_t shard, View* next) const;

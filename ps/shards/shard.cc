@@ -151,7 +151,8 @@ absl::optional<replication::ViewFollower::Request> Shard::Requests() {
   request.complete = leads->Complete();
   request.overdue = leads->Overdue(BootNow());
   if (state_->LeavesToBackup()) {
-    request.overdue = {{state_->self, std::string(state_->failure.message())}};
+    request.overdue.push_back(
+        {state_->self, std::string(state_->failure.message())});
   }
   return request;
 }
