@@ -42,9 +42,12 @@ std::string CheckRoom(const std::string& text) {
 }
 
 // Requires a port, because gRPC would use 443, and takes a larger port than
-// 65535 modulo 65536. Accepts every UNIX address.
+// 65535 modulo 65536. Accepts every address that names one of gRPC's schemes.
 std::string CheckListen(const std::string& text) {
-  if (absl::StartsWith(text, "unix")) return "";
+  for (const char* scheme :
+       {"unix:", "unix-abstract:", "ipv4:", "ipv6:", "dns:"}) {
+    if (absl::StartsWith(text, scheme)) return "";
+  }
   const auto address = base::ListenAddress::Parse(text);
   if (!address.ok()) return std::string(address.status().message());
   return address->port.has_value()
@@ -254,6 +257,11 @@ absl::Status CompleteFromEnvironment(ServerFlags* flags) {
         "no cluster: give --workers (and --listen), or set TF_CONFIG");
   }
   if (flags->listen.empty()) flags->listen = kAnyLocalPort;
+  const std::string wrong = CheckListen(flags->listen);
+  if (!wrong.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the address in TF_CONFIG: ", wrong));
+  }
   if (flags->etcd.prefix.empty()) {
     flags->etcd.prefix = membership::kDefaultPrefix;
   }

@@ -49,6 +49,9 @@ export TF_CONFIG='{"cluster": {"ps": ["nowhere.invalid:1"], "worker": ["w:1"]},
 refused 'run ps_server' "$worker"
 refused 'the name "nowhere.invalid" is unknown' "$server"
 TF_CONFIG='{' refused 'not valid JSON' "$server"
+TF_CONFIG='{"cluster": {"ps": ["127.0.0.1"], "worker": ["w:1"]},
+  "task": {"type": "ps", "index": 0}}'
+refused 'TF_CONFIG' "$server"
 
 # --listen wins over the address in TF_CONFIG, but the workers of TF_CONFIG
 # still count. If both flags are given, even a malformed TF_CONFIG does not
