@@ -76,7 +76,8 @@ void EndpointStream::Read() {
     if (!may_have_input_) {
       reads_in_a_row_ = 0;
       grpc_fd_notify_on_read(socket_, &read_outer_);
-    } else if (++reads_in_a_row_ < kMostReadsInARow) {
+    } else if (reads_in_a_row_ + 1 < kMostReadsInARow) {
+      ++reads_in_a_row_;
       RunRead(&read_outer_, absl::OkStatus());
     } else {
       grpc_core::Executor::Run(&read_outer_, absl::OkStatus());
