@@ -64,9 +64,9 @@ def keepalive(options):
                                      result.time)
     result.timeout = _keepalive_seconds(options, "grpc.keepalive_timeout_ms",
                                         result.timeout)
-    result.permits_without_calls = bool(option(
-        options, "grpc.keepalive_permit_without_calls",
-        result.permits_without_calls))
+    permits = option(options, "grpc.keepalive_permit_without_calls", None)
+    if isinstance(permits, int):
+        result.permits_without_calls = bool(permits)
     return result
 
 
