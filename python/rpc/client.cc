@@ -21,12 +21,11 @@ namespace py = pybind11;
 py::tuple OutcomeOf(absl::StatusOr<rpc::Response> result, bool as_view) {
   const absl::Status& status = result.status();
   const absl::string_view message = status.message();
-  return py::make_tuple(static_cast<int>(status.code()),
-                        py::bytes(message.data(), message.size()),
-                        py::bytes(result.ok() ? result->metadata : ""),
-                        result.ok()
-                            ? ToObject(std::move(result->payload), as_view)
-                            : py::bytes());
+  return py::make_tuple(
+      static_cast<int>(status.code()),
+      py::bytes(message.data(), message.size()),
+      py::bytes(result.ok() ? result->metadata : ""),
+      result.ok() ? ToObject(result->payload, as_view) : py::bytes());
 }
 
 absl::Status DeadlineExceeded() {

@@ -111,7 +111,7 @@ py::bytes ToBytes(const memory::Payload& payload) {
   return bytes;
 }
 
-py::object ToObject(memory::Payload payload, bool as_view) {
+py::object ToObject(const memory::Payload& payload, bool as_view) {
   if (!as_view || payload.size() < kLeastPoolBytes ||
       payload.pieces().size() != 1) {
     return ToBytes(payload);

@@ -30,7 +30,7 @@ pybind11::bytes ToBytes(const memory::Payload& payload);
 // of the payload's own memory instead, and keeps that memory while the
 // memoryview lives. Copies short messages, and messages in several pieces, in
 // both cases. Call with the GIL.
-pybind11::object ToObject(memory::Payload payload, bool as_view);
+pybind11::object ToObject(const memory::Payload& payload, bool as_view);
 
 void BindPayloads(pybind11::module_& module);
 

@@ -243,6 +243,10 @@ void RpcServer::Close() {
     base::MutexLock lock(&mu_);
     server.swap(server_);
   }
+  // Breaks the connections first, so that calls that no thread has taken end
+  // with UNAVAILABLE. If the queue dropped them first, they would end with
+  // INTERNAL.
+  server.reset();
   queue_->Close();
 }
 

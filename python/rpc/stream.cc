@@ -41,7 +41,7 @@ py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state,
     RequestReads(stream, state);
   }
   if (waited == Waited::kInterrupted) ThrowIfRaised();
-  return message.has_value() ? ToObject(*std::move(message), as_view)
+  return message.has_value() ? ToObject(*message, as_view)
                              : py::object(py::none());
 }
 
@@ -62,7 +62,7 @@ py::object TryReadFrom(Stream* stream,
       RequestReads(stream, state);
     }
   }
-  if (message.has_value()) return ToObject(*std::move(message), as_view);
+  if (message.has_value()) return ToObject(*message, as_view);
   return is_ready ? py::object(py::none()) : py::object(py::ellipsis());
 }
 

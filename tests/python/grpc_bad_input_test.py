@@ -7,6 +7,7 @@ import contextlib
 import queue
 import subprocess
 import sys
+import time
 
 import run_pytest
 
@@ -14,6 +15,7 @@ import grpc
 import pytest
 
 import fast_grpc
+import penstock._rpc
 import penstock.grpc
 from fast_grpc import caught, make_team  # noqa: F401  # pylint: disable=unused-import
 from penstock.grpc import _rules, _wire
@@ -170,6 +172,24 @@ with grpc.insecure_channel("127.0.0.1:1") as channel:
 def test_a_program_that_takes_functions_of_grpcio_first():
     subprocess.run([sys.executable, "-B", "-c", TAKES_FUNCTIONS_FIRST],
                    check=True, timeout=3 * LIMIT)
+
+
+def test_calls_that_no_thread_has_taken_end_when_the_server_closes():
+    server = penstock._rpc.Server("127.0.0.1:0", b"t" * 16, -1)
+    client = penstock._rpc.Client(f"127.0.0.1:{server.port}", b"t" * 16, -1)
+    first = client.start("/test/first", b"\x01", b"", 20.0)
+    queued = [client.start("/test/queued", b"\x01", b"", 20.0),
+              client.open("/test/queued", b"\x01", 20.0, False)]
+    taken = server.serve()
+    assert taken.method == "/test/first"
+    time.sleep(0.2)  # for the other calls to arrive
+    server.close()
+    for call in (first, *queued):
+        end = time.monotonic() + LIMIT
+        while not call.is_done() and time.monotonic() < end:
+            time.sleep(0.01)
+        assert call.outcome()[0] == 14, call.outcome()
+    client.close()
 
 
 if __name__ == "__main__":
