@@ -47,7 +47,6 @@ class Context(grpc.ServicerContext):
         self._trailing = None
         self._code = None
         self._details = None
-        self._is_cancelled_here = False
         self.is_aborted = False
         self.on_over = None       # called with this object when it is over
         self.errors = []          # raised by this object
@@ -76,8 +75,6 @@ class Context(grpc.ServicerContext):
 
     def _head(self, outcome_code, details):
         code = outcome_code
-        if self._is_cancelled_here:
-            return _wire.encode_response(code, details, (), ())
         if self._code is not None:
             code = (self._code.value[0]
                     if isinstance(self._code, grpc.StatusCode) else 2)
@@ -154,8 +151,14 @@ class Context(grpc.ServicerContext):
         return _NO_DEADLINE - time.time() if remaining is None else remaining
 
     def cancel(self, code=1, details=b"Cancelled on the server side"):
-        self._is_cancelled_here = True
-        self.finish(code, details)
+        """Ends the call, unless it has been answered. What the handler has set
+        does not count."""
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+        self._send_end(_wire.encode_response(code, details, (), ()), None)
+        self._run_callbacks()
 
     def add_callback(self, callback):
         self._watch()
