@@ -104,16 +104,29 @@ def test_views_outlive_their_call_channel_and_server():
     assert kept == messages
 
 
+def shared_memory():
+    """Returns the bytes of shared memory that this process has in use."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("RssShmem:"):
+                return int(line.split()[1]) * 1024
+    raise AssertionError("no RssShmem")
+
+
 def test_memory_is_free_again_after_the_view():
-    """With 1 MiB each, thousands of views would not fit into the pool."""
+    """The server is in this process, whose memory thus has both pools."""
     with fast_grpc.serving(penstock.grpc, [fast_grpc.Handlers(
             {"echo": lambda request, context: request})]) as target:
         with penstock.grpc.insecure_channel(target) as channel:
             fast_grpc.until_fast(channel)
             echo = channel.unary_unary("/test/echo", response_deserializer=keep)
             message = bytes(1 << 20)
+            before = shared_memory()
             for _ in range(300):
                 assert type(echo(message)) is memoryview
+            assert shared_memory() < before + (100 << 20)
+            kept = [echo(message) for _ in range(200)]
+            assert len(kept) == 200 and shared_memory() > before + (150 << 20)
 
 
 def test_handlers_of_asyncio():
