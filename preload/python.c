@@ -47,8 +47,9 @@ static int IsOurRelease(const char* file) {
   return strstr(text, "__version__ = \"\"\"1.51.1\"\"\"") != NULL;
 }
 
-// Reads the setting as cygrpc does. Fork handlers of cygrpc do not work with a
-// shared libgrpc.
+// Returns true if the program wants to fork. Reads the variable as cygrpc does.
+// Penstock leaves such programs alone, because the fork handlers of cygrpc do
+// not work with a shared libgrpc.
 static int WantsForks(void) {
   static const char* const kTrue[] = {"1", "yes", "true"};
   const char* set = secure_getenv("GRPC_ENABLE_FORK_SUPPORT");

@@ -48,8 +48,9 @@ bool CanBeReadAs(const GradientView& gradient) {
          reinterpret_cast<uintptr_t>(gradient.data) % alignof(T) == 0;
 }
 
-// Returns the mean of elements [begin, begin + count). The result is in
-// `scratch`, or is the only gradient's own memory.
+// Averages the gradients element by element, for elements [begin, begin +
+// count). Returns `scratch` with the result. If there is only one gradient,
+// returns the gradient's own memory.
 template <typename T>
 const T* MeanOf(absl::Span<const GradientView> gradients, size_t begin,
                 size_t count, Scratch<T>* scratch) {

@@ -64,7 +64,8 @@ struct PendingReceive::Call {
     } else {
       callback(ended);
     }
-    // Frees the callback's captures now, because handles may remain.
+    // Frees the callback's captures now, because remaining handles may keep
+    // this object for longer.
     callback = nullptr;
   }
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests stock gRPC of another language on the same port, as client and as
-server.
+"""Tests stock gRPC for Python with programs in C++ that use Penstock, on the
+ordinary port: as a client and as a server.
 
 Run it with Debian's python3, whose python3-grpcio this needs.
 """

@@ -38,8 +38,9 @@ namespace {
 const int g_set = setenv("PENSTOCK_TCP_SOCKETS", "4", /*overwrite=*/1);
 constexpr int kMostFds = 1024;
 
-// Returns the descriptors of the further sockets of both sides. These sockets
-// have options against dead peers, unlike the session's first connection.
+// Returns the descriptors of both sides' sockets, except those of the session's
+// first connection. Only the other sockets have the options that detect dead
+// peers.
 std::vector<int> Stripes() {
   std::vector<int> found;
   for (int fd = 0; fd < kMostFds; ++fd) {

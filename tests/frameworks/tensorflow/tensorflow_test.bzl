@@ -27,8 +27,8 @@ def tensorflow_test(
         srcs = ["run_with_tensorflow.sh"],
         args = [
             TENSORFLOW_PYTHON,
-            # Replaces $(location), which tools/gate/vm_tests.py would have to
-            # expand.
+            # Used instead of $(location), because tools/gate/vm_tests.py does
+            # not expand $(location).
             "%s/%s" % (native.package_name(), main),
         ],
         data = native.glob(

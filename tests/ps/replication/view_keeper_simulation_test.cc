@@ -100,8 +100,9 @@ class World {
     return listed;
   }
 
-  // Returns true if no shard needs the server. Keepers may still drop a replica
-  // that is missing in a late list.
+  // Returns true if no shard needs the server. Counts only replicas that all
+  // recent lists contain, because a keeper may act on an outdated list, and
+  // drop a replica that the list lacks.
   bool CanSpare(const Server& server) const {
     if (!view_) return false;
     for (const ShardReplicas& shard : view_->shards) {

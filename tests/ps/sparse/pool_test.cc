@@ -1,4 +1,4 @@
-// Tests tables without their own budget that share a limit.
+// Tests tables that have no budget of their own and share one limit.
 
 #include "ps/sparse/pool.h"
 

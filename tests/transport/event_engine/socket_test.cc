@@ -1,5 +1,5 @@
 // Tests connections that stay on TCP, whose sockets Penstock's threads poll.
-// Through gRPC's public API only, except for raw sockets as strangers.
+// Uses only gRPC's public API, and raw sockets for peers other than gRPC.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -151,7 +151,7 @@ TEST_F(InputPollerTest, StoppedPollerReceivesNothing) {
   poller_.Stop();  // a second time, without effect
 }
 
-// Tests that the parent's sockets take no places in the child.
+// Tests that the parent's sockets use up no places of the child's poller.
 TEST_F(InputPollerTest, ForkedChildHasPlacesOfItsOwn) {
   std::vector<std::unique_ptr<InputPoller>> pollers;
   do {

@@ -107,8 +107,8 @@ TEST_F(SocketSpinTest, LooksOncePerWait) {
 TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));
-  // Lets the rest, if any, end. A rest begins when other programs take the
-  // core.
+  // Waits for the end of a pause of spinning. Spinning pauses if other programs
+  // take the core.
   Pass(absl::Nanoseconds(progress::SpinPolicy::kMaxRestNanos));
   Wait(&policy, absl::Seconds(1));
   EXPECT_EQ(looks_, 0);

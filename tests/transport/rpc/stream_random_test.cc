@@ -1,8 +1,7 @@
-// Tests random programs of streams against a plain model. The seed of a stream
-// makes its plan, which both sides follow: the messages of both sides, the
-// waits, and the end. The plan is the model. Both sides must see exactly the
-// plan, or a prefix of the plan if the stream is cancelled or has a deadline.
-// Each callback must run once. Meanwhile, fast paths are lost.
+// Tests streams that follow random plans. A seed determines each stream's plan:
+// the messages of both sides, the waits, and the end. Both sides must see
+// exactly the plan, or a prefix of the plan if the stream is cancelled or has a
+// deadline. Each callback must run once. Fast paths are lost during the test.
 
 #include <atomic>
 #include <chrono>

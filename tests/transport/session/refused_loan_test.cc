@@ -98,7 +98,8 @@ class RefusedLoanTest : public testing::Test {
     to->peer.Flush();
     return TypesOf(bytes);
   }
-  // Moves what both sides write to the lifeline, until they write no more.
+  // Delivers to each side what the other side has written to the lifeline,
+  // until neither writes more.
   void RunLifeline() {
     client_.peer.Flush();
     server_.peer.Flush();

@@ -92,8 +92,9 @@ void DeviceCall::KeepUntilReady(Batch* batch) {
 // Watches the call combiner for cancellations of the call. A cancellation from
 // above arrives in a batch, which this filter sees. A cancellation from below,
 // such as the deadline of a direct channel, does not pass this filter. The call
-// combiner reports both, once. The combiner keeps only the last closure that
-// was set, and calls earlier closures with OK.
+// combiner reports a cancellation of either kind, once for each call. The
+// combiner calls only the last closure that was set with the cancellation, and
+// earlier closures with OK.
 void DeviceCall::WatchCancellation() {
   if (is_watching_.exchange(true)) return;
   GRPC_CALL_STACK_REF(call_stack_, "device's cancellation");

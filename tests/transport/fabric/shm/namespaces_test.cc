@@ -153,9 +153,9 @@ TEST_F(ShmNamespaces, DirectoryOfThePeerAloneIsExplained) {
               HasSubstr("is not the directory where the peer listens"));
 }
 
-// Tests a user without a number. In a new user namespace without a map, every
-// user appears as the overflow uid. Two users with this uid may be different
-// users.
+// Tests a user whose uid is not mapped. In a new user namespace without a uid
+// map, every user appears as the overflow uid. Therefore two users with this uid
+// may be different users.
 TEST_F(ShmNamespaces, UserWithoutANumberIsRefused) {
   if (!MayUnshare(CLONE_NEWUSER)) GTEST_SKIP() << "no CLONE_NEWUSER here";
   ShmFabric server;
