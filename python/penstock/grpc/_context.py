@@ -151,8 +151,8 @@ class Context(grpc.ServicerContext):
         return _NO_DEADLINE - time.time() if remaining is None else remaining
 
     def cancel(self, code=1, details=b"Cancelled on the server side"):
-        """Ends the call, unless it has been answered. What the handler has set
-        does not count."""
+        """Ends the call, unless it has been answered. Ignores the code and the
+        metadata that the handler has set."""
         with self._lock:
             if self._is_over:
                 return

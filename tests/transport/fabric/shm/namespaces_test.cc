@@ -154,8 +154,8 @@ TEST_F(ShmNamespaces, DirectoryOfThePeerAloneIsExplained) {
 }
 
 // Tests a user whose uid is not mapped. In a new user namespace without a uid
-// map, every user appears as the overflow uid. Therefore two users with this uid
-// may be different users.
+// map, every user appears as the overflow uid. Therefore two users with this
+// uid may be different users.
 TEST_F(ShmNamespaces, UserWithoutANumberIsRefused) {
   if (!MayUnshare(CLONE_NEWUSER)) GTEST_SKIP() << "no CLONE_NEWUSER here";
   ShmFabric server;
