@@ -54,7 +54,10 @@ class Hall {
         DecodeMessage(call->request().metadata);
     if (!message.ok()) return call->Respond(message.status());
     if (message->kind == Kind::kLeave) {
-      OnLeave(message->from);
+      if (!OnLeave(message->from, call->peer())) {
+        return call->Respond(absl::PermissionDeniedError(absl::StrCat(
+            "rank ", message->from, " came over another connection")));
+      }
       return call->Respond(rpc::Response());
     }
     const absl::Status seated = Sit(*message, call);
@@ -111,6 +114,7 @@ class Hall {
  private:
   struct Seat {
     std::string address;  // empty: free
+    std::string peer;     // of the connection over which the rank came
     IncomingCall call;
     bool is_answered = false;  // and has not left
   };
@@ -134,7 +138,7 @@ class Hall {
       return absl::FailedPreconditionError(
           absl::StrCat("rank ", hello.from, " has come already"));
     }
-    seat = {hello.text, call};
+    seat = {hello.text, call->peer(), call};
     return absl::OkStatus();
   }
 
@@ -144,12 +148,15 @@ class Hall {
     if (seats_[rank].call.get() == call) seats_[rank] = Seat();
   }
 
-  void OnLeave(uint32_t rank) {
+  // Returns false if the rank has not come over the connection of `peer`.
+  bool OnLeave(uint32_t rank, const std::string& peer) {
     {
       base::MutexLock lock(&mu_);
-      if (rank < seats_.size()) seats_[rank].is_answered = false;
+      if (rank >= seats_.size() || seats_[rank].peer != peer) return false;
+      seats_[rank].is_answered = false;
     }
     signal_.Notify();
+    return true;
   }
 
   Signal signal_{progress::PollingMode::kEvent};

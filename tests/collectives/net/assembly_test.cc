@@ -185,5 +185,26 @@ TEST_F(Assembly, ARankLeavesOnce) {
   EXPECT_TRUE(zero.get().ok());
 }
 
+TEST_F(Assembly, ARankLeavesOverItsOwnConnection) {
+  auto zero = Begin(Come(0), options_);
+  Attacker attacker(options_);
+  auto one = attacker.Send(Message::Kind::kHello, 1);
+  auto two = attacker.Send(Message::Kind::kHello, 2);
+  EXPECT_EQ(one.get(), absl::OkStatus());
+  EXPECT_EQ(two.get(), absl::OkStatus());
+  for (int rank = 0; rank <= 3; ++rank) {
+    EXPECT_EQ(Attacker(options_).Send(Message::Kind::kLeave, rank).get().code(),
+              absl::StatusCode::kPermissionDenied)
+        << rank;
+  }
+  EXPECT_EQ(zero.wait_for(std::chrono::milliseconds(100)),
+            std::future_status::timeout);
+  for (int rank = 1; rank <= 2; ++rank) {
+    EXPECT_EQ(attacker.Send(Message::Kind::kLeave, rank).get(),
+              absl::OkStatus());
+  }
+  EXPECT_TRUE(zero.get().ok());
+}
+
 }  // namespace
 }  // namespace penstock::collectives
