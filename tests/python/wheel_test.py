@@ -40,7 +40,7 @@ GRPC_FILES = {
         "grpc/_identity.py", "grpc/_limits.py", "grpc/_loops.py",
         "grpc/_open_call.py", "grpc/_reports.py", "grpc/_rules.py",
         "grpc/_run.py", "grpc/_stream_calls.py", "grpc/_two_ways.py",
-        "grpc/_wire.py", "grpc/aio.py",
+        "grpc/_views.py", "grpc/_wire.py", "grpc/aio.py",
         "_rpc" + sysconfig.get_config_var("EXT_SUFFIX"))}
 
 

@@ -223,8 +223,8 @@ TEST_F(RawPeerTest, PathThatIsWantedOutOfTurnEndsTheSession) {
   Open();
   SendPathFrame(FrameType::kPathWanted, 2);
   Run();
-  EXPECT_EQ(peer_->Take(), Lines{"closed INVALID_ARGUMENT: the peer wants a "
-                                 "path out of turn"});
+  EXPECT_EQ(peer_->Take(), Lines{"closed INVALID_ARGUMENT: the peer "
+                                 "requested a path out of turn"});
 }
 
 TEST_F(RawPeerTest, ServerMayNotWantAPath) {
