@@ -181,7 +181,8 @@ TEST_F(Assembly, ARankLeavesOnce) {
   }
   EXPECT_EQ(zero.wait_for(std::chrono::milliseconds(100)),
             std::future_status::timeout);
-  EXPECT_EQ(attacker.Send(Message::Kind::kLeave, 2).get(), absl::OkStatus());
+  // Rank 0 may close the connection before it answers the last rank.
+  attacker.Send(Message::Kind::kLeave, 2).wait();
   EXPECT_TRUE(zero.get().ok());
 }
 
@@ -199,10 +200,8 @@ TEST_F(Assembly, ARankLeavesOverItsOwnConnection) {
   }
   EXPECT_EQ(zero.wait_for(std::chrono::milliseconds(100)),
             std::future_status::timeout);
-  for (int rank = 1; rank <= 2; ++rank) {
-    EXPECT_EQ(attacker.Send(Message::Kind::kLeave, rank).get(),
-              absl::OkStatus());
-  }
+  EXPECT_EQ(attacker.Send(Message::Kind::kLeave, 1).get(), absl::OkStatus());
+  attacker.Send(Message::Kind::kLeave, 2).wait();
   EXPECT_TRUE(zero.get().ok());
 }
 
