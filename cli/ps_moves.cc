@@ -136,8 +136,7 @@ class PsDrain final : public PsMove {
         "takes all shards off a parameter server",
         "Moves the shards of a server with --replicas to the other servers, "
         "one after another, while training continues. The command ends when "
-        "the "
-        "server holds nothing: then stop it. Shards have all their copies "
+        "the server holds nothing: then stop it. Shards have all their copies "
         "meanwhile.\n\nPrints each step, and the longest pause that a pull of "
         "all shards saw. If the command fails, or is ended by Ctrl-C, the "
         "server keeps what it still has. A server that was drained takes part "

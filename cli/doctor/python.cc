@@ -37,8 +37,9 @@ Findings ProbePython(const Host& host) {
   const std::string package = absl::StrCat(folder, "/penstock");
   const std::string module = Find(host.files, folder, "cygrpc.");
   std::vector<std::string> missing;
-  if (module.empty())
+  if (module.empty()) {
     missing.push_back("grpcio 1.51.1, because cygrpc is missing");
+  }
   if (Find(host.files, package, "_rpc.").empty() ||
       !host.files.Exists(absl::StrCat(package, "/grpc/_run.py"))) {
     missing.push_back("other grpcio, because penstock.grpc is missing");

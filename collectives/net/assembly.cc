@@ -56,7 +56,7 @@ class Hall {
     if (message->kind == Kind::kLeave) {
       if (!OnLeave(message->from, call->peer())) {
         return call->Respond(absl::PermissionDeniedError(absl::StrCat(
-            "rank ", message->from, " came over another connection")));
+            "rank ", message->from, " did not come over this connection")));
       }
       return call->Respond(rpc::Response());
     }

@@ -295,8 +295,8 @@ absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder) {
   return absl::FailedPreconditionError(absl::StrCat(
       "checkpoint: ", folder, " has ", StepFolder(steps->front()),
       ", and a training that begins anew would write nothing there: continue "
-      "from "
-      "it with --restore=newest, or give another folder with --checkpoints"));
+      "from it with --restore=newest, or give another folder with "
+      "--checkpoints"));
 }
 
 }  // namespace penstock::ps
