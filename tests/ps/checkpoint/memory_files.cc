@@ -27,6 +27,7 @@ class MemoryWritable : public WritableFile {
       : files_(files), node_(std::move(node)) {}
 
   absl::StatusOr<size_t> Write(absl::string_view bytes) override {
+    absl::MutexLock lock(&files_->mu_);
     const absl::Status status = files_->Begin();
     size_t size = std::min(bytes.size(), files_->most_at_once_);
     if (!status.ok()) size = absl::IsAborted(status) ? 0 : size / 2;
@@ -38,6 +39,7 @@ class MemoryWritable : public WritableFile {
   }
 
   absl::Status Sync() override {
+    absl::MutexLock lock(&files_->mu_);
     const absl::Status status = files_->Begin();
     if (status.ok()) node_->synced = node_->bytes;
     return status;
@@ -53,9 +55,13 @@ class MemoryReadable : public ReadableFile {
   MemoryReadable(MemoryFiles* files, std::shared_ptr<MemoryFiles::Node> node)
       : files_(files), node_(std::move(node)) {}
 
-  uint64_t size() const override { return node_->bytes.size(); }
+  uint64_t size() const override {
+    absl::MutexLock lock(&files_->mu_);
+    return node_->bytes.size();
+  }
 
   absl::StatusOr<size_t> Read(uint64_t offset, char* to, size_t size) override {
+    absl::MutexLock lock(&files_->mu_);
     const absl::Status status = files_->Begin();
     if (!status.ok()) return status;
     const std::string& bytes = node_->bytes;
@@ -81,6 +87,7 @@ class MemoryLock : public FileLock {
         locked_(files->locked_) {}
   ~MemoryLock() override { *locked_ = false; }
   absl::Status Check() const override {
+    absl::MutexLock lock(&files_->mu_);
     if (files_->Find(path_) == node_) return absl::OkStatus();
     return absl::FailedPreconditionError("the lock was removed");
   }
@@ -89,25 +96,36 @@ class MemoryLock : public FileLock {
   MemoryFiles* const files_;
   const std::string path_;
   const std::shared_ptr<MemoryFiles::Node> node_;
-  const std::shared_ptr<bool> locked_;
+  const std::shared_ptr<std::atomic<bool>> locked_;
 };
 
 void MemoryFiles::FailOnce(int number, absl::Status status) {
+  absl::MutexLock lock(&mu_);
   fail_at_ = number;
   failure_ = std::move(status);
 }
 
 void MemoryFiles::RemoveAll() {
+  absl::MutexLock lock(&mu_);
   root_ = Node();
-  LoseLock();
+  DropLock();
 }
 
-void MemoryFiles::CrashAt(int number) { crash_at_ = number; }
+void MemoryFiles::CrashAt(int number) {
+  absl::MutexLock lock(&mu_);
+  crash_at_ = number;
+}
+
+void MemoryFiles::LoseLock() {
+  absl::MutexLock lock(&mu_);
+  DropLock();
+}
 
 void MemoryFiles::Restart(Loss loss, unsigned seed) {
+  absl::MutexLock lock(&mu_);
   crash_at_ = -1;
   fail_at_ = -1;
-  locked_ = std::make_shared<bool>(false);
+  DropLock();
   std::mt19937 random(seed);
   if (loss != Loss::kNothing) Lose(&root_, loss, &random);
 }
@@ -143,6 +161,7 @@ void MemoryFiles::Lose(Node* node, Loss loss, std::mt19937* random) {
 }
 
 std::map<std::string, std::string> MemoryFiles::Contents() const {
+  absl::MutexLock lock(&mu_);
   std::map<std::string, std::string> contents;
   for (const auto& [name, node] : root_.entries) {
     if (!node->is_folder) contents[name] = node->bytes;
@@ -155,10 +174,12 @@ std::map<std::string, std::string> MemoryFiles::Contents() const {
 }
 
 std::string* MemoryFiles::Bytes(const std::string& path) {
+  absl::MutexLock lock(&mu_);
   return &Find(path)->bytes;
 }
 
 void MemoryFiles::Plant(const std::string& path, std::string bytes) {
+  absl::MutexLock lock(&mu_);
   const size_t slash = path.find('/');
   Node* folder = &root_;
   if (slash != std::string::npos) {
@@ -198,6 +219,7 @@ std::shared_ptr<MemoryFiles::Node> MemoryFiles::Find(absl::string_view path) {
 
 absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFiles::Create(
     absl::string_view path) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   Node* folder = FolderOf(path);
@@ -210,6 +232,7 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFiles::Create(
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> MemoryFiles::Open(
     absl::string_view path) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   auto node = Find(path);
@@ -218,6 +241,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> MemoryFiles::Open(
 }
 
 absl::Status MemoryFiles::MakeFolder(absl::string_view path) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   if (Find(path) != nullptr) return absl::AlreadyExistsError(path);
@@ -229,6 +253,7 @@ absl::Status MemoryFiles::MakeFolder(absl::string_view path) {
 
 absl::StatusOr<std::vector<FolderEntry>> MemoryFiles::List(
     absl::string_view folder) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   Node* node = folder.empty() ? &root_ : Find(folder).get();
@@ -242,6 +267,7 @@ absl::StatusOr<std::vector<FolderEntry>> MemoryFiles::List(
 }
 
 absl::Status MemoryFiles::Rename(absl::string_view from, absl::string_view to) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   auto node = Find(from);
@@ -253,15 +279,17 @@ absl::Status MemoryFiles::Rename(absl::string_view from, absl::string_view to) {
 }
 
 absl::Status MemoryFiles::Remove(absl::string_view path) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   if (Find(path) == nullptr) return None(path);
   FolderOf(path)->entries.erase(LastName(path));
-  if (path == kLockName) LoseLock();
+  if (path == kLockName) DropLock();
   return status;
 }
 
 absl::Status MemoryFiles::RemoveFolder(absl::string_view path) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   auto node = Find(path);
@@ -274,6 +302,7 @@ absl::Status MemoryFiles::RemoveFolder(absl::string_view path) {
 }
 
 absl::Status MemoryFiles::SyncFolder(absl::string_view folder) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   Node* node = folder.empty() ? &root_ : Find(folder).get();
@@ -284,6 +313,7 @@ absl::Status MemoryFiles::SyncFolder(absl::string_view folder) {
 
 absl::StatusOr<std::unique_ptr<FileLock>> MemoryFiles::Lock(
     absl::string_view path) {
+  absl::MutexLock lock(&mu_);
   const absl::Status status = Begin();
   if (!status.ok()) return status;
   if (*locked_) return absl::FailedPreconditionError("locked");

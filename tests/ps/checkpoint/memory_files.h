@@ -4,6 +4,7 @@
 #ifndef PENSTOCK_TESTS_PS_CHECKPOINT_MEMORY_FILES_H_
 #define PENSTOCK_TESTS_PS_CHECKPOINT_MEMORY_FILES_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,7 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "ps/checkpoint/files.h"
 
 namespace penstock::ps::checkpoint {
@@ -25,12 +28,16 @@ enum class Loss {
   kSome,          // a random part of each change and each file
 };
 
-// A file system in memory. Not thread-safe.
+// A file system in memory. Thread-safe, because the servers of a test share a
+// folder.
 class MemoryFiles : public Files {
  public:
   // Returns the number of operations so far: the calls of this object and of
   // the files that it has opened.
-  int operations() const { return operations_; }
+  int operations() const {
+    absl::MutexLock lock(&mu_);
+    return operations_;
+  }
 
   // Makes only operation `number` fail, with `status`. A failing write first
   // writes half of its bytes.
@@ -40,18 +47,22 @@ class MemoryFiles : public Files {
   // Restarts after a crash that has lost the given part of the data.
   void Restart(Loss loss, unsigned seed = 0);
   // Limits the bytes of each write and each read.
-  void SetMostAtOnce(size_t bytes) { most_at_once_ = bytes; }
+  void SetMostAtOnce(size_t bytes) {
+    absl::MutexLock lock(&mu_);
+    most_at_once_ = bytes;
+  }
 
   // Returns all files, as "folder/name", with their bytes.
   std::map<std::string, std::string> Contents() const;
-  // Returns the bytes of an existing file, so that a test can damage them.
+  // Returns the bytes of an existing file, so that a test can damage them. No
+  // server may use the file meanwhile.
   std::string* Bytes(const std::string& path);
   void Plant(const std::string& path, std::string bytes);
   // Removes all files, and makes the root again.
   void RemoveAll();
   // Lets another process take the lock that this process holds. In practice,
   // this happens on a network file system, or after the lock file was removed.
-  void LoseLock() { locked_ = std::make_shared<bool>(false); }
+  void LoseLock();
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override;
@@ -81,19 +92,26 @@ class MemoryFiles : public Files {
   friend class MemoryLock;
 
   // Counts an operation, and returns its injected error.
-  absl::Status Begin();
+  absl::Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropLock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    locked_ = std::make_shared<std::atomic<bool>>(false);
+  }
   // Returns the folder of `path`, or null if the folder does not exist.
-  Node* FolderOf(absl::string_view path);
-  std::shared_ptr<Node> Find(absl::string_view path);
+  Node* FolderOf(absl::string_view path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::shared_ptr<Node> Find(absl::string_view path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Lose(Node* node, Loss loss, std::mt19937* random);
 
-  int operations_ = 0;
-  int fail_at_ = -1;
-  absl::Status failure_;
-  int crash_at_ = -1;
-  size_t most_at_once_ = SIZE_MAX;
-  std::shared_ptr<bool> locked_ = std::make_shared<bool>(false);
-  Node root_;
+  mutable absl::Mutex mu_;
+  int operations_ ABSL_GUARDED_BY(mu_) = 0;
+  int fail_at_ ABSL_GUARDED_BY(mu_) = -1;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  int crash_at_ ABSL_GUARDED_BY(mu_) = -1;
+  size_t most_at_once_ ABSL_GUARDED_BY(mu_) = SIZE_MAX;
+  // True while the lock is held. A lost lock leaves its flag behind.
+  std::shared_ptr<std::atomic<bool>> locked_ ABSL_GUARDED_BY(mu_) =
+      std::make_shared<std::atomic<bool>>(false);
+  Node root_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::ps::checkpoint
