@@ -1,15 +1,15 @@
 // Tests streams of short messages that are sent as fast as possible, and large
 // messages among them.
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "grpcpp/support/sync_stream.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/stack_test.h"
@@ -29,19 +29,30 @@ class CountingService : public TestService::Service {
     int bytes = 0;
     while (requests->Read(&request)) {
       const std::string& body = request.payload().body();
-      if (!absl::StartsWith(body, absl::StrCat(received_.load(), "."))) {
+      if (!absl::StartsWith(body, absl::StrCat(received(), "."))) {
         return {grpc::StatusCode::DATA_LOSS, "out of order"};
       }
       bytes += static_cast<int>(body.size());
+      absl::MutexLock lock(&mu_);
       ++received_;
     }
     response->set_aggregated_payload_size(bytes);
     return grpc::Status::OK;
   }
-  int received() const { return received_; }
+  int received() const {
+    absl::MutexLock lock(&mu_);
+    return received_;
+  }
+  // Waits until `count` messages have arrived. Returns false after 20 s.
+  bool Await(int count) const {
+    absl::MutexLock lock(&mu_);
+    const auto has_all = [&] { return received_ >= count; };
+    return mu_.AwaitWithTimeout(absl::Condition(&has_all), absl::Seconds(20));
+  }
 
  private:
-  std::atomic<int> received_{0};
+  mutable absl::Mutex mu_;
+  int received_ = 0;
 };
 
 class BurstTest : public StackTest {
@@ -64,16 +75,6 @@ class BurstTest : public StackTest {
       ASSERT_TRUE(stream_->Write(request));
     }
   }
-  // Returns true once the service has all messages. Does not call gRPC.
-  bool AllArrive() const {
-    const auto end =
-        std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (service_.received() < sent_) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
   void ExpectEndsWell() {
     EXPECT_TRUE(stream_->WritesDone());
     const grpc::Status status = stream_->Finish();
@@ -95,7 +96,8 @@ class BurstTest : public StackTest {
 TEST_P(BurstTest, LastMessagesArriveWithoutAWaitInGrpc) {
   for (int burst = 0; burst < 20; ++burst) {
     Send(100 + burst);
-    ASSERT_TRUE(AllArrive()) << service_.received() << " of " << sent_;
+    ASSERT_TRUE(service_.Await(sent_))
+        << service_.received() << " of " << sent_;
   }
   ExpectEndsWell();
 }
