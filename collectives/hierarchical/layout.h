@@ -20,9 +20,9 @@ struct Layout {
   int hosts() const { return static_cast<int>(ranks_of.size()); }
   // Returns the ranks of the largest host.
   int largest() const;
-  // Returns true if equal shares for all hosts would waste memory. Each share
-  // has room for the largest host. All shares together would then be more than
-  // twice as large as all ranks' blocks.
+  // Returns true if equal shares for all hosts would waste memory. A share has
+  // room for the blocks of the largest host. Wasteful means that all shares
+  // together are more than twice as large as the blocks of all ranks.
   bool IsSkewed() const { return hosts() * largest() > 2 * ranks(); }
   // Returns the lowest rank of each host.
   std::vector<int> Leaders() const;

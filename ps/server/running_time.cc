@@ -41,8 +41,8 @@ class RunningClock {
   void BeatLoop() {
     pthread_setname_np(pthread_self(), "penstock-beat");
     while (true) {
-      // Sleeps in real time, also in a program with a virtual clock, whose next
-      // event a beat is not.
+      // Sleeps in real time, so that a test with a virtual clock does not skip
+      // from beat to beat.
       const timespec beat = absl::ToTimespec(kBeat);
       clock_nanosleep(CLOCK_MONOTONIC, 0, &beat, nullptr);
       absl::MutexLock lock(&mu_);

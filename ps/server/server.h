@@ -192,7 +192,8 @@ class Server final : public Calls {
       const SparseSnapshotOptions& options, absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait = nullptr);
 
-  // Returns the exchange that serves `view`, for replicas and checkpoints.
+  // Returns the exchange of the training that `view` names. Fails if the server
+  // has another training, or no values yet. For replicas and checkpoints.
   absl::StatusOr<ExchangePtr> Serving(const View& view) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

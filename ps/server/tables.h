@@ -85,8 +85,8 @@ class Tables {
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
-  // Limits the bytes of rows that one call may request. Needed because the
-  // request for a row is only 8 bytes long, however long the row.
+  // Caps the bytes of rows that one call may request. The size of the request
+  // does not limit them: a request has 8 bytes for a row of any length.
   static constexpr size_t kMaxRowBytesPerCall = size_t{1} << 30;
 
   // Creates the tables without values. Fails with:

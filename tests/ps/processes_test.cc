@@ -231,7 +231,7 @@ TEST(StoppedServerTest, LosesNoWorkerThatLives) {
     server->Suspend();
     absl::SleepFor(kLease * 3 / 2);
     server->Resume();
-    absl::SleepFor(absl::Milliseconds(5));  // hardly reads its sockets
+    absl::SleepFor(absl::Milliseconds(5));  // too short to read all sockets
   }
   absl::SleepFor(kLease / 2);
   const auto stub = v1::ParameterServer::NewStub(

@@ -21,7 +21,7 @@
 
 namespace penstock::ps {
 
-// Limits from below the bytes that a connection carries before it breaks.
+// The minimum number of bytes that a connection carries before it breaks.
 // Enough for a greeting, a join and any one call, so that each connection makes
 // some progress.
 inline constexpr size_t kShortest = 4500;

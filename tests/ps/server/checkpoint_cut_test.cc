@@ -43,8 +43,9 @@ TEST_F(CheckpointTest, PushAtAnyServerMakesANewOne) {
   EXPECT_TRUE(writer.Begin({training.view(), false, 0, higher}).ok());
 }
 
-// Tests a step that the server applies after the answer to the push. The worker
-// goes on from the step of a checkpoint, which must not depend on that.
+// Tests a step that the server applies after the answer to the push. The
+// checkpoint's step must include the push, because the worker continues from
+// this step.
 TEST_F(CheckpointTest, AStepThatIsBeingAppliedCounts) {
   SmallTraining training({{DenseTable("w", {4})}}, &files_, Of(1));
   Start(&training);
