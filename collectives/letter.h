@@ -18,7 +18,7 @@ struct Letter {
   uint32_t tag = 0;
 };
 
-// A letter's type and count as numbers that other processes read.
+// Returns the letter's type and count in the form in which ranks exchange them.
 CallWords Encode(const Letter& letter);
 
 // Returns for example "rank 1 sends 4 f32 with tag 7, rank 0 receives 8 f32".

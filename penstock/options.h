@@ -68,16 +68,17 @@ struct Options {
   // PENSTOCK_VERBS_TRAFFIC_CLASS: the DSCP and ECN bits, 0 to 255. Selects the
   // service level on InfiniBand. -1: the system's default.
   absl::optional<int> verbs_traffic_class;
-  // PENSTOCK_EAGER_MAX: the size limit, in bytes, of messages that are sent
-  // eagerly, 1 to 130816. Larger messages are announced and read. 0: as
-  // measured.
+  // PENSTOCK_EAGER_MAX: the largest message, in bytes, that is sent eagerly, 1
+  // to 130816. Larger messages are announced, and the receiver reads them. 0:
+  // Penstock measures each connection, and chooses the limit itself.
   absl::optional<int> eager_max_bytes;
-  // PENSTOCK_CHUNK: the bytes of each piece in which an announced message is
-  // read, 4096 to 1048576. 0: as measured.
+  // PENSTOCK_CHUNK: the size of a piece, in bytes, 4096 to 1048576. A receiver
+  // reads an announced message in such pieces. 0: Penstock measures each
+  // connection, and chooses the size itself.
   absl::optional<int> chunk_bytes;
-  // PENSTOCK_VERBS_CACHE_MIB: the limit, in MiB, of memory that stays
-  // registered with an RDMA device between messages. Only memory declared with
-  // RegisterMemory() stays registered. 0: none.
+  // PENSTOCK_VERBS_CACHE_MIB: limits, in MiB, the memory that stays registered
+  // with an RDMA device between messages. Only memory declared with
+  // RegisterMemory() stays registered. 0: no memory stays registered.
   absl::optional<int> verbs_cache_mib;
   // PENSTOCK_DATA_PROTECTION: allows RDMA for connections that TLS protects.
   absl::optional<DataProtection> data_protection;

@@ -45,13 +45,16 @@ struct Launch {
   std::string why_not;
 };
 
-// Plans to run `arguments`, which must not be empty, in `environment`. Preloads
-// the stub after other preloaded libraries. `settings`, for example
-// {"PENSTOCK_FABRICS": "shm"}, override the environment.
+// Returns how to run the command `arguments` with Penstock. `arguments` must
+// not be empty. The program's environment is `environment`, overridden by
+// `settings` such as {"PENSTOCK_FABRICS": "shm"}. LD_PRELOAD names the stub
+// after the libraries that it already names.
 //
-// Returns NOT_FOUND or PERMISSION_DENIED if there is no such program, or if it
-// is not executable. Returns FAILED_PRECONDITION if PENSTOCK_POLICY is require
-// and the program cannot be carried or `libraries` are unusable.
+// Returns an error if the program must not run:
+// - NOT_FOUND if there is no such program;
+// - PERMISSION_DENIED if the program is not executable;
+// - FAILED_PRECONDITION if PENSTOCK_POLICY is require, and the program cannot
+//   use Penstock or `libraries` are unusable.
 absl::StatusOr<Launch> Plan(const std::vector<std::string>& arguments,
                             const absl::StatusOr<Libraries>& libraries,
                             Environment environment,

@@ -19,8 +19,8 @@
 
 namespace penstock::python {
 
-// All functions here throw an error that names the argument and the table.
-// Values share memory like FromAny().
+// All functions here throw an error that names the argument and the table. An
+// array becomes a tensor as by FromAny(), which shares the memory if possible.
 
 // Converts the arguments of a pull. `dense` is an iterable of names; None means
 // all. `rows` is a dict of ids by table, or None. `dtype` is "f16", "bf16" or
@@ -34,9 +34,9 @@ ps::StepGradients GradientsOf(pybind11::handle dense, pybind11::handle rows);
 // argument.
 tensor::Bundle BundleOf(pybind11::handle tensors, const std::string& name);
 
-// Return a call's completion callback, which ends `pending`. The result of a
-//   pull is (dict of Tensors by table, clock, seconds waited). The result of a
-//   push is a tuple of "counted", "duplicate" or "late", by server.
+// Return a call's completion callback, which ends `pending` with the result:
+// - of a pull, (dict of Tensors by table, clock, seconds waited);
+// - of a push, a tuple with "counted", "duplicate" or "late" for each server.
 std::function<void(absl::StatusOr<ps::Pulled>)> EndPull(
     std::shared_ptr<Pending> pending, const ps::PullSpec& spec);
 std::function<void(absl::StatusOr<ps::Pushed>)> EndPush(

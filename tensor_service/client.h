@@ -145,7 +145,8 @@ class TensorClient {
   absl::StatusOr<grpc::ByteBuffer> EncodeOnceWritten(
       Attempt* attempt, const Bundle& bundle,
       absl::Span<const NamedView> views = {});
-  // `posted` is the posted memory of the destinations, or null.
+  // `posted` is the destinations' memory that the transport already knows, or
+  // null.
   absl::StatusOr<Bundle> Receive(Attempt* attempt, const char* method,
                                  const grpc::ByteBuffer& request,
                                  absl::Span<Destination> destinations,

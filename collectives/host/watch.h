@@ -25,9 +25,9 @@ class Watch {
   // wait. A process without a heartbeat for this long counts as stopped, unless
   // its thread only waits for a core. Shorter than the promised two seconds.
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
-  // The limit for a process whose thread waits for a disk, unless `silence` is
-  // longer. Long, because a process on an overloaded, swapping machine seems
-  // frozen.
+  // The limit of the silence while the process's thread waits for a disk,
+  // unless `silence` is longer. The limit is long, because a process waits that
+  // long on a machine that swaps.
   static constexpr absl::Duration kDiskSilence = absl::Seconds(15);
 
   // The last heartbeat of a rank, and the time at which this rank first saw it.

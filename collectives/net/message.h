@@ -18,8 +18,8 @@ namespace penstock::collectives {
 struct Key {
   // 0 for collective operations. Otherwise ChannelOf() the tag.
   uint64_t channel = 0;
-  // The number of the operation, or of the send with this tag. Both numbers
-  // count from 1.
+  // On channel 0, the number of the collective operation. On the channel of a
+  // tag, the number of the send with that tag. The first number is 1.
   uint64_t number = 0;
   uint32_t part = 0;
 

@@ -41,8 +41,8 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                      ::tensorflow::RunGraphRequestWrapper* request,
                      ::tensorflow::MutableRunGraphResponseWrapper* response,
                      ::tensorflow::StatusCallback done) override;
-  // Sends a call that has no stock RPC. `answered` gets FAILED_PRECONDITION if
-  // the peer has no data plane. Keep this worker until then.
+  // Sends a call that has no stock RPC. Keep this worker until `answered` was
+  // called. `answered` gets FAILED_PRECONDITION if the peer has no data plane.
   void Ask(rpc::Request request,
            std::function<void(absl::StatusOr<rpc::Response>)> answered);
   // Cleans up like the stock worker, but ends within a second if the peer is

@@ -58,8 +58,8 @@ class Route : public std::enable_shared_from_this<Route> {
   // comes before the call is in a list.
   using Cancelled = std::shared_ptr<std::atomic<bool>>;
 
-  // One call. Either `stock` or `answered` is called, exactly once. `worker`
-  // and `options` must live until then.
+  // One call. Ends when `stock` or `answered` is called: one of them, once.
+  // `worker` and `options` must live until the end.
   struct Call {
     ::tensorflow::WorkerInterface* worker = nullptr;  // by stock RPC
     ::tensorflow::CallOptions* options = nullptr;     // may be null

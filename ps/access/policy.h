@@ -42,8 +42,8 @@ struct Rule {
 //   read        dns:*.serving.example
 //   administer  cn:Ranking on call
 //
-// Returns INVALID_ARGUMENT, with path and line, for any other line, for a
-// repeated pattern, for no rule at all, and for more than 1,000 rules.
+// Returns INVALID_ARGUMENT, with path and line, if a line has another form, if
+// a pattern is repeated, or if there are 0 rules or more than 1,000.
 absl::StatusOr<std::vector<Rule>> ParseRules(absl::string_view text,
                                              const std::string& path);
 

@@ -1,4 +1,5 @@
-// Plans the parts from which to read the dense rows that a server wants.
+// Plans a restore of dense tables: which file has which of the rows that a
+// server needs.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_RESTORE_PLAN_H_
 #define PENSTOCK_PS_CHECKPOINT_RESTORE_PLAN_H_

@@ -27,8 +27,9 @@ struct RunAndCut {
   absl::optional<v1::Cut> cut;  // nullopt: none
 };
 
-// Returns true if a run that begins with the message's cut continues `before`:
-// `before` wrote the checkpoint, or began with it.
+// Returns true if the message's cut is a checkpoint that the run `before`
+// wrote, or the checkpoint with which `before` began. A run that begins with
+// such a cut continues the same training.
 template <typename Message>
 bool Continues(const Message& message, const RunAndCut& before) {
   if (!message.has_cut()) return false;

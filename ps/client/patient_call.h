@@ -47,8 +47,8 @@ class PatientCall {
     std::function<void(const std::string&)> log = nullptr;
   };
 
-  // Starts the call, and calls `done` once, in a callback of the loop. The loop
-  // must live until then. `rejoin` may be empty.
+  // Starts the call. Calls `done` once, in a callback of the loop, which must
+  // live until the callback returns. `rejoin` may be empty.
   static void Start(CallLoop* loop, CallLoop::Request request, Rejoin rejoin,
                     Done done, Notes notes);
   static void Start(CallLoop* loop, CallLoop::Request request, Rejoin rejoin,

@@ -51,8 +51,8 @@ class TrainingConnection {
   //
   //   AwaitServers()'s error, if a server is unreachable
   //   DEADLINE_EXCEEDED    no chief has come within the timeout
-  //   FAILED_PRECONDITION  no server has a model; or a channel leads to another
-  //                        server than the one of its place
+  //   FAILED_PRECONDITION  no server has a model; or the channels are not in
+  //                        the order of the servers
   //   DATA_LOSS            some servers have a model, and others were restarted
   //   ABORTED              the servers belong to different trainings
   //   INTERNAL             a server's reply is inconsistent

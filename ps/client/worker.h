@@ -44,7 +44,7 @@ namespace penstock::ps {
 //
 // Steps are the worker's own numbers, from clock() on. The worker pushes every
 // step, even one without gradients. A server may be at another step if this
-// worker was away, or if others have not waited for this worker. A push has the
+// worker was disconnected, or if others did not wait for it. A push has the
 // same clock at all servers: the highest clock with which a server has
 // answered. Servers with a lower clock first get empty pushes. Each push that
 // counts at all servers is therefore wholly in a checkpoint, or wholly outside.

@@ -170,8 +170,9 @@ class Coordinator {
   // Exact if no push is unapplied, or if all policies have the same unapplied
   // pushes, as at a cut.
   std::vector<RankClock> AppliedClocks() const;
-  // Returns the first step that waits for workers, for a checkpoint. No
-  // unapplied push is below that step.
+  // Returns, for a checkpoint, a step before which every push is applied: the
+  // first step that waits for workers, or the first step with an unapplied
+  // push, whichever is lower.
   uint64_t AppliedFloor() const;
 
   // Take the server to a cut:

@@ -28,9 +28,11 @@ struct PushId {
 };
 
 // Staleness is the number of steps by which a worker may be ahead of the
-// slowest one: 0 is synchronous training, N is stale synchronous parallel (Ho
-// et al., "More Effective Distributed ML via a Stale Synchronous Parallel
-// Parameter Server", NIPS 2013), kUnlimited is asynchronous.
+// slowest worker:
+// - 0 is synchronous training.
+// - N is stale synchronous parallel (Ho et al., "More Effective Distributed ML
+//   via a Stale Synchronous Parallel Parameter Server", NIPS 2013).
+// - kUnlimited is asynchronous training.
 //
 // All policies have the same states. They differ in the batch, that is, in the
 // pushes that are applied together:

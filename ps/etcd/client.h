@@ -27,10 +27,10 @@ namespace penstock::ps::etcd {
 
 // A client of one etcd with one or more endpoints. Uses stock gRPC channels.
 //
-// A call goes to one endpoint. If that endpoint is away, is slow, fails, or
-// answers as another etcd, the call goes to the next endpoint, until `timeout`
-// is over. A write whose answer was lost is therefore repeated: make each write
-// conditional, so that the repetition changes nothing.
+// A call goes to one endpoint. If that endpoint is unreachable or slow, fails,
+// or answers as another etcd, the call goes to the next endpoint, until
+// `timeout` is over. A write whose answer was lost is therefore repeated: make
+// each write conditional, so that the repetition changes nothing.
 //
 // Each answer is checked by History. Errors name the endpoint and the remedy:
 //
@@ -121,8 +121,8 @@ class Client {
     // Returns the header of the last answer.
     std::function<const etcdserverpb::ResponseHeader&()> header;
     bool is_linearizable = true;
-    // Returns true if the answer is that of a write which took effect, so that
-    // the answer has a new revision. Empty means never.
+    // Returns true if the operation wrote something, so that the answer has a
+    // new revision. Empty for operations that never write.
     std::function<bool()> has_written;
   };
 

@@ -23,8 +23,8 @@ namespace penstock::ps::etcd {
 // endpoint if there is one. If etcd has compacted that revision, all keys are
 // read again.
 //
-// While etcd is away, or answers as another etcd, the copy stays unchanged, and
-// status() returns the reason. Thread-safe.
+// While etcd is unreachable, or answers as another etcd, the copy stays
+// unchanged, and status() returns the reason. Thread-safe.
 class Mirror {
  public:
   // Watches until the destructor. `client` must outlive the mirror. Calls
@@ -61,8 +61,8 @@ class Mirror {
   // Returns the error of a watch's first message.
   absl::Status CheckCreated(const etcdserverpb::WatchResponse& created);
   void SetStatus(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
-  // Applies `change`, which returns true if a value has changed, and sets the
-  // status to OK. Wakes the waiting threads if either is new.
+  // Calls `change`, which returns true if it changed a value, and sets the
+  // status to OK. Wakes the waiting threads if a value or the status changed.
   void Change(const std::function<bool(Copy*)>& change)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -58,8 +58,9 @@ absl::StatusOr<absl::optional<std::vector<v1::Server>>> CompleteServers(
 //   DEADLINE_EXCEEDED    servers are missing
 //   FAILED_PRECONDITION  CompleteServers()'s error, until the timeout
 //   UNAUTHENTICATED, PERMISSION_DENIED, DATA_LOSS
-//                        etcd::Client's, at once
-//   others               etcd::Client's, if etcd is away until the timeout
+//                        etcd::Client's, immediately
+//   others               etcd::Client's, if etcd is unreachable until the
+//                        timeout
 absl::StatusOr<std::vector<v1::Server>> AwaitServers(
     Registry* registry, absl::Duration timeout,
     const std::function<bool()>& interrupted = nullptr);

@@ -24,9 +24,9 @@ namespace penstock::ps::membership {
 //
 // | Event                          | What happens                             |
 // |--------------------------------|------------------------------------------|
-// | etcd is away                   | nothing; status() says so                |
-// | the lease has ended meanwhile  | the key is claimed anew                  |
-// | the key was deleted            | the key is claimed anew                  |
+// | etcd is unreachable            | nothing; status() says so                |
+// | the lease has ended meanwhile  | claims the key again                     |
+// | the key was deleted            | claims the key again                     |
 // | another process has the key    | status() is ALREADY_EXISTS; claims the   |
 // |                                | key once it is free                      |
 // | etcd is not the one of before  | status() is DATA_LOSS; claims nothing    |

@@ -11,8 +11,8 @@
 
 namespace penstock::ps::optim {
 
-// The smallest and the largest positive setting. Within these bounds, constants
-// that are finite and positive in f64 remain so in f32.
+// The bounds of a positive setting. A setting is an f64. Within these bounds,
+// its conversion to f32 is neither 0 nor infinite.
 inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
 inline constexpr double kLargestF32 = std::numeric_limits<float>::max();
 

@@ -111,7 +111,8 @@ class CheckpointWriter {
   const ShardProgress& progress() const { return progress_; }
 
  private:
-  // A shard that this process wrote, and that may be a base.
+  // A shard that this process wrote. A later, incremental checkpoint may have
+  // this shard as its base.
   struct Written {
     checkpoint::Attempt attempt;
     PartSteps part_steps;

@@ -107,8 +107,8 @@ class Exchange final : public StepSource {
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
-  // A function that applies an event of a replica's log to the Coordinator. No
-  // worker waits for the event.
+  // A function that applies an event of a replica's log to the Coordinator.
+  // Such an event answers no call of a worker.
   using Event = std::function<Outcome(Coordinator*)>;
   void Carry(const Event& event);
   // Blocks until `is_true` returns true, for at most `timeout`. Returns false

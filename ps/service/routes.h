@@ -66,7 +66,8 @@ class Routes {
                                       grpc::ByteBuffer* reply) const;
 
  private:
-  // The only server, for calls without replicas. Owns nothing.
+  // The process's server and writer, which serve all calls if `shards_` is
+  // null. Not owned, despite the type.
   const std::shared_ptr<Server> direct_;
   const std::shared_ptr<CheckpointWriter> direct_writer_;
   Shards* const shards_;

@@ -30,9 +30,10 @@ namespace penstock::ps {
 //   3. An entry closes the cut at all replicas.
 //   4. The Server takes the snapshot. Then the other pushes continue.
 //
-// A push that waits in front of the log is not answered until then. If another
-// replica becomes the primary meanwhile, both calls fail with UNAVAILABLE, and
-// the checkpoint begins again at the new primary.
+// A push that waits in front of the log is answered only after step 4. If
+// another replica becomes the primary during these steps, HoldSteps() and
+// TakeSnapshot() fail with UNAVAILABLE, and the checkpoint begins again at the
+// new primary.
 //
 // Thread-safe. Calls block.
 class ShardCuts {

@@ -36,8 +36,9 @@ class Admission {
   // memory cannot be allocated. Grows only if bytes() stays within
   // `byte_limit`.
   bool Admit(uint64_t id, uint32_t tag, size_t byte_limit);
-  // Undoes Admit() for an admitted `id` for whose row there is no room. The
-  // id's next push admits it again. Returns false if pushes are not counted.
+  // Takes back the admission of `id`, because the table has no room for its
+  // row. The next push of `id` is admitted. Returns false if every id is
+  // admitted, so that no pushes are counted.
   bool Return(uint64_t id, uint32_t tag);
   // Returns the result that Admit() would return, without counting a push.
   bool WouldAdmit(uint64_t id, uint32_t tag) const;

@@ -37,7 +37,8 @@ class Database {
     // Limits the memory in bytes. Half is for rows that are not written yet,
     // half for the block cache.
     size_t memory_bytes = 0;
-    // Limits how long a write waits for a free part of the memory for rows.
+    // Limits how long a write waits for memory. Memory becomes free when
+    // earlier rows are on disk.
     absl::Duration longest_stall;
   };
 

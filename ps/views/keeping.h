@@ -44,7 +44,7 @@ constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 //
 // | Event                       | What happens                                |
 // |-----------------------------|---------------------------------------------|
-// | etcd is away                | views stay as they are; log                 |
+// | etcd is unreachable         | views stay as they are; log                 |
 // | this server registers       | others count as dead only after `settle`:   |
 // |                             | they may be about to register too           |
 // | the follower refuses a view | is asked again each round; log              |

@@ -36,7 +36,7 @@ struct MovingOptions {
 //   NOT_FOUND            no such server is registered
 //   FAILED_PRECONDITION  the servers have no replicas; too few servers would be
 //                        left; or another command moves shards
-//   UNAVAILABLE          etcd is away at the beginning
+//   UNAVAILABLE          etcd is unreachable at the beginning
 //   DEADLINE_EXCEEDED    with what was waited for
 //   CANCELLED            interrupted
 //

@@ -46,8 +46,8 @@ class FakeDevices : public DeviceMemory {
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
   absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
-  // Lends the buffer if LetLend() permits. First runs the work before the
-  // buffer's event, like a transport that waits for the event.
+  // Lends the buffer if LetLend() permits. First waits for the buffer's event,
+  // as a transport does: runs all work that was queued before the event.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
   Device DeviceOfSlice(const void* address) const override;
 
@@ -66,9 +66,9 @@ class FakeDevices : public DeviceMemory {
   void Free(uintptr_t address);
   // Returns the memory behind an address.
   char* Peek(uintptr_t address);
-  // Queues work, like a kernel.
+  // Queues work for the stream, as a kernel launch does.
   void Queue(const Device& device, Stream stream, std::function<void()> work);
-  // Returns the number of queued pieces of work of a stream.
+  // Returns the number of works in a stream's queue.
   size_t Queued(const Device& device, Stream stream);
 
   // Stops all streams, or lets them continue. While they are stopped, waits for

@@ -33,8 +33,8 @@ class Timer {
   explicit Timer(Host* host) : host_(host) {}
 
   // Calls `expired` under the connection's lock, after `delay`, unless the
-  // timer is cancelled or restarted before. Holds a reference to the connection
-  // until then.
+  // timer is cancelled or restarted before. While the timer is pending, holds a
+  // reference to the connection.
   void Start(absl::Duration delay, std::function<void()> expired);
   void Cancel();
   bool pending() const { return id_ != 0; }

@@ -131,7 +131,8 @@ class MovableConnection
   // Records that TCP has delivered bytes after the loss of the path. The peer
   // has thus sent its mark and continues on TCP, so it is not about to end.
   void GoOnWithoutPathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns true if writes to TCP may begin.
+  // Returns true if a write to TCP may begin. After a failure, only a
+  // connection that departs may write: the bytes that gRPC believes to be sent.
   bool MayWriteTcpLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return failure_.ok() || (is_departing() && !requires_path_);
   }

@@ -50,17 +50,17 @@ class GatheredLayout {
   size_t size_ = 0;
 };
 
-// Returns the sizes of the parts in which a copied stretch is announced: one
-// part for each piece of `min_bytes` or more, and one part for the bytes
-// between two such pieces. A receiver can then read each piece into memory of
-// its own. Returns one part for the whole stretch if there would be more than
-// `max_parts`. Requires max_parts >= 1.
+// Divides the copy of a stretch into parts, so that a receiver can read each
+// large piece of the payload into separate memory. Returns the size of each
+// part. A piece of `min_bytes` or more is one part. The bytes between two such
+// pieces are one part. If there would be more than `max_parts`, returns one
+// part for the whole stretch. Requires max_parts >= 1.
 std::vector<size_t> PartsOf(const memory::Payload& payload,
                             const Stretch& stretch, size_t min_bytes,
                             size_t max_parts);
 
-// Splits `copied`, the copy of a stretch, into parts of these sizes, and
-// appends them to `*region`.
+// Splits `copied`, the copy of a stretch, into parts of the sizes that
+// PartsOf() has returned. Appends the parts to `*region`.
 void AppendParts(RemotePart copied, const std::vector<size_t>& sizes,
                  RemoteRegion* region);
 

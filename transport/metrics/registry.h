@@ -51,8 +51,8 @@ class Registry {
   Registry& operator=(const Registry&) = delete;
 
   void Add(Source* source);
-  // Adds the counters of the source to the totals, and forgets the source.
-  // Nobody else may use the source by then.
+  // Adds the counters of the source to the totals, and forgets the source. Call
+  // only when no other thread uses the source.
   void Remove(Source* source);
 
   // Counts an event that is rare and belongs to no source. Takes no lock.

@@ -29,8 +29,9 @@ namespace monitoring {
 //                                          the most
 class Scrapes {
  public:
-  // Returns the text of the metrics. Called on a thread of Aside::kStatus. One
-  // call answers all clients that have asked before the call begins.
+  // Returns the text of the metrics. May block, and therefore runs on the
+  // background thread Aside::kStatus. One call answers all clients that have
+  // asked before the call begins.
   using Collect = std::function<std::string()>;
 
   Scrapes(progress::EventLoop* loop, Collect collect);

@@ -11,11 +11,11 @@
 namespace penstock {
 namespace paths {
 
-// Caps simultaneous negotiations. A negotiation holds a slot from the client's
-// offer until both sides have agreed on a path, or agreed to use none. A
-// stalled negotiation ends at its timeout: 5 s for the hello, 15 s for the
-// path. The cap therefore also limits the rate of stalled negotiations. Without
-// a free slot, a client is served over HTTP/2. Thread-safe.
+// Caps the number of simultaneous negotiations. A negotiation holds a slot from
+// the client's offer until both sides have agreed on a path, or agreed to use
+// none. A stalled negotiation ends at its timeout: 5 s for the hello, 15 s for
+// the path. If no slot is free, the server serves a new client over HTTP/2.
+// Thread-safe.
 class HalfOpen {
  public:
   // A slot, which becomes free when the last reference is destroyed. Must not

@@ -16,10 +16,10 @@
 namespace penstock {
 namespace paths {
 
-// A list of connections with side paths. When a connection begins and few
-// descriptors are free, ends the newest side paths. A session continues without
-// its side path, but a new connection cannot begin without a descriptor.
-// Clients later retry their side paths, with a backoff. Thread-safe.
+// Frees file descriptors for new connections. Has a list of the connections
+// with a path besides TCP. When a connection begins and few descriptors are
+// free, ends the newest of these paths, whose sessions continue over TCP.
+// Clients later retry their paths, with a backoff. Thread-safe.
 class PathRelief {
  public:
   // A connection whose session can continue without its path.

@@ -69,10 +69,10 @@ class SpinPolicy {
   // Longer than any time slice. A longer loss means that the process or its
   // machine was stopped.
   static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
-  // Defines when a loss comes "soon" after another loss: the thread held the
-  // regained core for less than this fraction of the time for which it had lost
-  // the core. Such losses come from a program that never sleeps. A program that
-  // runs only once causes no rest.
+  // Defines when a loss of the core comes "soon" after another loss: the thread
+  // held the core in between for less than this fraction of the first loss's
+  // time. Two such losses come from a program that never sleeps. One loss alone
+  // causes no rest.
   static constexpr double kSoon = 0.25;
   // The duration of the first rest, as a multiple of the time for which the
   // core was lost. With a longer first rest, messages next to a single busy

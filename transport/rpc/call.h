@@ -24,11 +24,10 @@ constexpr size_t kMaxMethodBytes = 255;
 // kMetadataUrl.
 constexpr size_t kMaxTrailingBytes = kMaxMetadataBytes - 1024;
 
-// A request. A payload keeps its memory alive until the peer has received the
-// payload. The payload is not copied if the path can reach its memory (see
-// fabric::Endpoint::Expose()), so do not write to the memory until then. A
-// received payload may be in the peer's memory, so never write to a received
-// payload.
+// A request. The payload keeps its memory alive until the peer has received the
+// payload. Do not write to the memory earlier, because the peer may read it in
+// place (fabric::Endpoint::Expose()). Never write to a received payload, which
+// may be in the peer's memory.
 struct Request {
   std::string method;
   std::string metadata;

@@ -38,10 +38,10 @@ class Greeter : public std::enable_shared_from_this<Greeter> {
   Greeter(progress::EventLoop* loop, base::UniqueFd socket,
           const std::string& peer, const std::string& token, Done done);
 
-  // Reads the received bytes, then watches the socket. Reading first serves
-  // honest clients even during a flood of connections: a connection waits in
-  // the backlog before it is accepted, so an honest client's greeting has
-  // usually arrived by then.
+  // Reads the bytes that have arrived, then watches the socket. During a flood,
+  // connections wait in the backlog before they are accepted. The greeting of
+  // an honest client arrives during this wait, and the first read serves the
+  // client immediately.
   void Start();
   // Reads once more. Drops the connection if the greeting is still incomplete.
   void MakeRoom();

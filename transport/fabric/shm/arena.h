@@ -148,8 +148,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Returns true if the next segment would take at most half of the remaining
   // budget. The other half is for requests that are larger than a segment.
   bool MayPrepareLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Schedules PrepareAside() on another thread. PrepareAside() adds a segment
-  // if little memory is free by then.
+  // Schedules PrepareAside() on another thread. PrepareAside() adds a segment,
+  // unless enough memory is free when it runs.
   void PrepareLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PrepareAside();
   // Returns true in a forked child, where this object is a copy of the

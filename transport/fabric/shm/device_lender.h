@@ -113,8 +113,8 @@ class DeviceLender {
     bool is_declined = false;
 
     bool is_lent() const { return segment_id.use_count() > 1; }
-    // Returns true if this process no longer uses the allocation. The memory
-    // then only waits until the peer closes the allocation.
+    // Returns true if this process no longer uses the allocation. The memory is
+    // then freed as soon as the peer has closed the allocation.
     bool is_dropped() const { return memory != nullptr && use.expired(); }
   };
   using PassedById = std::map<uint64_t, Passed>;

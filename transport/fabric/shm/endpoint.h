@@ -52,11 +52,10 @@ class ShmEndpoint : public Endpoint {
 
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts) override;
-  // Ends the loan if the two sides copy. An honest peer's session releases a
-  // region after its last read. A hostile peer that reads later may get other
-  // bytes that were lent to the same user. Does nothing if the two sides share
-  // memory without a copy: then the peer ends the loan, because loaded bytes
-  // may outlive the session.
+  // If the two sides copy, ends the loan. An honest peer has then read the
+  // region. A hostile peer that reads later may get other bytes that were lent
+  // to the same user. If the peer reads in place, does nothing: the peer ends
+  // the loan itself, because loaded bytes may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
   // Returns null for device memory. Other memory needs no preparation.

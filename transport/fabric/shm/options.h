@@ -65,7 +65,8 @@ struct Options {
 // PERMISSION_DENIED if the options forbid the peer's user, and
 // RESOURCE_EXHAUSTED if no arena is left for another user.
 absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer);
-// Returns the features of this side's control page.
+// Returns the bits that tell the peer, on this side's control page, how this
+// side shares memory.
 uint32_t FeaturesOf(const Sharing& sharing);
 // Updates `sharing` after the peer's half of the set-up has arrived. If either
 // side copies, both copy, and neither lends device memory.

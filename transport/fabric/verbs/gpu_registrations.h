@@ -38,8 +38,8 @@ struct GpuKeeping {
   // The smallest memory that is registered for one message, in bytes. Smaller
   // memory is copied.
   size_t least_alone = 0;
-  // The idle time after which a region ends. The region may be the only
-  // reference to memory that the program has freed.
+  // The idle time after which a region ends. The limit is short, because an
+  // idle region may be the last owner of memory that the program has freed.
   absl::Duration idle = absl::Seconds(5);
 };
 

@@ -44,8 +44,8 @@ class Registration {
 using SharedRegistration = std::shared_ptr<const Registration>;
 
 struct RegistrationCounters {
-  uint64_t hits = 0;       // found registered
-  uint64_t misses = 0;     // registered anew
+  uint64_t hits = 0;       // a region was found
+  uint64_t misses = 0;     // memory was registered
   uint64_t evictions = 0;  // of kept regions, to make room
   uint64_t kept_bytes = 0;
 };

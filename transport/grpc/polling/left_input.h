@@ -19,8 +19,8 @@ progress::LeftInput* LeftInputOfProcess();
 // polls. Call in an ExecCtx.
 void LeaveInput();
 
-// Polls all paths for a turn. If input may be left, makes another thread poll
-// later. Call in an ExecCtx.
+// Polls all paths for a limited time. If input may be left afterwards, makes
+// another thread poll later. Call in an ExecCtx.
 void PollLeftInput();
 
 }  // namespace core

@@ -33,8 +33,8 @@ class FakeDevices {
   // Returns the device of this name, or null if there is none.
   FakeDevice* Find(absl::string_view name) const;
   FakeDevice* FindByAddress(const sockaddr* address) const;
-  // Returns the device that receives packets from `from` to the address, or
-  // null.
+  // Returns the device that would receive a packet which `from` sends to the
+  // address, or null.
   FakeDevice* FindByRoute(const FakeDevice& from,
                           const ibv_ah_attr& address) const;
   const std::vector<std::unique_ptr<FakeDevice>>& all() const { return all_; }
@@ -49,8 +49,8 @@ class FakeDevices {
               decltype(ibv_async_event::element) element = {});
   // Takes an event. Returns false if there is none.
   bool TakeAsync(ibv_context* context, ibv_async_event* event);
-  // Drops queued events of `object`, a pointer of any of the types in
-  // ibv_async_event's element.
+  // Drops queued events of `object`: a queue pair, completion queue, shared
+  // receive queue or work queue.
   void ForgetAsync(ibv_context* context, const void* object);
 
  private:
