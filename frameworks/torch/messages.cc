@@ -22,7 +22,8 @@ namespace {
 
 using c10d::OpType;
 
-// A tensor, and its elements without gaps.
+// A tensor whose memory is in use by an operation, and a copy without gaps if
+// the tensor has gaps.
 struct Held {
   explicit Held(const at::Tensor& held) : tensor(held), packed(tensor) {}
   const at::Tensor tensor;

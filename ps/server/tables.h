@@ -44,8 +44,8 @@ struct Selection {
 
   std::vector<size_t> parts;
   std::vector<Rows> rows;
-  // The type to which wider values are rounded: kF16 or kBF16. nullopt: no
-  // rounding.
+  // The type of the answer: kF16 or kBF16, to which f32 and f64 values are
+  // rounded. nullopt: each table's own type.
   absl::optional<tensor::DType> dtype;
 };
 

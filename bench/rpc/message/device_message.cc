@@ -36,8 +36,8 @@ absl::StatusOr<uint8_t*> Scratch(size_t size) {
 
 }  // namespace
 
-// Unused device memory for later messages, by size. Grows to the maximum that
-// was in use at a time.
+// Device memory that no message uses now, by size, for later messages. Never
+// freed, and thus as large as all messages that existed at the same time.
 class DeviceMessages::Spares {
  public:
   std::shared_ptr<Buffer> Take(size_t size) {

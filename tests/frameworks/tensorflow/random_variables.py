@@ -1,4 +1,5 @@
-"""Variables of random types and sizes, with a program that NumPy repeats.
+"""Variables of random types and sizes, and a program of TensorFlow whose results
+NumPy computes again.
 
 In step k a variable v at the parameter server becomes, from the base b that
 lies at the worker:

@@ -7,7 +7,7 @@ import subprocess
 
 import numpy
 
-# The path of the program. Bazel starts a test where its files lie.
+# The path of the program, relative to the folder in which Bazel starts a test.
 PROGRAM = pathlib.Path("tests/ps/optim/apply_steps").absolute()
 DTYPES = {"f32": numpy.float32, "f64": numpy.float64}
 SLOTS = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "rmsprop": 1,

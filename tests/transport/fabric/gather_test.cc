@@ -150,7 +150,8 @@ class AnyDivision {
     std::vector<size_t> sizes(1 + Below(60));
     for (size_t& size : sizes) size = 1 + Below(size_t{1} << (1 + Below(15)));
     payload_ = PayloadOf(sizes);
-    // Makes one in this many pieces unreachable.
+    // Makes a piece reachable with probability 1 - 1 / one_in, or always if
+    // one_in is 1.
     const size_t one_in = 1 + Below(4);
     for (size_t i = 0; i < sizes.size(); ++i) {
       reachable_.push_back(one_in == 1 || Below(one_in) != 0);

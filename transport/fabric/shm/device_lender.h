@@ -91,8 +91,8 @@ class DeviceLender {
   // base::SteadyNow().
   void TakeBackIdle(absl::Time now);
   // Takes back all allocations of which no range is lent, and stops lending.
-  // After `patience` calls, no longer waits for the peer to close its
-  // allocations.
+  // Frees an allocation once the peer has closed it, or after `patience` calls
+  // of this function.
   void TakeBackUnused(int patience);
 
   // Returns "devices' memory in place", or the reason why pieces are copied.
