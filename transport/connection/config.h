@@ -42,7 +42,7 @@ struct Config {
   uint32_t max_streams = UINT32_MAX;
   // This connection's slot in the server's limit of half-open connections.
   // Freed when a path is chosen or the session ends.
-  paths::HalfOpen::Place half_open;
+  paths::HalfOpen::Slot half_open;
 };
 
 }  // namespace connection

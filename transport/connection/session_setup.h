@@ -77,7 +77,7 @@ class SessionSetup : public session::PathEvents {
 
   void OnHelloTimer();
   // Starts the timeout of the agreement on a path. Without this timeout, a peer
-  // that does not answer would keep its HalfOpen::Place, or would be served
+  // that does not answer would keep its HalfOpen::Slot, or would be served
   // over a fabric that the policy forbids.
   void LimitSettling();
   void OnSettleTimer(uint32_t epoch);
@@ -99,7 +99,7 @@ class SessionSetup : public session::PathEvents {
   session::Session* const session_;
   Host* const host_;
   const Settled settled_;
-  paths::HalfOpen::Place half_open_;
+  paths::HalfOpen::Slot half_open_;
   // True while the first side path must wait for defer_timer_; see
   // paths::ShortLives.
   bool defers_path_;

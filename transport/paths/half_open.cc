@@ -43,13 +43,13 @@ HalfOpen::HalfOpen(int limit)
                    static_cast<uint64_t>(limit)),
       shown_(metrics::Metric::kHalfOpen, {}) {}
 
-HalfOpen::Place HalfOpen::Enter() {
+HalfOpen::Slot HalfOpen::Enter() {
   if (count_.fetch_add(1) >= limit_) {
     count_.fetch_sub(1);
     return nullptr;
   }
   shown_.Add(1);
-  return Place(this, [](void* place) {
+  return Slot(this, [](void* place) {
     auto* const self = static_cast<HalfOpen*>(place);
     self->shown_.Subtract(1);
     self->count_.fetch_sub(1);

@@ -20,7 +20,7 @@ class HalfOpen {
  public:
   // A slot, which becomes free when the last reference is destroyed. Must not
   // outlive its HalfOpen.
-  using Place = std::shared_ptr<void>;
+  using Slot = std::shared_ptr<void>;
 
   // Returns the process's instance for gRPC servers, whose port is open to any
   // client. The instance is never destroyed. A forked child gets a new
@@ -36,7 +36,7 @@ class HalfOpen {
   explicit HalfOpen(int limit);
 
   // Returns a slot, or null if all slots are taken.
-  Place Enter();
+  Slot Enter();
 
  private:
   const int limit_;

@@ -19,7 +19,7 @@ constexpr absl::Duration kGreetingLimit = absl::Seconds(5);
 
 struct Verdict {
   uint8_t version = 0;
-  paths::HalfOpen::Place place;
+  paths::HalfOpen::Slot place;
   metrics::Refusal reason = metrics::Refusal::kToken;
   std::string refusal;
 };

@@ -22,7 +22,7 @@ namespace rpc {
 // A client that has shown the token.
 struct Greeted {
   Opened opened;
-  paths::HalfOpen::Place
+  paths::HalfOpen::Slot
       place;  // released when both sides have agreed on a path
 };
 

@@ -14,8 +14,8 @@ namespace {
 
 TEST(HalfOpen, LetsInAsManyAsItsLimit) {
   HalfOpen half_open(2);
-  const HalfOpen::Place first = half_open.Enter();
-  const HalfOpen::Place second = half_open.Enter();
+  const HalfOpen::Slot first = half_open.Enter();
+  const HalfOpen::Slot second = half_open.Enter();
   EXPECT_NE(first, nullptr);
   EXPECT_NE(second, nullptr);
   EXPECT_EQ(half_open.Enter(), nullptr);
@@ -24,14 +24,14 @@ TEST(HalfOpen, LetsInAsManyAsItsLimit) {
 TEST(HalfOpen, WhoLeavesMakesRoom) {
   HalfOpen half_open(1);
   for (int i = 0; i < 10; ++i) {
-    const HalfOpen::Place place = half_open.Enter();
+    const HalfOpen::Slot place = half_open.Enter();
     EXPECT_NE(place, nullptr) << i;
     EXPECT_EQ(half_open.Enter(), nullptr) << i;
   }
 }
 
 TEST(HalfOpen, StrangersTakeNoPlaceFromTokenHolders) {
-  std::vector<HalfOpen::Place> strangers;
+  std::vector<HalfOpen::Slot> strangers;
   do {
     strangers.push_back(HalfOpen::Get()->Enter());
   } while (strangers.back() != nullptr);
@@ -40,11 +40,11 @@ TEST(HalfOpen, StrangersTakeNoPlaceFromTokenHolders) {
 }
 
 TEST(HalfOpen, TheChildOfAForkHasALimitOfItsOwn) {
-  const HalfOpen::Place parents = HalfOpen::Get()->Enter();
+  const HalfOpen::Slot parents = HalfOpen::Get()->Enter();
   const pid_t pid = fork();
   if (pid == 0) {
     alarm(20);
-    const HalfOpen::Place mine = HalfOpen::Get()->Enter();
+    const HalfOpen::Slot mine = HalfOpen::Get()->Enter();
     const metrics::Snapshot shown = metrics::Registry::Get()->Collect();
     _exit(shown.Get(metrics::Metric::kHalfOpen, {}) == 1 &&
                   shown.Get(metrics::Metric::kHalfOpenLimit, {}) == 4096

@@ -36,7 +36,7 @@ class ServerNegotiator : public Negotiator {
   grpc_core::Server* const server_;
   uint8_t version_ = 0;  // the version that both sides speak
   size_t consumed_ = 0;
-  paths::HalfOpen::Place half_open_;
+  paths::HalfOpen::Slot half_open_;
 };
 
 }  // namespace core
