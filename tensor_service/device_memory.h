@@ -90,7 +90,7 @@ class DeviceMemory {
   virtual absl::Status Await(const DeviceEvent& event) = 0;
 
   // Returns true if `event` has completed. Does not block.
-  virtual absl::StatusOr<bool> HasCome(const DeviceEvent& event) = 0;
+  virtual absl::StatusOr<bool> HasCompleted(const DeviceEvent& event) = 0;
 
   // Returns a slice of all bytes of `buffer`, which is on a device. The slice
   // keeps the buffer alive. Pass the slice only to a transport that supports

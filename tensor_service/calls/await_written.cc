@@ -15,8 +15,8 @@ bool IsWritten(const Tensor& tensor, DeviceMemory* memory) {
   if (tensor.device().is_host()) return true;
   const std::shared_ptr<const DeviceEvent> ready = tensor.buffer()->ready();
   if (ready == nullptr) return true;
-  const absl::StatusOr<bool> came = memory->HasCome(*ready);
-  return !came.ok() || *came;
+  const absl::StatusOr<bool> completed = memory->HasCompleted(*ready);
+  return !completed.ok() || *completed;
 }
 
 const NamedTensor* FindUnwritten(const Bundle& bundle, DeviceMemory* memory) {

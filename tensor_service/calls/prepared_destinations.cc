@@ -56,14 +56,14 @@ absl::StatusOr<const Destination*> FindUnready(
     // nobody writes to a destination on a device, and its `used` has the
     // reason.
     if (ready == nullptr || memory == nullptr) continue;
-    absl::StatusOr<bool> came = memory->HasCome(*ready);
-    if (!came.ok()) {
+    absl::StatusOr<bool> completed = memory->HasCompleted(*ready);
+    if (!completed.ok()) {
       return absl::Status(
-          came.status().code(),
+          completed.status().code(),
           absl::StrCat("wait for destination ", Quoted(destination.name), ": ",
-                       came.status().message()));
+                       completed.status().message()));
     }
-    if (!*came) return &destination;
+    if (!*completed) return &destination;
   }
   return nullptr;
 }

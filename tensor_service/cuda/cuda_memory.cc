@@ -238,7 +238,7 @@ absl::Status CudaMemory::Await(const DeviceEvent& event) {
                           "wait for a stream");
 }
 
-absl::StatusOr<bool> CudaMemory::HasCome(const DeviceEvent& event) {
+absl::StatusOr<bool> CudaMemory::HasCompleted(const DeviceEvent& event) {
   const absl::optional<absl::Status> came = Query(event);
   if (!came.has_value()) return false;
   if (!came->ok()) return *came;

@@ -56,7 +56,7 @@ class CudaMemory : public DeviceMemory {
   absl::Status Order(const DeviceEvent& event, const Device& device,
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
-  absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
+  absl::StatusOr<bool> HasCompleted(const DeviceEvent& event) override;
 
   // Fails for buffers of less than memory::kMinDeviceBytes, because copying
   // them costs less. Logs the first refusal for another reason, which would

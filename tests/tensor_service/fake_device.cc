@@ -220,7 +220,7 @@ absl::Status FakeDevices::Await(const DeviceEvent& event) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> FakeDevices::HasCome(const DeviceEvent& event) {
+absl::StatusOr<bool> FakeDevices::HasCompleted(const DeviceEvent& event) {
   absl::MutexLock lock(&mu_);
   absl::Status status = CallLocked(event.device());
   if (!status.ok()) return status;

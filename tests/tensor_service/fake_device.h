@@ -27,9 +27,9 @@ namespace penstock::tensor {
 // write kills the process. Peek() shows the contents.
 //
 // Streams are lazy. Work in a stream runs in order, and only when somebody
-// waits for a later event. Each HasCome() runs one piece of work. Code that
-// does not wait therefore sees the old contents. Code that waits for too much
-// runs work that should not have run. Thread-safe.
+// waits for a later event. Each HasCompleted() runs one piece of work. Code
+// that does not wait therefore sees the old contents. Code that waits for too
+// much runs work that should not have run. Thread-safe.
 class FakeDevices : public DeviceMemory {
  public:
   explicit FakeDevices(int devices) : devices_(devices) {}
@@ -45,7 +45,7 @@ class FakeDevices : public DeviceMemory {
   absl::Status Order(const DeviceEvent& event, const Device& device,
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
-  absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
+  absl::StatusOr<bool> HasCompleted(const DeviceEvent& event) override;
   // Lends the buffer if LetLend() permits. First waits for the buffer's event,
   // as a transport does: runs all work that was queued before the event.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;

@@ -109,15 +109,15 @@ TEST_F(CudaMemoryTest, WhetherAnEventHasComeIsAskedWithoutAWait) {
   driver_.QueueFill(kernels, buffer->device_address(), 'b', 8);
   const auto event = memory_->Record(kFirst, StreamOf(kernels));
   ASSERT_TRUE(event.ok()) << event.status();
-  absl::StatusOr<bool> came = memory_->HasCome(**event);
+  absl::StatusOr<bool> came = memory_->HasCompleted(**event);
   ASSERT_TRUE(came.ok()) << came.status();
   EXPECT_FALSE(*came);
   EXPECT_EQ(driver_.Read(buffer->device_address(), 8), "aaaaaaaa");
-  while (came.ok() && !*came) came = memory_->HasCome(**event);
+  while (came.ok() && !*came) came = memory_->HasCompleted(**event);
   EXPECT_TRUE(came.ok()) << came.status();
   EXPECT_EQ(driver_.Read(buffer->device_address(), 8), "bbbbbbbb");
   driver_.FailAfter(0, device::abi::kOutOfMemory);
-  EXPECT_FALSE(memory_->HasCome(**event).ok());
+  EXPECT_FALSE(memory_->HasCompleted(**event).ok());
   driver_.FailNoMore();
 }
 

@@ -115,9 +115,9 @@ class LentDevices final : public FakeDevices {
  private:
   // Returns nothing until the event has happened.
   absl::optional<absl::Status> Query(const DeviceEvent& event) {
-    const absl::StatusOr<bool> came = HasCome(event);
-    if (!came.ok()) return came.status();
-    if (!*came) {
+    const absl::StatusOr<bool> completed = HasCompleted(event);
+    if (!completed.ok()) return completed.status();
+    if (!*completed) {
       ++early_;
       return absl::nullopt;
     }
