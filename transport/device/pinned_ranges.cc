@@ -59,7 +59,7 @@ PinnedRanges::Pin PinnedRanges::AddLocked(
           pin.status().message()));
     }
   }
-  // Stores no pin if the promise has ended and OnOver() has already run.
+  // Stores no pin if the promise has ended and OnRangeEnded() has already run.
   if (promise->is_over()) return nullptr;
   Pin made = entry.pin;
   pinned_bytes_ += entry.bytes;
@@ -72,7 +72,7 @@ uint64_t PinnedRanges::pinned_bytes() const {
   return pinned_bytes_;
 }
 
-void PinnedRanges::OnOver(const memory::StableRange& range) {
+void PinnedRanges::OnRangeEnded(const memory::StableRange& range) {
   Pin ended;  // destroyed after the lock is released
   base::MutexLock lock(&mu_);
   const auto found = by_begin_.find(range.data());

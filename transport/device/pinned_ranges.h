@@ -39,7 +39,7 @@ class PinnedRanges : public memory::StableMemoryWatcher {
 
   uint64_t pinned_bytes() const;
 
-  void OnOver(const memory::StableRange& range) override;
+  void OnRangeEnded(const memory::StableRange& range) override;
 
  private:
   struct Entry {

@@ -89,7 +89,7 @@ StableMemory::~StableMemory() {
     range_->is_over_ = true;
     watchers = LivingLocked(registry);
   }
-  for (const auto& watcher : watchers) watcher->OnOver(*range_);
+  for (const auto& watcher : watchers) watcher->OnRangeEnded(*range_);
 }
 
 std::shared_ptr<const StableRange> FindStable(const void* data, size_t size) {

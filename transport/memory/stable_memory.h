@@ -48,7 +48,7 @@ class StableMemoryWatcher {
   // Drops everything that is kept about `range`. After this function returns,
   // the program may map other pages there. Called on the thread that ends the
   // promise, without locks.
-  virtual void OnOver(const StableRange& range) = 0;
+  virtual void OnRangeEnded(const StableRange& range) = 0;
 };
 
 // Calls `watcher` at the end of each promise from now on, until the watcher is

@@ -14,7 +14,7 @@ namespace {
 
 class Watcher : public StableMemoryWatcher {
  public:
-  void OnOver(const StableRange& range) override {
+  void OnRangeEnded(const StableRange& range) override {
     EXPECT_TRUE(range.is_over());
     // Expects that the range can no longer be found when the watchers are
     // called.

@@ -162,7 +162,7 @@ void RegistrationCache::Insert(Entry entry) {
   }
   if (entry.promise != nullptr) {
     // Stores nothing if the promise has ended while the region was made:
-    // OnOver() has run or is about to run, and finds nothing.
+    // OnRangeEnded() has run or is about to run, and finds nothing.
     if (entry.promise->is_over()) return;
     const uint64_t size = entry.extent.end - entry.extent.begin;
     if (EvictLocked(size, &evicted)) {
@@ -209,7 +209,7 @@ bool RegistrationCache::EndUnused() {
   return !evicted.empty();
 }
 
-void RegistrationCache::OnOver(const memory::StableRange& range) {
+void RegistrationCache::OnRangeEnded(const memory::StableRange& range) {
   if (fork_count_ != progress::ForkCount()) return;
   Regions over;  // ended after the lock, unless in use
   base::MutexLock lock(&mu_);

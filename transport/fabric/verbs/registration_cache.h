@@ -80,7 +80,7 @@ class RegistrationCache : public memory::StableMemoryWatcher {
 
   RegistrationCounters counters() const;
 
-  void OnOver(const memory::StableRange& range) override;
+  void OnRangeEnded(const memory::StableRange& range) override;
 
  private:
   struct Extent {
