@@ -62,7 +62,7 @@ class HeartbeatSender::Stream {
 
   void OnEvent(bool ok) {
     if (state_ == State::kFinishing) return OnFinished();
-    if (!ok || is_broken_off_ || has_said_good_bye_) return Finish();
+    if (!ok || is_broken_off_ || has_left_) return Finish();
     const bool is_open = state_ == State::kWriting;
     state_ = State::kIdle;
     if (!is_open || beat_.leaving()) Write();
@@ -101,7 +101,7 @@ class HeartbeatSender::Stream {
 
   void Write() {
     Enter(State::kWriting);
-    has_said_good_bye_ = beat_.leaving();
+    has_left_ = beat_.leaving();
     grpc::WriteOptions options;
     if (beat_.leaving()) options.set_last_message();
     writer_->Write(beat_, options, this);
@@ -135,7 +135,7 @@ class HeartbeatSender::Stream {
   State state_ = State::kClosed;
   absl::Time since_;  // SteadyNow() at the last Enter()
   bool is_broken_off_ = false;
-  bool has_said_good_bye_ = false;
+  bool has_left_ = false;
   v1::Heartbeat beat_;
   v1::AttendReply reply_;
   grpc::Status status_;
@@ -158,16 +158,16 @@ HeartbeatSender::HeartbeatSender(
   receiver_ = std::thread([this] { EventLoop(); });
 }
 
-HeartbeatSender::~HeartbeatSender() { Stop(/*say_good_bye=*/false); }
+HeartbeatSender::~HeartbeatSender() { Stop(/*leaves=*/false); }
 
-void HeartbeatSender::SayGoodBye() { Stop(/*say_good_bye=*/true); }
+void HeartbeatSender::Leave() { Stop(/*leaves=*/true); }
 
-void HeartbeatSender::Stop(bool say_good_bye) {
+void HeartbeatSender::Stop(bool leaves) {
   if (!sender_.joinable()) return;
   {
     absl::MutexLock lock(&mu_);
     stop_ = true;
-    say_good_bye_ = say_good_bye;
+    leaves_ = leaves;
     changed_.Signal();
   }
   sender_.join();
@@ -218,7 +218,7 @@ void HeartbeatSender::AttendLocked() {
 }
 
 void HeartbeatSender::LeaveLocked() {
-  const absl::Time limit = base::SteadyNow() + std::min(lease_, kGoodByeLimit);
+  const absl::Time limit = base::SteadyNow() + std::min(lease_, kLeaveLimit);
   for (std::unique_ptr<Stream>& stream : streams_) stream->Leave();
   started_.Signal();
   while (!AllEndedLocked() && base::SteadyNow() < limit) {
@@ -237,7 +237,7 @@ void HeartbeatSender::BreakOffLocked() {
 void HeartbeatSender::SendLoop() {
   absl::MutexLock lock(&mu_);
   AttendLocked();
-  if (say_good_bye_) LeaveLocked();
+  if (leaves_) LeaveLocked();
   BreakOffLocked();
 }
 

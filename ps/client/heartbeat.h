@@ -41,7 +41,7 @@ namespace penstock::ps {
 // With routes, the streams go to the shards' primaries. The stream of a shard
 // that has moved is opened again, at the new primary, at the next heartbeat.
 //
-// Call SayGoodBye() and the destructor from one thread.
+// Call Leave() and the destructor from one thread.
 class HeartbeatSender {
  public:
   // Starts the threads. `lease` is the shortest of the servers' leases.
@@ -51,15 +51,15 @@ class HeartbeatSender {
                   uint64_t run, const v1::WorkerId& worker,
                   absl::Duration lease, const std::vector<Route*>& routes = {});
   // Cancels the streams, so that the servers count the worker as lost, unless
-  // SayGoodBye() was called. Joins the threads.
+  // Leave() was called. Joins the threads.
   ~HeartbeatSender();
 
   // Tells every server that the worker leaves, and ends the threads. Blocks
-  // until all have answered, or for one lease, at most kGoodByeLimit. Servers
+  // until all have answered, or for one lease, at most kLeaveLimit. Servers
   // that have not answered by then may count the worker as lost.
-  void SayGoodBye();
+  void Leave();
 
-  static constexpr absl::Duration kGoodByeLimit = absl::Seconds(2);
+  static constexpr absl::Duration kLeaveLimit = absl::Seconds(2);
 
  private:
   class Stream;
@@ -70,13 +70,13 @@ class HeartbeatSender {
   // Sends heartbeats until Stop().
   void AttendLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Says good-bye on every stream. Waits until all streams have ended, at most
-  // for the limit of SayGoodBye().
+  // for the limit of Leave().
   void LeaveLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Cancels the remaining streams and waits until they have ended.
   void BreakOffLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllEndedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AnyUnderWayLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Stop(bool say_good_bye) ABSL_LOCKS_EXCLUDED(mu_);
+  void Stop(bool leaves) ABSL_LOCKS_EXCLUDED(mu_);
 
   const absl::Duration lease_;
   grpc::CompletionQueue queue_;
@@ -84,7 +84,7 @@ class HeartbeatSender {
   base::SteadyCondVar changed_;  // wakes sender_
   absl::CondVar started_;        // wakes receiver_
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  bool say_good_bye_ ABSL_GUARDED_BY(mu_) = false;
+  bool leaves_ ABSL_GUARDED_BY(mu_) = false;
   bool has_sent_all_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::unique_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
   std::thread sender_;

@@ -306,7 +306,7 @@ absl::Status Worker::InitializeAt(size_t server, tensor::Bundle values,
 
 void Worker::Leave() {
   loop_.Stop();
-  if (heartbeats_ != nullptr) heartbeats_->SayGoodBye();
+  if (heartbeats_ != nullptr) heartbeats_->Leave();
   heartbeats_ = nullptr;
 }
 

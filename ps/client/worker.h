@@ -134,7 +134,7 @@ class Worker {
 
   // Tells the servers that this worker leaves, so that no worker waits for this
   // one. Ends unfinished calls with CANCELLED. Blocks like
-  // HeartbeatSender::SayGoodBye().
+  // HeartbeatSender::Leave().
   void Leave();
 
  private:

@@ -47,7 +47,7 @@ class CountingService final : public v1::ParameterServer::Service {
     v1::Heartbeat beat;
     for (int i = 0; i < limit_ && reader->Read(&beat); ++i) {
       if (beat.run() != kRun || beat.worker().rank() != kRank) continue;
-      Count(beat.leaving() ? &good_byes_ : &beats_);
+      Count(beat.leaving() ? &leaves_ : &beats_);
     }
     return status_;
   }
@@ -58,7 +58,7 @@ class CountingService final : public v1::ParameterServer::Service {
 
   int streams() { return Get(&streams_); }
   int beats() { return Get(&beats_); }
-  int good_byes() { return Get(&good_byes_); }
+  int leaves() { return Get(&leaves_); }
 
  private:
   void Count(int* counter) {
@@ -80,7 +80,7 @@ class CountingService final : public v1::ParameterServer::Service {
   absl::Mutex mu_;
   int streams_ = 0;
   int beats_ = 0;
-  int good_byes_ = 0;
+  int leaves_ = 0;
 };
 
 class CountingServer {
@@ -147,9 +147,9 @@ TEST(Heartbeat, ServerThatNeverAnswersHoldsUpNoOther) {
   const auto sender = SendTo({black_hole.port, first.port, second.port});
   EXPECT_TRUE(first.service.WaitForBeats(4));
   EXPECT_TRUE(second.service.WaitForBeats(4));
-  sender->SayGoodBye();
-  EXPECT_EQ(first.service.good_byes(), 1);
-  EXPECT_EQ(second.service.good_byes(), 1);
+  sender->Leave();
+  EXPECT_EQ(first.service.leaves(), 1);
+  EXPECT_EQ(second.service.leaves(), 1);
 }
 
 TEST(Heartbeat, StreamThatBreaksIsOpenedAnew) {
@@ -169,21 +169,21 @@ TEST_P(EndTest, AServerThatHasEndedItForGoodGetsNoMore) {
   const auto sender = SendTo({ending.port, other.port});
   EXPECT_TRUE(ending.service.WaitForStreams(1));
   EXPECT_TRUE(other.service.WaitForBeats(4));
-  sender->SayGoodBye();
+  sender->Leave();
   EXPECT_EQ(ending.service.streams(), 1);
-  EXPECT_EQ(ending.service.good_byes(), 0);
+  EXPECT_EQ(ending.service.leaves(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codes, EndTest,
                          testing::Values(grpc::StatusCode::ABORTED,
                                          grpc::StatusCode::DATA_LOSS));
 
-TEST(Heartbeat, EndWithoutGoodByeBreaksOff) {
+TEST(Heartbeat, EndWithoutLeavingBreaksOff) {
   CountingServer server;
   auto sender = SendTo({server.port});
   EXPECT_TRUE(server.service.WaitForBeats(1));
   sender = nullptr;
-  EXPECT_EQ(server.service.good_byes(), 0);
+  EXPECT_EQ(server.service.leaves(), 0);
 }
 
 // Tests that heartbeats go on after the system's clock was set back. By this
@@ -208,9 +208,9 @@ TEST(Heartbeat, ClockThatIsSetForwardBreaksNone) {
     EXPECT_TRUE(server.service.WaitForBeats(server.service.beats() + 1));
   }
   SetClockBy(absl::ZeroDuration());
-  sender->SayGoodBye();
+  sender->Leave();
   EXPECT_EQ(server.service.streams(), 1);
-  EXPECT_EQ(server.service.good_byes(), 1);
+  EXPECT_EQ(server.service.leaves(), 1);
 }
 
 }  // namespace
