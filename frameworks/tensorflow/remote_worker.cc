@@ -9,8 +9,8 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "frameworks/tensorflow/elsewhere.h"
 #include "frameworks/tensorflow/proto_message.h"
+#include "frameworks/tensorflow/run_on_pool.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "frameworks/tensorflow/worker.h"
 #include "tensorflow/core/platform/env.h"
@@ -111,7 +111,7 @@ void RemoteWorker::RecvTensorAsync(CallOptions* options,
       return done(NamingPeer(answer.status(), task, kRecvTensor));
     }
     const size_t work = DecodingWork(*answer);
-    HereOrElsewhere(work, [answer = *std::move(answer), response, done] {
+    RunHereOrOnPool(work, [answer = *std::move(answer), response, done] {
       done(DecodeTensor(answer, response));
     });
   };
@@ -141,7 +141,7 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
     }
     const size_t bytes = answer->payload.size();
     auto share = std::make_shared<rpc::Response>(*std::move(answer));
-    HereOrElsewhere(bytes, [share, request, route, done] {
+    RunHereOrOnPool(bytes, [share, request, route, done] {
       CopyBuffer(std::move(*share), request, route.get(), done);
     });
   };
@@ -173,7 +173,7 @@ void RemoteWorker::RunGraphAsync(
       return done(NamingPeer(answer.status(), task, kRunGraph));
     }
     const size_t bytes = answer->payload.size();
-    HereOrElsewhere(bytes, [answer = *std::move(answer), result, done] {
+    RunHereOrOnPool(bytes, [answer = *std::move(answer), result, done] {
       done(ParseProto(answer, result)
                ? absl::OkStatus()
                : absl::InternalError(

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "frameworks/tensorflow/elsewhere.h"
 #include "frameworks/tensorflow/on_host.h"
 #include "frameworks/tensorflow/pool_allocator.h"
 #include "frameworks/tensorflow/proto_message.h"
+#include "frameworks/tensorflow/run_on_pool.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "tensorflow/core/common_runtime/buf_rendezvous.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -143,7 +143,7 @@ void Worker::HandleRecvTensor(const Incoming& call) {
         OnHost(tensor, source, sent.device_context, sent.alloc_attrs.on_host(),
                name, [this, call, is_dead](absl::StatusOr<Tensor> host) {
                  if (!host.ok()) return call->Respond(host.status());
-                 HereOrElsewhere(
+                 RunHereOrOnPool(
                      EncodingWork(*host), [this, call, is_dead, host = *host] {
                        call->Respond(
                            EncodeTensor(host, is_dead, has_ref_variables_));

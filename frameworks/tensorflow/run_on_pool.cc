@@ -1,4 +1,4 @@
-#include "frameworks/tensorflow/elsewhere.h"
+#include "frameworks/tensorflow/run_on_pool.h"
 
 #include <utility>
 
@@ -14,7 +14,7 @@ constexpr size_t kLargeBytes = 1 << 20;
 
 }  // namespace
 
-void HereOrElsewhere(size_t bytes, std::function<void()> work) {
+void RunHereOrOnPool(size_t bytes, std::function<void()> work) {
   if (bytes < kLargeBytes) return work();
   ::tensorflow::Env::Default()->SchedClosure(std::move(work));
 }
