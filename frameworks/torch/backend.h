@@ -154,8 +154,8 @@ class Backend final : public c10d::Backend {
   std::shared_ptr<Engine> engine() const;
 
   // Ends the current group, and forms the group for reconfigure().
-  absl::Status FormAnew(const std::vector<std::string>& handles,
-                        absl::Duration timeout);
+  absl::Status FormGroupAgain(const std::vector<std::string>& handles,
+                              absl::Duration timeout);
 
   const c10::intrusive_ptr<Options> options_;
   const std::string store_host_;

@@ -81,7 +81,7 @@ c10d::ReconfigureHandle Backend::get_reconfigure_handle() const {
 
 Backend::Work Backend::reconfigure(const c10d::ReconfigureOptions& options) {
   const std::vector<std::string> handles = InOrder(options);
-  const absl::Status status = FormAnew(
+  const absl::Status status = FormGroupAgain(
       handles, absl::FromChrono(options.timeout.value_or(options_->timeout)));
   Operation::Description description{c10d::OpType::UNKNOWN, kTitle};
   auto operation = c10::make_intrusive<Operation>(
@@ -90,8 +90,8 @@ Backend::Work Backend::reconfigure(const c10d::ReconfigureOptions& options) {
   return operation;
 }
 
-absl::Status Backend::FormAnew(const std::vector<std::string>& handles,
-                               absl::Duration timeout) {
+absl::Status Backend::FormGroupAgain(const std::vector<std::string>& handles,
+                                     absl::Duration timeout) {
   std::unique_ptr<Listener> listener;
   std::shared_ptr<Engine> old;
   FormedGroup formed;

@@ -217,7 +217,7 @@ class Server final : public Calls {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Abandon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::StatusOr<Defined> DefineAnew(const Definition& definition)
+  absl::StatusOr<Defined> DefineNew(const Definition& definition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Begin(std::shared_ptr<Training> training,
                      const RestoredModel& restored) ABSL_LOCKS_EXCLUDED(mu_);

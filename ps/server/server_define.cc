@@ -101,12 +101,12 @@ absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
       if (!can_begin.ok()) return can_begin;
     }
   }
-  auto defined = DefineAnew(definition);
+  auto defined = DefineNew(definition);
   if (!defined.ok()) choice_.reset();
   return defined;
 }
 
-absl::StatusOr<Server::Defined> Server::DefineAnew(
+absl::StatusOr<Server::Defined> Server::DefineNew(
     const Definition& definition) {
   const TrainingLimits limits{options_.tables,
                               options_.membership.expected_workers,
