@@ -42,14 +42,14 @@ class Drain {
       if (!status.ok()) return status;
     }
     absl::Status status =
-        command_.Insist([&] { return Mark(MarkLasts::kWithCommand); });
+        command_.RetryWrite([&] { return Mark(MarkLasts::kWithCommand); });
     if (!status.ok()) return status;
     last_seen_ = base::SteadyNow();
     absl::StatusOr<bool> is_empty = false;
     while (is_empty.ok() && !*is_empty) {
       status = command_.Await([&] { return Look(); });
       if (!status.ok()) return status;
-      status = command_.Insist([&] { return Mark(MarkLasts::kForRun); });
+      status = command_.RetryWrite([&] { return Mark(MarkLasts::kForRun); });
       if (!status.ok()) return status;
       is_empty = IsEmptyInNewestView();
     }

@@ -159,7 +159,7 @@ absl::Status MoveCommand::Await(
   }
 }
 
-absl::Status MoveCommand::Insist(
+absl::Status MoveCommand::RetryWrite(
     const std::function<absl::Status()>& write) const {
   absl::Status status;
   for (int i = 0; i < kMaxTries; ++i) {

@@ -76,7 +76,7 @@ class MoveCommand {
   absl::Status Await(const std::function<absl::StatusOr<bool>()>& is_done);
   // Makes a write. Repeats it if a server's write or a new lease of claim()
   // came first.
-  absl::Status Insist(const std::function<absl::Status()>& write) const;
+  absl::Status RetryWrite(const std::function<absl::Status()>& write) const;
   // Returns true if no shard has moved for a while, and no shard has to move.
   bool Rests();
   void Say(const std::string& line) const;

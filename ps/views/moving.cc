@@ -114,7 +114,7 @@ absl::Status CheckAgrees(const Situation& now, const Server& server) {
 // Makes a view in which `server` replaces the server that is gone.
 absl::Status TakePlace(MoveCommand* command, const std::string& place,
                        const Server& server) {
-  return command->Insist([&]() -> absl::Status {
+  return command->RetryWrite([&]() -> absl::Status {
     const auto view = membership::ReadView(command->registry());
     if (!view.ok()) return view.status();
     if (!view->has_value()) return absl::AbortedError("there is no view");
@@ -168,16 +168,16 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
                                      command.claim());
   };
   // Does nothing before the first view, because all servers will be in it.
-  if (!command.now().view) return command.Insist(unmark);
+  if (!command.now().view) return command.RetryWrite(unmark);
   if (HasAddress(command.now().places, added->address())) {
-    status = command.Insist(unmark);
+    status = command.RetryWrite(unmark);
   } else {
     const auto place =
         AwaitPlace(&command, *added, instead_of, options.gone_after);
     if (!place.ok()) return place.status();
     status = CheckAgrees(command.now(), *added);
     if (!status.ok()) return status;
-    status = command.Insist(unmark);  // a spare may have been drained
+    status = command.RetryWrite(unmark);  // a spare may have been drained
     if (!status.ok()) return status;
     command.Say(absl::StrCat(NameOf(*added), " takes the place of ", *place));
     status = TakePlace(&command, *place, *added);
