@@ -21,7 +21,7 @@ struct CallLoop::UnaryCall final : Event {
   Route* route = nullptr;
 
   void Cancel() override { context.TryCancel(); }
-  void Happen() override {
+  void Run() override {
     const bool has_moved = route != nullptr && route->End(&context);
     if (has_moved && status.error_code() == grpc::StatusCode::CANCELLED) {
       status = {grpc::StatusCode::UNAVAILABLE,
@@ -40,7 +40,7 @@ struct CallLoop::Wait final : Event {
   std::function<void()> done;
 
   void Cancel() override { alarm.Cancel(); }
-  void Happen() override { done(); }
+  void Run() override { done(); }
 };
 
 CallLoop::CallLoop() : thread_([this] { ThreadLoop(); }) {}
@@ -198,7 +198,7 @@ bool CallLoop::RunNext() {
     in_callback_ = std::this_thread::get_id();
   }
   timer_.Cancel(end);
-  event->Happen();
+  event->Run();
   bool is_end = false;
   {
     absl::MutexLock lock(&mu_);

@@ -101,7 +101,7 @@ class CallLoop {
   struct Event {
     virtual ~Event() = default;
     virtual void Cancel() = 0;
-    virtual void Happen() = 0;
+    virtual void Run() = 0;
 
     SteadyTimer::Id end;  // the timer that ends the event, if there is one
   };
