@@ -80,7 +80,7 @@ SessionSetup::SessionSetup(const Config& config, absl::Time began,
       half_open_(config.half_open),
       defers_path_(config.is_client &&
                    config.settings.policy != Policy::kRequire &&
-                   paths::ShortLives::OfProcess()->AreUsual(began)),
+                   paths::ShortLives::OfProcess()->AreFrequent(began)),
       hello_timer_(host),
       settle_timer_(host),
       defer_timer_(host),

@@ -19,7 +19,7 @@ void ShortLives::OnEnd(absl::Time begin, absl::Time end) {
   ends_[place].at.store(absl::ToUnixNanos(end), std::memory_order_relaxed);
 }
 
-bool ShortLives::AreUsual(absl::Time now) const {
+bool ShortLives::AreFrequent(absl::Time now) const {
   const size_t oldest = next_.load(std::memory_order_relaxed) % kMany;
   const int64_t since = absl::ToUnixNanos(now - kWindow);
   return ends_[oldest].at.load(std::memory_order_relaxed) >= since;

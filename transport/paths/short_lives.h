@@ -28,7 +28,7 @@ class ShortLives {
   // The longest life that counts as short. Setting up a side path takes less
   // than 1 ms on an idle machine.
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
-  // AreUsual() returns true if at least this many short lives ended within
+  // AreFrequent() returns true if at least this many short lives ended within
   // kWindow. At a lower rate, setting up side paths costs less than a fifth of
   // a core.
   static constexpr size_t kMany = 512;
@@ -42,7 +42,7 @@ class ShortLives {
   void OnEnd(absl::Time begin, absl::Time end);
   // Returns true if a connection that begins at `now` will probably have a
   // short life.
-  bool AreUsual(absl::Time now) const;
+  bool AreFrequent(absl::Time now) const;
 
  private:
   // The end time, in nanoseconds, of an entry that is not in use: earlier than

@@ -28,35 +28,35 @@ class ShortLivesTest : public testing::Test {
 };
 
 TEST_F(ShortLivesTest, AreUnusualAtFirst) {
-  EXPECT_FALSE(lives_.AreUsual(now_));
+  EXPECT_FALSE(lives_.AreFrequent(now_));
   End(ShortLives::kMany - 1, kInstant);
-  EXPECT_FALSE(lives_.AreUsual(now_));
+  EXPECT_FALSE(lives_.AreFrequent(now_));
 }
 
 TEST_F(ShortLivesTest, AreUsualIfThereWereManyLately) {
   End(ShortLives::kMany, kInstant);
-  EXPECT_TRUE(lives_.AreUsual(now_));
-  EXPECT_TRUE(lives_.AreUsual(now_ + ShortLives::kWindow));
-  EXPECT_FALSE(lives_.AreUsual(now_ + ShortLives::kWindow + kInstant));
+  EXPECT_TRUE(lives_.AreFrequent(now_));
+  EXPECT_TRUE(lives_.AreFrequent(now_ + ShortLives::kWindow));
+  EXPECT_FALSE(lives_.AreFrequent(now_ + ShortLives::kWindow + kInstant));
 }
 
 TEST_F(ShortLivesTest, StayUsualWhileTheyGoOn) {
   const absl::Duration pause = ShortLives::kWindow / ShortLives::kMany;
   End(10 * ShortLives::kMany, kInstant, pause);
-  EXPECT_TRUE(lives_.AreUsual(now_));
+  EXPECT_TRUE(lives_.AreFrequent(now_));
 }
 
 TEST_F(ShortLivesTest, AreUnusualIfTheyComeSlowly) {
   const absl::Duration pause = 2 * ShortLives::kWindow / ShortLives::kMany;
   End(10 * ShortLives::kMany, kInstant, pause);
-  EXPECT_FALSE(lives_.AreUsual(now_));
+  EXPECT_FALSE(lives_.AreFrequent(now_));
 }
 
 TEST_F(ShortLivesTest, LongLivesDoNotCount) {
   End(10 * ShortLives::kMany, ShortLives::kShort);
-  EXPECT_FALSE(lives_.AreUsual(now_));
+  EXPECT_FALSE(lives_.AreFrequent(now_));
   End(ShortLives::kMany, ShortLives::kShort - kInstant);
-  EXPECT_TRUE(lives_.AreUsual(now_));
+  EXPECT_TRUE(lives_.AreFrequent(now_));
 }
 
 }  // namespace
