@@ -116,7 +116,7 @@ void Route::Advance() {
     if (client != nullptr) {
       Send(client, std::move(pending));
     } else {
-      GoByStock(pending, why);
+      UseStock(pending, why);
     }
   }
 }
@@ -178,7 +178,7 @@ void Route::OnHello(const std::shared_ptr<Asking>& asking,
 
 // Makes the asker's call by stock RPC, which reports the problem.
 void Route::AskAgain(const absl::Status& status, const Pending& asker) {
-  GoByStock(asker, status);
+  UseStock(asker, status);
   Advance();
 }
 
@@ -318,7 +318,7 @@ void Route::OnAnswered(Ticket ticket, const Call& call,
   call.answered(std::move(response));
 }
 
-void Route::GoByStock(const Pending& pending, const absl::Status& why) {
+void Route::UseStock(const Pending& pending, const absl::Status& why) {
   const Call& call = pending.call;
   if (*pending.cancelled) return AnswerCancelled(call);
   if (options_.settings.policy == Policy::kRequire) return Refuse(call, why);

@@ -123,7 +123,7 @@ class Route : public std::enable_shared_from_this<Route> {
   void Send(const std::shared_ptr<rpc::Client>& client, Pending pending);
   void OnAnswered(Ticket ticket, const Call& call,
                   absl::StatusOr<rpc::Response> response);
-  void GoByStock(const Pending& pending, const absl::Status& why);
+  void UseStock(const Pending& pending, const absl::Status& why);
   void Refuse(const Call& call, const absl::Status& why);
   void AnswerCancelled(const Call& call);
 
