@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -64,13 +65,17 @@ class StripesEndpointTest : public testing::Test {
     endpoint_->Start(&events_);
   }
 
-  // Polls while there is input, for as long as `goes_on` returns true.
-  template <typename GoesOn>
-  static bool PollWhile(Endpoint* endpoint, GoesOn goes_on) {
+  // Polls whenever there is input, for as long as `goes_on` returns true. Calls
+  // `polled` after each poll.
+  static bool PollWhile(
+      Endpoint* endpoint, const std::function<bool()>& goes_on,
+      const std::function<void()>& polled = [] {}) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(9);
     while (goes_on()) {
       if (std::chrono::steady_clock::now() > end) return false;
-      if (endpoint->HasInput()) endpoint->Poll();
+      if (!endpoint->HasInput()) continue;
+      endpoint->Poll();
+      polled();
     }
     return true;
   }
@@ -107,10 +112,11 @@ TEST_F(StripesEndpointTest, IsNotDrainedBeforeThePeersKernelHasAllBytes) {
   Counter received;
   const std::unique_ptr<Endpoint> peer = Peer(&received);
   ASSERT_TRUE(PollWhile(peer.get(), [&] { return received.bytes < sent; }));
-  // Polls whenever there is input, like an owner.
-  ASSERT_TRUE(PollWhile(endpoint_.get(), [&] {
-    return !endpoint_->HasInput() || !endpoint_->IsDrained();
-  }));
+  // Polls whenever there is input, and checks after each poll, like an owner.
+  bool is_drained = false;
+  ASSERT_TRUE(PollWhile(
+      endpoint_.get(), [&] { return !is_drained; },
+      [&] { is_drained = endpoint_->IsDrained(); }));
 }
 
 TEST_F(StripesEndpointTest, OnePollSendsABoundedAmount) {
