@@ -5,6 +5,7 @@
 
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/iomgr/executor.h"
+#include "transport/base/steady_time.h"
 #include "transport/fabric/tcp/receive.h"
 #include "transport/grpc/internal/slice_bytes.h"
 #include "transport/grpc/polling/plain_tcp.h"
@@ -105,6 +106,12 @@ void EndpointStream::Write(std::vector<memory::Bytes> pieces) {
   GRPC_CLOSURE_INIT(&write_inner_, Forward, &write_outer_, nullptr);
   grpc_endpoint_write(endpoint_, write_buffer_.c_slice_buffer(), &write_inner_,
                       nullptr, INT_MAX);
+  burst_.EndWrite(base::SteadyNow());
+}
+
+bool EndpointStream::Holds(size_t bytes, uint64_t received) {
+  return burst_.MayWait(bytes, received, base::SteadyNow()) &&
+         events_->WriteLater();
 }
 
 void EndpointStream::Shutdown(grpc_error_handle why) {

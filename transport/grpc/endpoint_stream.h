@@ -14,6 +14,7 @@
 #include "transport/fabric/tcp/byte_stream.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/internal/grpc_abi.h"
+#include "transport/grpc/write_burst.h"
 
 namespace penstock {
 namespace core {
@@ -26,6 +27,9 @@ class EndpointStreamEvents {
   // Called when a read or a write begins. Adds a reference to the owner, which
   // the owner releases in the next OnRead() or OnWritten().
   virtual void Hold() = 0;
+  // Makes a thread call Endpoint::WriteQueued(false) soon. Returns false if no
+  // thread can do so. Called under the owner's lock.
+  virtual bool WriteLater() = 0;
   virtual void OnRead(grpc_error_handle error) = 0;
   virtual void OnWritten(grpc_error_handle error) = 0;
 };
@@ -47,6 +51,9 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_core::SliceBuffer* read_buffer() { return &read_buffer_; }
   // Begins a write. OnWritten() follows once.
   void Write(std::vector<memory::Bytes> pieces) override;
+  // Holds short writes of a burst back, until there are enough for one system
+  // call.
+  bool Holds(size_t bytes, uint64_t received) override;
   // Fails the read and the write in flight, and all later ones. Does nothing in
   // a forked child, because the connection belongs to the parent.
   void Shutdown(grpc_error_handle why);
@@ -80,6 +87,7 @@ class EndpointStream : public fabric::tcp::ByteStream {
   bool may_have_input_ = true;
   // Counts the reads since the socket was last empty.
   int reads_in_a_row_ = 0;
+  WriteBurst burst_;
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;

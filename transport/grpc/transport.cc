@@ -174,6 +174,32 @@ void Transport::OnWritten(grpc_error_handle error) {
   Unref();
 }
 
+bool Transport::WriteLater() {
+  holds_ = true;
+  std::shared_ptr<HeldWrite> held = held_write_.lock();
+  if (held == nullptr) {
+    const std::shared_ptr<Transport> self = ShareAs<Transport>();
+    held = HeldWrite::Start([self](HeldWrite::Moment moment) {
+      bool any = true;
+      self->Enter([&] {
+        self->mu_.AssertHeld();
+        self->lifeline_->WriteQueued(/*may_wait=*/false);
+        if (moment == HeldWrite::Moment::kWait) return;
+        any = std::exchange(self->holds_, false);
+        // The next WriteLater() makes the background thread call again.
+        if (!any || moment == HeldWrite::Moment::kLastTime) {
+          self->held_write_.reset();
+        }
+      });
+      return any;
+    });
+    if (held == nullptr) return false;
+    held_write_ = held;
+  }
+  BeforeWait::Set(held);
+  return true;
+}
+
 bool Transport::PollPath() {
   return PollInSection([this] {
     mu_.AssertHeld();

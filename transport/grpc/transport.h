@@ -21,6 +21,7 @@
 #include "transport/grpc/ended_calls.h"
 #include "transport/grpc/endpoint_stream.h"
 #include "transport/grpc/goaway.h"
+#include "transport/grpc/held_write.h"
 #include "transport/grpc/internal/grpc_abi.h"
 #include "transport/grpc/internal/late_slices.h"
 #include "transport/grpc/lifeline_input.h"
@@ -148,6 +149,7 @@ class Transport final : public grpc_transport,
 
   // Overrides of EndpointStreamEvents.
   void Hold() override { Ref(); }
+  bool WriteLater() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnRead(grpc_error_handle error) override;
   void OnWritten(grpc_error_handle error) override;
 
@@ -188,6 +190,9 @@ class Transport final : public grpc_transport,
   Goaway goaway_ ABSL_GUARDED_BY(mu_);
   Pings pings_ ABSL_GUARDED_BY(mu_);
   LifelineInput input_ ABSL_GUARDED_BY(mu_);
+  std::weak_ptr<HeldWrite> held_write_ ABSL_GUARDED_BY(mu_);
+  // True if a write was held back since the background thread last wrote.
+  bool holds_ ABSL_GUARDED_BY(mu_) = false;
   SentEntries sent_entries_ ABSL_GUARDED_BY(mu_);
   ReceivedEntries received_entries_ ABSL_GUARDED_BY(mu_);
   std::string encoded_ ABSL_GUARDED_BY(mu_);

@@ -33,6 +33,7 @@ int OpenDescriptors() {
 class CountedReads : public EndpointStreamEvents {
  public:
   void Hold() override {}
+  bool WriteLater() override { return true; }
   void OnRead(grpc_error_handle error) override {
     stream->EndRead();
     if (std::this_thread::get_id() != owner) {

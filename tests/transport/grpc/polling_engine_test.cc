@@ -16,6 +16,7 @@
 #include "grpcpp/completion_queue.h"
 #include "gtest/gtest.h"
 #include "tests/transport/base/set_clock.h"
+#include "transport/grpc/polling/before_wait.h"
 #include "transport/grpc/polling/left_input.h"
 #include "transport/progress/poll_set.h"
 
@@ -160,6 +161,38 @@ TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
     // Limits the number of polls. A spin of 50 us would make hundreds.
     EXPECT_LE(path_->looks, 20);
   }).join();
+}
+
+class CountedWork : public BeforeWait {
+ public:
+  void OnWait() override { ++runs; }
+  int runs = 0;
+};
+
+TEST_F(PollingEngineTest, WorkThatWasPutOffRunsOnceBeforeTheThreadWaits) {
+  const auto work = std::make_shared<CountedWork>();
+  BeforeWait::Set(work);
+  path_->input = true;
+  path_->on_poll = [&] {
+    EXPECT_EQ(work->runs, 1);
+    Complete();
+  };
+  EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
+  path_->input = true;
+  EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
+  EXPECT_EQ(work->runs, 1);
+}
+
+TEST_F(PollingEngineTest, WorkOfAnotherThreadOrOfThePastDoesNotRun) {
+  auto work = std::make_shared<CountedWork>();
+  const auto others = std::make_shared<CountedWork>();
+  std::thread([&others] { BeforeWait::Set(others); }).join();
+  BeforeWait::Set(work);
+  work = nullptr;
+  path_->input = true;
+  path_->on_poll = [this] { Complete(); };
+  EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
+  EXPECT_EQ(others->runs, 0);
 }
 
 // Sets the clock back, which must not prolong the spin.

@@ -4,6 +4,8 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_BYTE_STREAM_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_BYTE_STREAM_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "transport/memory/bytes.h"
@@ -22,6 +24,11 @@ class ByteStream {
   // sent. Then calls Endpoint::OnWritten(), but never from within this call.
   // The endpoint has at most one write in flight.
   virtual void Write(std::vector<memory::Bytes> pieces) = 0;
+
+  // Returns true if a write of `bytes` bytes may wait for more. The owner then
+  // calls Endpoint::WriteQueued(false) soon. `received` is the number of
+  // packets that the endpoint has received. Called once for each write.
+  virtual bool Holds(size_t bytes, uint64_t received) { return false; }
 };
 
 }  // namespace tcp

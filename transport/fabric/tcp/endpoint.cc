@@ -137,8 +137,12 @@ void Endpoint::EndBatch() {
   if (--batches_ == 0) WriteQueued();
 }
 
-void Endpoint::WriteQueued() {
+void Endpoint::WriteQueued(bool may_wait) {
   if (writing_ || broken_ || batches_ > 0 || !HasOutput()) return;
+  const bool is_urgent =
+      doorbell_queued_ || !to_serve_.empty() || !to_push_.empty();
+  if (may_wait && !is_urgent && stream_->Holds(queue_.bytes(), packets_))
+    return;
   ServePushes();
   ServeReads();
   if (queue_.empty()) return;
@@ -149,7 +153,7 @@ void Endpoint::WriteQueued() {
 
 void Endpoint::OnWritten() {
   writing_ = false;
-  WriteQueued();
+  WriteQueued(/*may_wait=*/false);  // the packets have waited already
   if (queue_.TakeCredit()) events_->OnWritable();
 }
 
@@ -244,6 +248,7 @@ void Endpoint::OnPlaced(size_t size) {
 void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
   switch (unit_.type) {
     case UnitType::kPacket:
+      ++packets_;
       return events_->OnPacket(body);
     case UnitType::kDoorbell:
       return events_->OnDoorbell();

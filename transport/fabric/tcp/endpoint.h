@@ -54,6 +54,9 @@ class Endpoint : public fabric::Endpoint {
   void OnPlaced(size_t size);
   // Ends the write in flight, and starts the next one if anything waits.
   void OnWritten();
+  // Writes everything that is queued, unless a write or a batch is in progress.
+  // With `may_wait`, the stream may also hold the write back.
+  void WriteQueued(bool may_wait = true);
   // Ends the reads in flight with `cause`, then breaks the endpoint.
   void OnClosed(const absl::Status& cause);
 
@@ -93,8 +96,6 @@ class Endpoint : public fabric::Endpoint {
   bool HasOutput() const {
     return !queue_.empty() || !to_serve_.empty() || !to_push_.empty();
   }
-  // Writes everything that is queued, unless a write or a batch is in progress.
-  void WriteQueued();
 
   // The functions below consume bytes from the beginning of `bytes`, and return
   // the number of consumed bytes.
@@ -136,6 +137,7 @@ class Endpoint : public fabric::Endpoint {
   UnitHeader unit_;
   std::string body_;
   size_t body_received_ = 0;
+  uint64_t packets_ = 0;  // received
 
   uint64_t next_key_ = 1;
   std::unordered_map<uint64_t, memory::Payload> exposed_;

@@ -12,6 +12,7 @@
 #include "transport/base/steady_time.h"
 #include "transport/grpc/internal/grpc_abi.h"
 #include "transport/grpc/internal/mismatch.h"
+#include "transport/grpc/polling/before_wait.h"
 #include "transport/grpc/polling/epoll_set.h"
 #include "transport/grpc/polling/left_input.h"
 #include "transport/grpc/polling/polling_mode.h"
@@ -195,6 +196,14 @@ grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
 grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
                        grpc_core::Timestamp deadline) {
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
+  if (BeforeWait::IsSet()) {
+    gpr_mu* const mu = *MutexOf(pollset);
+    gpr_mu_unlock(mu);
+    BeforeWait::Run();
+    context->Flush();
+    gpr_mu_lock(mu);
+    return absl::OkStatus();  // the caller may have its completion now
+  }
   if (deadline <= context->Now()) {
     return g_inner->pollset_work(pollset, worker, deadline);
   }

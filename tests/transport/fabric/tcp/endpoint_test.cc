@@ -76,6 +76,64 @@ TEST_F(TcpEndpointTest, WriteUnderWayStaysTheSameWhileMoreIsSent) {
   EXPECT_EQ(SplitUnits(TakeWrites()).size(), 100u);
 }
 
+// Tests packets of a burst, which the stream holds back for a common write.
+TEST_F(TcpEndpointTest, HeldPacketsLeaveInOneWriteAndInOrder) {
+  pipe_.holds = true;
+  for (const char* packet : {"one", "two", "three"}) {
+    EXPECT_TRUE(endpoint_->Send(AsSpan(packet)));
+  }
+  EXPECT_EQ(pipe_.writes(), 0);
+  EXPECT_FALSE(endpoint_->idle()) << "the session must not end the connection";
+  endpoint_->WriteQueued(/*may_wait=*/false);
+  const std::vector<Unit> units = SplitUnits(TakeWrite());
+  ASSERT_EQ(units.size(), 3u);
+  EXPECT_EQ(units[0].body, "one");
+  EXPECT_EQ(units[2].body, "three");
+  endpoint_->WriteQueued(/*may_wait=*/false);
+  EXPECT_EQ(pipe_.writes(), 1) << "there is nothing to write";
+}
+
+TEST_F(TcpEndpointTest, PacketThatIsNotHeldTakesHeldOnesAlong) {
+  pipe_.holds = true;
+  EXPECT_TRUE(endpoint_->Send(AsSpan("one")));
+  pipe_.holds = false;
+  EXPECT_TRUE(endpoint_->Send(AsSpan("two")));
+  EXPECT_EQ(SplitUnits(TakeWrite()).size(), 2u);
+}
+
+TEST_F(TcpEndpointTest, DoorbellIsNotHeld) {
+  pipe_.holds = true;
+  endpoint_->RingDoorbell();
+  EXPECT_EQ(pipe_.writes(), 1);
+}
+
+TEST_F(TcpEndpointTest, PacketThatWaitedForAWriteIsNotHeldAfterIt) {
+  ASSERT_NO_FATAL_FAILURE(BeginWrite());
+  EXPECT_TRUE(endpoint_->Send(AsSpan("two")));
+  pipe_.holds = true;
+  (void)TakeWrite();
+  EXPECT_EQ(SplitUnits(TakeWrite()).size(), 1u);
+}
+
+TEST_F(TcpEndpointTest, ServedReadTakesHeldPacketsAlong) {
+  const RemotePart part = Expose("message");
+  pipe_.holds = true;
+  EXPECT_TRUE(endpoint_->Send(AsSpan("one")));
+  Receive(MakeRead(7, {part.key, part.offset, 5}));
+  const std::vector<Unit> units = SplitUnits(TakeWrite());
+  ASSERT_EQ(units.size(), 2u);
+  EXPECT_EQ(units[0].body, "one");
+  EXPECT_EQ(units[1].header.type, UnitType::kReadData);
+}
+
+TEST_F(TcpEndpointTest, StreamLearnsHowManyPacketsWereReceived) {
+  pipe_.holds = true;
+  Receive(MakeUnit(UnitType::kPacket, 0, "one") +
+          MakeUnit(UnitType::kPacket, 0, "two"));
+  EXPECT_TRUE(endpoint_->Send(AsSpan("three")));
+  EXPECT_EQ(pipe_.received(), 2u);
+}
+
 // Tests the limit of the queue. If the queue were longer, the session could not
 // merge packets that are already queued.
 TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMorePackets) {

@@ -37,6 +37,17 @@ class Pipe : public ByteStream {
     }
   }
 
+  bool Holds(size_t bytes, uint64_t received) override {
+    EXPECT_GT(bytes, 0u);
+    received_ = received;
+    return holds;
+  }
+
+  // True if the stream holds writes back.
+  bool holds = false;
+  // Returns the packets that the endpoint had received at the last Holds().
+  uint64_t received() const { return received_; }
+
   // Returns true between Write() and Finish().
   bool writing() const { return writing_; }
   int writes() const { return writes_; }
@@ -70,6 +81,7 @@ class Pipe : public ByteStream {
  private:
   bool writing_ = false;
   int writes_ = 0;
+  uint64_t received_ = 0;
   std::deque<memory::Bytes> left_;
 };
 
