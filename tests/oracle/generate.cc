@@ -24,9 +24,9 @@ struct Dice : public Random {
 // shm, verbs and tcp, HTTP/2's frames and windows, pieces that are pushed or
 // read, the largest window, and gRPC's limit.
 size_t Threshold(Dice* random) {
-  const size_t common[] = {0,        1,        5,        100,    1000,
-                           4 * kKi,  8 * kKi,  12 * kKi, 16352,  16 * kKi,
-                           48 * kKi, 64 * kKi, 65535,    100000, 128 * kKi};
+  const size_t common[] = {
+      0,     1,        5,     100,      1000,     4 * kKi, 8 * kKi, 12 * kKi,
+      16352, 16 * kKi, 32704, 48 * kKi, 64 * kKi, 65535,   100000,  128 * kKi};
   const size_t rare[] = {256 * kKi, 512 * kKi, kMi, 2 * kMi, 4 * kMi};
   const size_t number = random->Below(1000);
   const size_t base = number < 985 ? common[random->Below(std::size(common))]

@@ -210,7 +210,7 @@ TEST_F(PolicyTest, SizesAreShownAndMayBeFixed) {
   Serve(With(kPrefer));
   Connect(With(kPrefer, kTcp));
   ExpectPath("tcp");
-  EXPECT_EQ(DescribePaths(*channel_)[0].eager_max_bytes, 16352u);
+  EXPECT_EQ(DescribePaths(*channel_)[0].eager_max_bytes, 32704u);
   EXPECT_EQ(DescribePaths(*channel_)[0].chunk_bytes, 256u * 1024);
   Side options = With(kPrefer, kTcp);
   options->eager_max_bytes = 100;

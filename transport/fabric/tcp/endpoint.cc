@@ -23,11 +23,11 @@ static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
 Capabilities TcpCapabilities() {
   Capabilities capabilities;
   capabilities.max_packet_bytes = kMaxPacketBytes;
-  // Sends at most one frame eagerly, and never adapts this limit. An announced
-  // payload is pushed right after its announcement, which costs a header
-  // instead of two copies. But releasing the payload costs another write and
-  // another wake-up, and together they cost more than copying a frame.
-  capabilities.eager_max_bytes = wire::kMaxFramePayload;
+  // Never adapts this limit. An announced payload is pushed right after its
+  // announcement, which costs a header instead of two copies. But releasing the
+  // payload costs another write and another wake-up. Measured, together they
+  // cost more than copying two frames, and less than copying three.
+  capabilities.eager_max_bytes = 2 * wire::kMaxFramePayload;
   capabilities.read_chunk_bytes = kChunkBytes;
   capabilities.read_chunk_range = {kLeastChunkBytes, kMaxReadBytes};
   capabilities.push_bytes = kChunkBytes;

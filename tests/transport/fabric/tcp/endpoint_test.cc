@@ -188,7 +188,7 @@ TEST_F(TcpEndpointTest, DoorbellAfterOneThatIsBeingWrittenIsAnother) {
 TEST_F(TcpEndpointTest, CapabilitiesAreThoseOfALifeline) {
   const Capabilities& capabilities = endpoint_->capabilities();
   EXPECT_EQ(capabilities.max_packet_bytes, 64u * 1024);
-  EXPECT_EQ(capabilities.eager_max_bytes, wire::kMaxFramePayload);
+  EXPECT_EQ(capabilities.eager_max_bytes, 2 * wire::kMaxFramePayload);
   EXPECT_EQ(capabilities.read_chunk_bytes, 256u * 1024);
   EXPECT_EQ(capabilities.push_bytes, 256u * 1024);
   EXPECT_EQ(capabilities.max_read_bytes(), 1024u * 1024);
