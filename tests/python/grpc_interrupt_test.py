@@ -6,6 +6,7 @@ declines, and unary calls of handlers for streams."""
 import asyncio
 import contextlib
 import dis
+import functools
 import os
 import sys
 import threading
@@ -20,7 +21,8 @@ import pytest
 import fast_grpc
 import penstock.grpc
 import penstock.grpc.aio
-from penstock.grpc import _aio_server, _loops, _open_call, _wire
+from penstock.grpc import (_aio_server, _identity, _loops, _open_call,
+                           _wire)
 
 LIMIT = 20
 _FOLDER = os.path.dirname(_loops.__file__)
@@ -161,16 +163,23 @@ def test_a_declined_call_begins_again_once():
         assert begun == [_wire.DECLINED]
 
 
+@functools.lru_cache(maxsize=None)
+def names_of(code):
+    """Returns the names of a function's instructions, by offset."""
+    return {each.offset: each.opname for each in dis.get_instructions(code)}
+
+
 class Interruption:
-    """Raises KeyboardInterrupt once while a loop runs the callbacks of
-    penstock.grpc, at the `when`-th place where Python may run a signal handler.
-    Such places are the start of a function, the end of a call, and a jump
+    """Raises KeyboardInterrupt once while penstock.grpc runs `function` or what
+    it calls, at the `when`-th place where Python may run a signal handler. Such
+    places are the start of a function, the end of a call, and a jump
     backward."""
 
     _PLACES = ("CALL", "JUMP_BACKWARD")
 
-    def __init__(self, when):
+    def __init__(self, when, function=_loops.Queue._run):
         self._left = when
+        self._code = function.__code__
         self.has_come = False
 
     def _pass(self):
@@ -179,10 +188,9 @@ class Interruption:
             self.has_come = True
             raise KeyboardInterrupt()
 
-    @staticmethod
-    def _is_callback(frame):
+    def _is_within(self, frame):
         while frame is not None:
-            if frame.f_code is _loops.Queue._run.__code__:
+            if frame.f_code is self._code:
                 return True
             frame = frame.f_back
         return False
@@ -190,11 +198,10 @@ class Interruption:
     def trace(self, frame, event, arg):
         del event, arg
         if (os.path.dirname(frame.f_code.co_filename) != _FOLDER or
-                not self._is_callback(frame)):
+                not self._is_within(frame)):
             return None
         frame.f_trace_opcodes = True
-        names = {each.offset: each.opname
-                 for each in dis.get_instructions(frame.f_code)}
+        names = names_of(frame.f_code)
         last = ""
 
         def local(frame, event, arg):
@@ -210,11 +217,11 @@ class Interruption:
         return local
 
 
-def run_interrupted(loop, coroutine, when):
-    """Runs a task, and runs the loop again after an interruption. Returns
+def run_interrupted(loop, coroutine, *where):
+    """Runs a task, and runs the loop again after the Interruption. Returns
     false if the task ended before."""
     task = loop.create_task(asyncio.wait_for(coroutine, LIMIT))
-    interruption = Interruption(when)
+    interruption = Interruption(*where)
     sys.settrace(interruption.trace)
     try:
         loop.run_until_complete(task)
@@ -257,6 +264,36 @@ def test_calls_of_a_loop_outlive_ctrl_c_at_any_place():
     loop.close()
 
 
+@contextlib.contextmanager
+def interruptible_server(handlers):
+    """Yields a loop with a server, and a function. The function returns a
+    coroutine that calls another function with a channel, on a thread."""
+    async def start():
+        server = penstock.grpc.aio.server(
+            handlers=[fast_grpc.Handlers(handlers)])
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        return server, port
+
+    loop = asyncio.new_event_loop()
+    server, port = loop.run_until_complete(start())
+    with penstock.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        async def in_thread(function, *arguments):
+            await loop.run_in_executor(None, function, channel, *arguments)
+
+        # There is no such method, so that no handler runs.
+        missing = channel.unary_unary("/test/missing")
+
+        def call():
+            with contextlib.suppress(grpc.RpcError):
+                missing(b"", timeout=LIMIT)
+
+        loop.run_until_complete(in_thread(fast_grpc.until_fast, call))
+        yield loop, in_thread
+        loop.run_until_complete(server.stop(None))
+    loop.close()
+
+
 def test_received_calls_outlive_ctrl_c_at_any_place():
     """Ctrl-C ended a function that had taken a call and not begun it. The client
     got INTERNAL."""
@@ -267,37 +304,95 @@ def test_received_calls_outlive_ctrl_c_at_any_place():
         async for request in requests:
             yield request
 
-    async def start():
-        server = penstock.grpc.aio.server(handlers=[fast_grpc.Handlers({
-            "echo": grpc.unary_unary_rpc_method_handler(echo),
-            "all": grpc.stream_stream_rpc_method_handler(repeat)})])
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        return server, port
-
     def calls(channel):
         assert channel.unary_unary("/test/echo")(b"x", timeout=LIMIT) == b"x"
         all_ = channel.stream_stream("/test/all")
         assert list(all_(iter([b"y"]), timeout=LIMIT)) == [b"y"]
 
-    loop = asyncio.new_event_loop()
-    server, port = loop.run_until_complete(start())
-    with penstock.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        def in_thread(function, *arguments):
-            return loop.run_in_executor(None, function, *arguments)
-
-        echo_once = channel.unary_unary("/test/echo")
-        loop.run_until_complete(in_thread(fast_grpc.until_fast, channel,
-                                          lambda: echo_once(b"", timeout=LIMIT)))
-
-        async def answers():
-            await in_thread(calls, channel)
-
+    with interruptible_server({
+            "echo": grpc.unary_unary_rpc_method_handler(echo),
+            "all": grpc.stream_stream_rpc_method_handler(repeat)}) as (
+                loop, in_thread):
         when = 1
-        while run_interrupted(loop, answers(), when):
+        while run_interrupted(loop, in_thread(calls), when):
             when += 1
         assert when > 10
-        loop.run_until_complete(server.stop(None))
+
+
+def test_a_handler_runs_once_with_ctrl_c_at_any_place_of_its_task():
+    """Ctrl-C ended a task before or after the handler. The client got
+    UNKNOWN."""
+    runs = []
+
+    async def echo(request, context):
+        runs.append(request)
+        return request
+
+    def calls(channel):
+        for call, request in ((channel.unary_unary, b"x"),
+                              (channel.stream_unary, iter([b"x"]))):
+            runs.clear()
+            assert call("/test/echo")(request, timeout=LIMIT) == b"x"
+            assert runs == [b"x"]
+
+    with interruptible_server({"echo": grpc.unary_unary_rpc_method_handler(
+            echo, request_deserializer=bytes, response_serializer=bytes)}) as (
+                loop, in_thread):
+        when = 1
+        while run_interrupted(loop, in_thread(calls), when,
+                              _aio_server._Call.run):
+            when += 1
+        assert when > 10
+
+
+class Question:
+    """A received call that asks for the proof of a ticket. Like _rpc's, gives
+    its message once."""
+
+    method = _identity.PROVE_METHOD
+    metadata = _wire.encode_request(())
+
+    def __init__(self):
+        self._messages = [b"question"]
+        self.answers = []
+
+    def message(self, as_view=False):
+        del as_view
+        return self._messages.pop() if self._messages else b""
+
+    def respond(self, head, message):
+        self.answers.append((head, message))
+
+
+def test_a_question_is_read_once_with_ctrl_c_at_any_place():
+    """Ctrl-C ended a function that had read the question. The second run read
+    an empty message, and refused the client."""
+    loop = asyncio.new_event_loop()
+    tickets = types.SimpleNamespace(
+        prove=lambda message: b"proof" if message == b"question" else None)
+    calls = []
+    plane = _aio_server._DataPlane(
+        types.SimpleNamespace(report=lambda number: None,
+                              take_some=lambda most: [calls.pop()] if calls
+                              else []),
+        types.SimpleNamespace(tickets=tickets), None, None, 1, loop, None)
+    when = 1
+    interruption = None
+    while interruption is None or interruption.has_come:
+        question = Question()
+        calls.append(question)
+        interruption = Interruption(when, _aio_server._DataPlane._accept_some)
+        sys.settrace(interruption.trace)
+        try:
+            plane._accept_some()
+        except KeyboardInterrupt:
+            assert interruption.has_come
+        finally:
+            sys.settrace(None)
+        plane._accept_some()
+        assert set(question.answers) == {(_wire.PLAIN_OK, b"proof")}, when
+        when += 1
+    assert when > 10
     loop.close()
 
 
@@ -473,15 +568,16 @@ def test_a_call_that_its_loop_drops_ends_quietly():
     ends = []
     context = types.SimpleNamespace(
         is_stream=True, finish=lambda *outcome: ends.append(outcome))
-    plane = types.SimpleNamespace(
-        handlers=types.SimpleNamespace(find_soon=forever),
-        open=lambda call, task: None)
+    plane = types.SimpleNamespace(handlers=types.SimpleNamespace(
+        interceptors=(), find_soon=forever))
 
     async def scene():
         call = _aio_server._Call(  # pylint: disable=protected-access
-            None, types.SimpleNamespace(method="/a/b"), context, plane).run()
-        call.send(None)
-        call.close()
+            None, types.SimpleNamespace(method="/a/b"), context, plane)
+        call.task = asyncio.current_task()
+        task = call.run()
+        task.send(None)
+        task.close()
 
     asyncio.run(scene())
     assert not ends

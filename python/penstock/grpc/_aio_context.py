@@ -74,6 +74,10 @@ class Context(grpc.aio.ServicerContext):
         self._turns = _loops.Turns()
         self.callbacks = []
         self._has_request = True  # of a unary call: not read yet
+        # The message that read_request() has read, until the handler begins. An
+        # Ellipsis means that there was none yet.
+        self.request = []
+        self._written = []  # not empty after the only response of a stream
         self._response = None  # of a unary call's handler for streams
         self.handler = None
         self.abort_error = None
@@ -89,11 +93,10 @@ class Context(grpc.aio.ServicerContext):
             raise cygrpc.UsageError(_FINISHED)
 
     def finish(self, code, details, message=None):
-        """Answers the call, unless it has been answered."""
+        """Answers the call, unless it has been answered. If Ctrl-C interrupts
+        this function, a second call continues."""
         if self.is_over:
             return
-        self.is_over = True
-        self._wake()
         head = _wire.PLAIN_OK
         if code or details or self._initial or self._trailing:
             head = self._head(code, details)
@@ -111,27 +114,30 @@ class Context(grpc.aio.ServicerContext):
         self.finish(self.status_code, self._details,
                     None if self.status_code else message)
 
-    def prove(self, tickets):
-        """Answers a client that asks for the proof of a ticket."""
-        proof = None if self.is_stream else tickets.prove(
-            self._received.message())
+    def prove(self, message, tickets):
+        """Answers a client that asks for the proof of a ticket. `message` is
+        the question, or None for a stream."""
+        proof = None if message is None else tickets.prove(message)
         if proof is None:
             return self.finish(16, "the ticket is not known")
         return self.finish(0, "", proof)
 
     def decline(self, head=_wire.DECLINED):
         """Asks the client to call over the real channel."""
-        self.is_over = True
         self._send_end(head, None)
 
     def _send_end(self, head, message):
         if not self.is_stream:
-            return self._received.respond(head, message or b"")
-        if message is not None:
-            # Writes without waiting. There is room, because this is the
-            # stream's only response.
-            self._received.write(message)
-        self._received.finish(head)
+            self._received.respond(head, message or b"")
+        else:
+            if message is not None and not self._written:
+                # Writes without waiting. There is room, because this is the
+                # stream's only response. Ctrl-C cannot interrupt between
+                # writing the message and remembering that.
+                self._written.extend(map(self._received.write, (message,)))
+            self._received.finish(head)
+        self._wake()
+        self.is_over = True
 
     def _head(self, code, details):
         initial = () if self._has_sent_initial else self._initial
@@ -144,8 +150,8 @@ class Context(grpc.aio.ServicerContext):
     async def _change(self):
         """Waits until a message may be read or written."""
         if not self._is_watched:
-            self._is_watched = True
             self._received.report_change(self._queue.add(self._on_change))
+            self._is_watched = True
         waiter = self._loop.create_future()
         self._waiters.append(waiter)
         await waiter
@@ -156,6 +162,24 @@ class Context(grpc.aio.ServicerContext):
 
     def _wake(self):
         _loops.wake(self._waiters)
+
+    async def read_request(self):
+        """Returns the only request's message, or None if the call was
+        cancelled before. Returns the same message if called again, until the
+        caller empties `request`."""
+        self._has_request = False  # for read_message()
+        as_view = _views.are_taken_by(self.handler.request_deserializer)
+        read = (self._received.try_read if self.is_stream else
+                self._received.message)
+        while not self.is_over:
+            if not self.request or self.request[0] is Ellipsis:
+                # Ctrl-C cannot interrupt between reading and storing the
+                # message, because no Python code runs in between.
+                self.request[:] = map(read, (as_view,))
+            if self.request[0] is not Ellipsis:
+                return self.request[0]
+            await self._change()
+        return None
 
     async def read_message(self):
         """Returns the next request's message, or None after the last one."""

@@ -107,30 +107,39 @@ def _close(responses):
 
 
 class _Taken(list):
-    """A received call, and then its _Call as soon as there is one. Making this
-    object runs no code of Python's, so that Ctrl-C does not come then."""
+    """A received call, and then its _Call as soon as there is one, or the
+    message of a PROVE_METHOD. Making this object runs no code of Python's, so
+    that Ctrl-C does not come then."""
 
 
 class _Call:
-    """A received call, and the task of its handler."""
+    """A received call, and the task of its handler.
+
+    Ctrl-C may end the task anywhere. If no code of the program was running,
+    another task continues the call. Otherwise the call ends with UNKNOWN,
+    because the handler must not run twice. This also holds for a stream of
+    responses that has begun."""
 
     def __init__(self, received, details, context, plane):
         self.received = received
         self.context = context
-        self.has_begun = False
+        self.task = None    # the newest one
+        self.number = None  # of the callback of a cancellation
         self._details = details
         self._plane = plane
+        self._handler = _END  # not known yet
+        self._response = _END  # of a unary handler that has returned
+        # True while an interceptor or the handler runs.
+        self._is_in_program = False
 
     async def run(self):
-        """Serves the call. Returns immediately if another task has begun to do
-        so."""
-        if self.has_begun:
+        """Serves the call. Returns immediately if this is not the call's
+        task."""
+        if self.task is not asyncio.current_task():
             return
         context = self.context
         method = self._details.method
         try:
-            self.has_begun = True
-            self._plane.open(self, asyncio.current_task())
             await self._serve()
             if context.abort_error is not None:
                 _LOGGER.error("Abort error unexpectedly suppressed in [%s]",
@@ -149,55 +158,81 @@ class _Call:
                            f"Unexpected {type(error)}: {error}")
         except GeneratorExit:  # the loop ended: nobody waits
             raise
-        except BaseException as error:  # Ctrl-C, for example
-            context.finish(2, f"Unexpected {type(error)}: {error}")
+        except BaseException as error:
+            if self._is_in_program or not isinstance(error, KeyboardInterrupt):
+                context.finish(2, f"Unexpected {type(error)}: {error}")
             raise
         # Answers the call if the handler has not, which means that the client
         # is gone.
         context.finish(1, "")
 
+    def cancel(self):
+        """Cancels the task, because the client has cancelled the call."""
+        if not self.context.is_over:
+            self.task.cancel()
+
     async def _serve(self):
         context = self.context
-        handler = await self._plane.handlers.find_soon(self._details)
+        if self._handler is _END:
+            self._handler = await self._find()
+            self._is_in_program = False
+        handler = self._handler
         if handler is None:
             return context.finish(12, "Method not found!")
         if not await self._plane.limit.take():
             return context.finish(_limits.RESOURCE_EXHAUSTED, _limits.TEXT)
         context.handler = handler
         behavior = getattr(handler, _fast_server.name_of(handler))
-        request = await self._request(handler, _is_async(behavior))
-        if request is None:
-            return None  # cancelled before its request
-        if handler.response_streaming:
-            return await self._respond_with_all(behavior, request)
-        return await self._respond(behavior, request)
+        if self._response is _END:
+            request = await self._request(handler, _is_async(behavior))
+            if request is None:
+                return None  # cancelled before its request
+            if handler.response_streaming:
+                return await self._respond_with_all(behavior, request)
+            self._response = await self._handle(behavior, request)
+            self._is_in_program = False
+        return self._respond()
+
+    def _find(self):
+        """Returns an awaitable of the handler. Only interceptors count as the
+        program's code: generic handlers may be asked twice."""
+        handlers = self._plane.handlers
+        self._is_in_program = bool(handlers.interceptors)
+        return handlers.find_soon(self._details)
 
     async def _request(self, handler, is_async):
         if handler.request_streaming:
             requests = _Requests(self.context)
             return requests if is_async else cygrpc.async_generator_to_generator(
                 requests, self._plane.loop)
-        message = await self.context.read_message()
+        message = await self.context.read_request()
         if message is None or handler.request_deserializer is None:
             return message
         return handler.request_deserializer(message)
 
-    async def _respond(self, behavior, request):
+    async def _handle(self, behavior, request):
+        """Returns the response of a unary handler."""
+        if not _is_async(behavior):
+            return await self._on_thread(behavior, request)
+        handling = behavior(request, self.context)  # has not begun
+        self._is_in_program = True
+        self.context.request[:] = ()  # frees the message
+        return await handling
+
+    def _respond(self):
         context = self.context
-        if _is_async(behavior):
-            response = await behavior(request, context)
-        else:
-            response = await self._on_thread(behavior, request)
         context.raise_for_termination()
         message = b""
         if not context.status_code:
             message = _aio_context.serialized(
-                response, context.handler.response_serializer)
+                self._response, context.handler.response_serializer)
         context.finish_well(message)
 
     async def _on_thread(self, behavior, request):
         loop = self._plane.loop
         sync = _aio_context.SyncContext(self.context, loop)
+        self._is_in_program = True
+        self.context.request[:] = ()
         response = await loop.run_in_executor(self._plane.pool, behavior,
                                               request, sync)
         for callback in sync.callbacks:
@@ -230,6 +265,7 @@ class _Call:
 
     async def _respond_with_all(self, behavior, request):
         context = self.context
+        self._is_in_program = True
         if inspect.iscoroutinefunction(behavior):
             await behavior(request, context)
         else:
@@ -261,7 +297,7 @@ class _DataPlane:
         self._max_send_bytes = max_send_bytes
         self._queue = _loops.queue_of(loop)
         self._variables = contextvars.copy_context()
-        self._tasks = {}  # the contexts of open calls, by task
+        self._tasks = {}  # the open calls, by task
         self._ends = set()  # the tasks of end()
         self._is_draining = False
         self._taken = collections.deque()  # calls that have not begun
@@ -293,31 +329,41 @@ class _DataPlane:
     def _accept(self, taken):
         """Begins or answers a call. Continues the work of an earlier run of this
         function that Ctrl-C has ended."""
-        if len(taken) == 1:
-            call = self._call_of(taken[0])
+        if not isinstance(taken[-1], _Call):
+            call = self._call_of(taken)
             if call is None:
                 return
             taken.append(call)
-        call = taken[1]
-        if not call.has_begun:
+        self._begin(taken[-1])
+
+    def _begin(self, call):
+        """Starts a task for a call. Continues the work of an earlier run of
+        this function that Ctrl-C has ended."""
+        if call.task is None:
             # Gives the task the context variables of the task that started the
             # server.
-            self._variables.run(self.loop.create_task, call.run())
+            call.task = self._variables.run(self.loop.create_task, call.run())
+        self._tasks[call.task] = call
+        call.task.add_done_callback(self._on_done)
+        if call.number is None:
+            call.number = self._queue.add(call.cancel)
+        call.received.watch(call.number)
 
     def _context_of(self, received, metadata, identity=_context.NOBODY):
         return _aio_context.Context(received, metadata, self._queue, self.loop,
                                     self._max_send_bytes, identity)
 
-    def _call_of(self, received):
+    def _call_of(self, taken):
         """Returns the _Call of a received call, or None if the call was
         answered."""
+        received = taken[0]
         if self._is_draining:
             return self._context_of(received, ()).decline(_wire.STOPPING)
         try:
             method = received.method  # fails if it is not UTF-8
             metadata = _wire.decode_request(received.metadata)
             if method == _identity.PROVE_METHOD:
-                return self._context_of(received, ()).prove(self._door.tickets)
+                return self._prove(taken)
             metadata, identity = self._door.enter(metadata, _context.NOBODY)
         except (PermissionError, ValueError) as error:
             code = 13 if isinstance(error, ValueError) else 16
@@ -327,22 +373,29 @@ class _DataPlane:
         return _Call(received, _fast_server.Details(method, metadata),
                      self._context_of(received, metadata, identity), self)
 
-    def open(self, call, task):
-        """Counts a call whose task has begun. Cancels the task when the client
-        has cancelled the call."""
-        context = self._tasks[task] = call.context
+    def _prove(self, taken):
+        """Answers a client that asks for the proof of a ticket."""
+        context = self._context_of(taken[0], ())
+        if context.is_stream:
+            return context.prove(None, self._door.tickets)
+        if len(taken) == 1:
+            # Ctrl-C cannot interrupt between reading and storing the message.
+            taken.extend(map(type(taken[0]).message, (taken[0],)))
+        return context.prove(taken[1], self._door.tickets)
 
-        def cancel():
-            if not context.is_over:
-                task.cancel()
-
-        number = self._queue.add(cancel)
-        task.add_done_callback(lambda task: self._on_done(task, number))
-        call.received.watch(number)
-
-    def _on_done(self, task, number):
-        self._queue.drop(number)
-        context = self._tasks.pop(task)
+    def _on_done(self, task):
+        """Forgets a call whose task has ended. Begins another task if Ctrl-C
+        has ended the first before the call was answered."""
+        call = self._tasks.pop(task, None)
+        if call is None:
+            return  # _begin() has added this callback twice
+        context = call.context
+        if not context.is_over and not task.cancelled() and isinstance(
+                task.exception(), KeyboardInterrupt):
+            call.task = None
+            return self._begin(call)
+        context.finish(1, "")  # of a task that was cancelled before it began
+        self._queue.drop(call.number)
         try:
             for callback in context.callbacks:
                 callback()
@@ -367,8 +420,8 @@ class _DataPlane:
         if self._tasks and grace:
             await asyncio.wait(list(self._tasks), timeout=grace)
         tasks = dict(self._tasks)
-        for task, context in tasks.items():
-            context.finish(14, _two_ways.STOPPED.decode())
+        for task, call in tasks.items():
+            call.context.finish(14, _two_ways.STOPPED.decode())
             task.cancel()
         try:
             if tasks:
