@@ -34,6 +34,19 @@ void AddIncarnations(const View& view, membership::v1::View* proposal) {
   }
 }
 
+// Returns true if each replica of the view is in `live`.
+bool AreAllIn(const std::vector<ReplicaId>& live, const View& view) {
+  const auto lives = [&](const ReplicaId& id) {
+    return replication::Has(live, id);
+  };
+  return std::all_of(
+      view.shards.begin(), view.shards.end(), [&](const ShardReplicas& shard) {
+        return lives(shard.primary) &&
+               std::all_of(shard.backups.begin(), shard.backups.end(), lives) &&
+               std::all_of(shard.joiners.begin(), shard.joiners.end(), lives);
+      });
+}
+
 }  // namespace
 
 Keeping::Keeping(const Options& options)
@@ -174,6 +187,9 @@ bool Keeping::SeesDeaths(const std::vector<ReplicaId>& live, absl::Time now) {
     return false;
   }
   if (!registered_since_) registered_since_ = now;
+  // Ends the wait, because no replica of the view is about to register.
+  const auto& view = newest_.view();
+  if (view && AreAllIn(live, *view)) registered_since_ = absl::InfinitePast();
   return now - *registered_since_ >= options_.settle;
 }
 

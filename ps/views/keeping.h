@@ -45,8 +45,10 @@ constexpr absl::Duration kWarnEvery = absl::Minutes(1);
 // | Event                       | What happens                                |
 // |-----------------------------|---------------------------------------------|
 // | etcd is unreachable         | views stay as they are; log                 |
-// | this server registers       | others count as dead only after `settle`:   |
-// |                             | they may be about to register too           |
+// | this server registers       | others count as dead only after `settle`,   |
+// |                             | or once all replicas of the view were       |
+// |                             | registered: until then, they may be about   |
+// |                             | to register too                             |
 // | the follower refuses a view | is asked again each round; log              |
 // | etcd's view goes back       | the newest one stays in force; log          |
 // | another process proposes    | one of the proposals is taken, and both     |
@@ -88,8 +90,8 @@ class Keeping {
   // begin.
   void WarnOfLeaving(const replication::ViewKeeper::Knowledge& knowledge);
   void MoveReplicas();
-  // Returns true if this server has been registered for long enough to know
-  // which servers are dead.
+  // Returns true if this server knows which servers are dead: it has been
+  // registered for long enough, or has seen all replicas registered since.
   bool SeesDeaths(const std::vector<replication::ReplicaId>& live,
                   absl::Time now);
   // Proposes a view. `marks` is the revision of the known marks of leaving

@@ -50,6 +50,19 @@ TEST_F(KeepingTest, AServerThatIsGoneIsReplacedAndReturnsAsABackup) {
   })) << nodes_[0]->log();
 }
 
+TEST_F(KeepingTest, AServerThatWasRegisteredIsDeadOnceItIsGone) {
+  for (int i = 0; i < 3; ++i) {
+    nodes_[static_cast<size_t>(i)] = nullptr;
+    Start(i, 200 + static_cast<uint64_t>(i), /*backups=*/1, absl::Hours(1));
+  }
+  Begin();
+  nodes_[1] = nullptr;
+  EXPECT_TRUE(Await([](const View& view) {
+    return PrimariesOf(view) ==
+           std::vector<std::string>({"ps0:1", "ps2:1", "ps2:1"});
+  })) << nodes_[0]->log();
+}
+
 TEST_F(KeepingTest, NobodyIsDroppedIfEtcdHasEndedAllLeases) {
   Begin();
   const View before = nodes_[0]->replicas.view();

@@ -95,7 +95,7 @@ class Replicas final : public replication::ViewFollower {
 class Node {
  public:
   Node(const std::string& etcd, int number, uint64_t incarnation,
-       uint32_t backups = 1)
+       uint32_t backups, absl::Duration settle)
       : replicas({absl::StrCat("ps", number, ":1"), incarnation}) {
     auto member =
         membership::Membership::Open(absl::StrCat("etcd://", etcd, "/t"));
@@ -114,7 +114,7 @@ class Node {
     options.member = member_.get();
     options.follower = &replicas;
     options.board = &board_;
-    options.settle = absl::Milliseconds(300);
+    options.settle = settle;
     options.round = absl::Milliseconds(10);
     options.log = [this](const std::string& line) {
       absl::MutexLock lock(&mu_);
@@ -148,11 +148,12 @@ class NodesTest : public testing::Test {
     for (int i = 0; i < 3; ++i) Start(i, 100 + static_cast<uint64_t>(i));
   }
 
-  void Start(int number, uint64_t incarnation, uint32_t backups = 1) {
+  void Start(int number, uint64_t incarnation, uint32_t backups = 1,
+             absl::Duration settle = absl::Milliseconds(300)) {
     const size_t count = static_cast<size_t>(number) + 1;
     if (nodes_.size() < count) nodes_.resize(std::max<size_t>(3, count));
-    nodes_[static_cast<size_t>(number)] =
-        std::make_unique<Node>(etcd_.address(), number, incarnation, backups);
+    nodes_[static_cast<size_t>(number)] = std::make_unique<Node>(
+        etcd_.address(), number, incarnation, backups, settle);
   }
 
   // Waits until all live nodes have the same view, and `is_wanted` accepts it.
