@@ -21,8 +21,18 @@ struct CallLoop::UnaryCall final : Event {
   Route* route = nullptr;
 
   void Cancel() override { context.TryCancel(); }
+  // Tells the route if the primary has answered. UNAVAILABLE comes from gRPC,
+  // or from a server that does not lead the shard.
+  void NoteAnswer() const {
+    const grpc::StatusCode code = status.error_code();
+    const bool is_cut_short = code == grpc::StatusCode::CANCELLED ||
+                              code == grpc::StatusCode::DEADLINE_EXCEEDED;
+    if (is_cut_short) return;
+    route->NoteAnswer(code != grpc::StatusCode::UNAVAILABLE);
+  }
   void Run() override {
     const bool has_moved = route != nullptr && route->End(&context);
+    if (route != nullptr && !has_moved) NoteAnswer();
     if (has_moved && status.error_code() == grpc::StatusCode::CANCELLED) {
       status = {grpc::StatusCode::UNAVAILABLE,
                 "another server leads the shard now"};

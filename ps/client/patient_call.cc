@@ -20,6 +20,8 @@ namespace {
 
 constexpr absl::Duration kFirstWait = absl::Milliseconds(10);
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
+// The interval at which a waiting call looks for a new primary of its shard.
+constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
 constexpr int kMaxRejoins = 10;
 
 // Returns true if a message exceeds gRPC's limit. Searches for a text of
@@ -52,14 +54,30 @@ struct PatientCall::State : std::enable_shared_from_this<State> {
   absl::Time next_note;
   int attempts = 0;
   int rejoins = 0;
+  uint64_t moves = 0;  // of the shard, before the last attempt
   absl::Duration wait = kFirstWait;
   std::minstd_rand random;
 
   void Attempt() {
     ++attempts;
+    moves = Moves();
     loop->Call(request, [self = shared_from_this()](CallLoop::Reply reply) {
       self->OnReply(std::move(reply));
     });
+  }
+
+  uint64_t Moves() const {
+    return request.route == nullptr ? 0 : request.route->moves();
+  }
+
+  // Attempts the call at `time`. Attempts earlier if the shard has moved.
+  void AttemptAt(absl::Time time) {
+    const absl::Time now = base::SteadyNow();
+    if (now >= time || Moves() != moves || loop->stopped()) return Attempt();
+    const absl::Time look =
+        request.route == nullptr ? time : std::min(time, now + kLookEvery);
+    loop->At(look,
+             [self = shared_from_this(), time] { self->AttemptAt(time); });
   }
 
   void OnReply(CallLoop::Reply reply) {
@@ -110,7 +128,7 @@ struct PatientCall::State : std::enable_shared_from_this<State> {
                   attempts);
     }
     Note(why);
-    loop->At(next, [self = shared_from_this()] { self->Attempt(); });
+    AttemptAt(next);
   }
 };
 

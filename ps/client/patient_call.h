@@ -27,7 +27,7 @@ namespace penstock::ps {
 //
 // Backs off exponentially between attempts, from 10 ms up to a second. Random
 // jitter shortens each wait by up to a half, so that workers spread their
-// retries.
+// retries. A wait ends early if the shard of the call moves.
 //
 // Logs a call that is repeated for long, with the reason of the last attempt.
 class PatientCall {

@@ -39,11 +39,28 @@ bool Route::End(grpc::ClientContext* call) {
   return has_moved;
 }
 
+void Route::NoteAnswer(bool is_answered) {
+  absl::MutexLock lock(&mu_);
+  is_in_doubt_ = !is_answered;
+}
+
+bool Route::is_in_doubt() const {
+  absl::MutexLock lock(&mu_);
+  return is_in_doubt_;
+}
+
+uint64_t Route::moves() const {
+  absl::MutexLock lock(&mu_);
+  return moves_;
+}
+
 void Route::MoveTo(const std::shared_ptr<grpc::Channel>& primary) {
   absl::MutexLock lock(&mu_);
   is_named_ = true;
   if (channel_ == primary) return;
   channel_ = primary;
+  is_in_doubt_ = false;
+  ++moves_;
   for (auto& [call, is_cancelled] : calls_) {
     is_cancelled = true;
     call->TryCancel();

@@ -34,9 +34,17 @@ class Route {
   std::shared_ptr<grpc::Channel> Begin(grpc::ClientContext* call)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Ends a call. Returns true if the call was cancelled because the shard has
-  // moved. Call it once for each Begin().
+  // moved. Call this function once for each Begin().
   bool End(grpc::ClientContext* call) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Records the result of a call: false if no primary has answered.
+  void NoteAnswer(bool is_answered) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns true from an unanswered call on, until a call is answered or the
+  // shard moves. Another server may lead the shard by then.
+  bool is_in_doubt() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns the number of times that the shard has moved.
+  uint64_t moves() const ABSL_LOCKS_EXCLUDED(mu_);
   // Sends further calls to `primary`. Cancels the calls in progress if they go
   // to another server.
   void MoveTo(const std::shared_ptr<grpc::Channel>& primary)
@@ -49,6 +57,8 @@ class Route {
   mutable absl::Mutex mu_;
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
   bool is_named_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_in_doubt_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t moves_ ABSL_GUARDED_BY(mu_) = 0;
   // The calls in progress. The value is true once a call was cancelled.
   absl::flat_hash_map<grpc::ClientContext*, bool> calls_ ABSL_GUARDED_BY(mu_);
 };

@@ -129,6 +129,13 @@ void Router::Ask() {
   });
 }
 
+absl::Duration Router::Pause() const {
+  const bool is_in_doubt =
+      std::any_of(routes_.begin(), routes_.end(),
+                  [](const auto& route) { return route->is_in_doubt(); });
+  return is_in_doubt ? kAskSoon : kAskEvery;
+}
+
 void Router::OnAnswer(size_t server, const CallLoop::Reply& answer) {
   if (loop_.stopped()) return;
   v1::GetViewReply reply;
@@ -142,7 +149,7 @@ void Router::OnAnswer(size_t server, const CallLoop::Reply& answer) {
                                          false) != is_silent_.end();
   }
   if (is_next_soon) return Ask();
-  loop_.At(base::SteadyNow() + kAskEvery, [this] {
+  loop_.At(base::SteadyNow() + Pause(), [this] {
     if (!loop_.stopped()) Ask();
   });
 }

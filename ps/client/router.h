@@ -22,8 +22,8 @@
 namespace penstock::ps {
 
 // The routes to all shards. Every kAskEvery, asks one server for the newest
-// view, in turn, and skips servers that do not answer. A client therefore needs
-// no etcd.
+// view, in turn, and skips servers that do not answer. Asks every kAskSoon
+// while a route is in doubt. A client therefore needs no etcd.
 //
 // Ignores views that are older than the newest one, of another run than
 // Pin()'s, or that name unknown servers. Thread-safe.
@@ -37,6 +37,9 @@ class Router {
   // Four small calls a second. A worker thus learns of a new primary within
   // the time that the primary needs to begin.
   static constexpr absl::Duration kAskEvery = absl::Milliseconds(250);
+  // Short compared with a failover. Longer than a call takes, so that a small
+  // server can answer a thousand workers.
+  static constexpr absl::Duration kAskSoon = absl::Milliseconds(50);
   // Limits the wait for one server's answer.
   static constexpr absl::Duration kPatience = absl::Seconds(1);
 
@@ -66,6 +69,8 @@ class Router {
   // Returns the next server to ask.
   size_t Next() ABSL_LOCKS_EXCLUDED(mu_);
   void Ask();
+  // Returns the time until the next question.
+  absl::Duration Pause() const;
   void OnAnswer(size_t server, const CallLoop::Reply& answer);
 
   const Connect connect_;
