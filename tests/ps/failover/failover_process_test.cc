@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 #include <thread>
@@ -21,11 +22,13 @@
 #include "absl/time/time.h"
 #include "ps/client/define.h"
 #include "ps/client/worker.h"
+#include "ps/membership/keys.h"
 #include "tests/ps/checkpoint/test_folder.h"
 #include "tests/ps/etcd/real_etcd.h"
 #include "tests/ps/failover/bank.h"
 #include "tests/ps/failover/checkpoints.h"
 #include "tests/ps/failover/servers.h"
+#include "tests/ps/failover/timeline.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -41,6 +44,28 @@ void Print(const char* what, absl::Duration pause) {
       absl::FormatDuration(absl::Trunc(pause, absl::Milliseconds(1))).c_str());
 }
 
+// Ends the server `name` by `end`. Prints the times from then on until etcd
+// forgets the server, etcd has the next view, and workers make transfers.
+void PrintTimeline(const char* what, ReplicatedServers* servers,
+                   const std::string& name, const Bank& bank,
+                   const std::function<void()>& end) {
+  Timeline timeline(servers->etcd_address(), "t");
+  const uint64_t view = servers->View().view().number();
+  const absl::Time begin = base::SteadyNow();
+  end();
+  const absl::Time gone =
+      timeline.AwaitGone(membership::ServerKey(name), kLongestPause);
+  const absl::Time decided = timeline.AwaitViewAfter(view, kLongestPause);
+  bank.AwaitTransfers(4);
+  const absl::Time transferred = base::SteadyNow();
+  std::printf(
+      "%s: etcd forgets the server after %lld ms, has the next view "
+      "after %lld ms; transfers after %lld ms\n",
+      what, static_cast<long long>(absl::ToInt64Milliseconds(gone - begin)),
+      static_cast<long long>(absl::ToInt64Milliseconds(decided - begin)),
+      static_cast<long long>(absl::ToInt64Milliseconds(transferred - begin)));
+}
+
 TEST(FailoverTest, ATrainingSurvivesKilledAndStoppedServers) {
   SKIP_WITHOUT_ETCD();
   ReplicatedServers servers(3, /*replicas=*/1, /*workers=*/2);
@@ -49,7 +74,7 @@ TEST(FailoverTest, ATrainingSurvivesKilledAndStoppedServers) {
   bank.AwaitTransfers(50);
   Print("undisturbed", bank.TakeLongestPause());
 
-  servers.Kill(1);
+  PrintTimeline("kill -9", &servers, "ps-1", bank, [&] { servers.Kill(1); });
   bank.AwaitTransfers(50);
   const absl::Duration killed = bank.TakeLongestPause();
   Print("kill -9", killed);
@@ -61,11 +86,13 @@ TEST(FailoverTest, ATrainingSurvivesKilledAndStoppedServers) {
   Print("return", bank.TakeLongestPause());
 
   const size_t stopped = servers.PrimaryOf(0);
-  servers.process(stopped)->Suspend();
+  PrintTimeline("SIGSTOP", &servers, absl::StrCat("ps-", stopped), bank,
+                [&] { servers.process(stopped)->Suspend(); });
   bank.AwaitTransfers(50);
   const absl::Duration paused = bank.TakeLongestPause();
   Print("SIGSTOP", paused);
   EXPECT_LT(paused, kLongestPause);
+  EXPECT_NE(servers.PrimaryOf(0), stopped);  // its lease has ended
   servers.process(stopped)->Resume();
   ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
   EXPECT_EQ(bank.Close(), "") << servers.Logs();

@@ -56,6 +56,7 @@ class ReplicatedServers {
   void WipeEtcd();
 
   const std::vector<std::string>& addresses() const { return addresses_; }
+  const std::string& etcd_address() const { return etcd_address_; }
   // Returns the training's etcd://.
   std::string target() const {
     return absl::StrCat("etcd://", etcd_address_, "/t");
