@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "ps/server/refusals.h"
 #include "ps/server/running_time.h"
 #include "ps/shards/boot_time.h"
+#include "ps/wire/shard_key.h"
 
 namespace penstock::ps {
 namespace {
@@ -35,11 +37,27 @@ void WorkerCalls::Cancel(uint64_t ticket) {
   call->End(absl::CancelledError("the caller has cancelled"));
 }
 
+void WorkerCalls::LeaveLocked(ReplicaState::Due* due) {
+  const absl::Status refusal = absl::UnavailableError(absl::StrCat(
+      kNotPrimary,
+      ": its training has failed, and a backup has to take over. If "
+      "none does, start all servers anew from a checkpoint. The failure: ",
+      state_->failure.message()));
+  state_->gate.GiveUp();
+  for (Tickets::Ticket& each : state_->tickets.TakeAll()) {
+    due->push_back(
+        [ticket = std::move(each), refusal] { ticket.End(refusal); });
+  }
+}
+
 void WorkerCalls::Collect(absl::Time now, ReplicaState::Due* due) {
   absl::MutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
   if (leads == nullptr) return;
   leads->Tick(now);
+  if (!state_->failure.ok() && state_->LeavesToBackup()) {
+    return LeaveLocked(due);
+  }
   for (auto& go_on : state_->gate.TakeDue(now)) {
     due->push_back(std::move(go_on));
   }
@@ -261,8 +279,10 @@ void WorkerCalls::OnPulled(uint64_t ticket, uint64_t reign,
                            absl::StatusOr<Exchange::Pulled> pulled) {
   if (!pulled.ok()) {
     absl::MutexLock lock(&state_->mu);
-    // Leaves the call open: it is answered when the role changes.
-    if (state_->LeavesToBackup()) return;
+    if (state_->LeavesToBackup()) {
+      state_->wants_pump = true;  // Collect() ends the call
+      return;
+    }
   }
   auto result =
       std::make_shared<absl::StatusOr<Exchange::Pulled>>(std::move(pulled));

@@ -35,7 +35,9 @@ namespace penstock::ps {
 //   lost
 //
 // The message of each UNAVAILABLE begins with kNotPrimary. If another server
-// becomes the primary, waiting calls end in the same way.
+// becomes the primary, waiting calls end in the same way. The calls at a
+// primary that leaves its shard to a backup also do, so that no call waits for
+// a backup that does not live.
 //
 // No entry depends on time. The primary turns the expiry of a worker's lease
 // into an entry, and the leases in the Servers never expire.
@@ -76,6 +78,9 @@ class WorkerCalls final : public Calls,
 
  private:
   absl::optional<Tickets::Ticket> TakeTicket(uint64_t ticket);
+  // Adds to `due` the end of all calls, because a backup has to take over.
+  void LeaveLocked(ReplicaState::Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void AnswerWhenSure(uint64_t reign, uint64_t ticket,
                       std::function<void()> go);
   void CheckPush(const PushCallPtr& call, uint64_t reign);

@@ -68,8 +68,10 @@ void WorkerCalls::CheckPush(const PushCallPtr& call, uint64_t reign) {
   } else {
     verdict = checked.status();
     absl::MutexLock lock(&state_->mu);
-    // Leaves the call open: it is answered when the role changes.
-    if (state_->LeavesToBackup()) return;
+    if (state_->LeavesToBackup()) {
+      state_->wants_pump = true;  // Collect() ends the call
+      return;
+    }
   }
   AnswerPush(reign, call->ticket, verdict);
 }

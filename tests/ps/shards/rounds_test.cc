@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -20,6 +21,7 @@
 #include "ps/shards/peers.h"
 #include "ps/shards/shards.h"
 #include "ps/shards/wire.h"
+#include "ps/wire/shard_key.h"
 #include "tensor_service/tensor.h"
 #include "tests/ps/server/small_server.h"
 
@@ -162,6 +164,23 @@ class RoundsTest : public testing::Test {
                          answer->callback(), /*will_help=*/true);
   }
 
+  void Pull(Answer<Exchange::Pulled>* answer) {
+    Exchange::PullSpec spec;
+    spec.all_parts = true;
+    primary_.calls->Pull(kTraining, spec, answer->callback());
+  }
+  // Ends the training at the primary's Server.
+  void FailPrimary(const std::string& why) {
+    std::shared_ptr<Server> server;
+    {
+      absl::MutexLock lock(&primary_.state->mu);
+      server = primary_.state->server;
+    }
+    const auto exchange = server->Serving(kTraining);
+    ASSERT_TRUE(exchange.ok()) << exchange.status();
+    (*exchange)->OnFailed(absl::AbortedError(why));
+  }
+
   Post post_;
   Replica primary_;
   Replica backup_;
@@ -217,6 +236,37 @@ TEST_F(RoundsTest, AThreadLeavesWorkToTheOneThatIsAtWork) {
   EXPECT_EQ(post_.size(), 0U);
   absl::MutexLock lock(&primary_.state->mu);
   EXPECT_TRUE(primary_.state->wants_pump);
+}
+
+TEST_F(RoundsTest, AFailedPrimaryEndsItsCallsAlsoIfItsBackupIsDead) {
+  Answer<Exchange::PushVerdict> pushed;
+  Push(kWorker, 0, &pushed);
+  FailPrimary("the disk is gone");
+  Answer<Exchange::Pulled> pulled;
+  Pull(&pulled);
+  primary_.state->Work();
+  ASSERT_TRUE(pushed.is_there());
+  ASSERT_TRUE(pulled.is_there());
+  for (const absl::Status& status :
+       {pushed.Wait().status(), pulled.Wait().status()}) {
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_TRUE(absl::StartsWith(status.message(), kNotPrimary)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "the disk is gone"))
+        << status;
+  }
+  // Drops the backup from the view. Nobody can take over any more.
+  {
+    absl::MutexLock lock(&primary_.state->mu);
+    replication::View& view = primary_.state->view;
+    ++view.number;
+    view.shards[0].backups.clear();
+    ASSERT_TRUE(primary_.state->replica.OnView(view, BootNow()).ok());
+  }
+  Answer<Exchange::Pulled> last;
+  Pull(&last);
+  primary_.state->Work();
+  ASSERT_TRUE(last.is_there());
+  EXPECT_TRUE(absl::IsAborted(last.Wait().status())) << last.Wait().status();
 }
 
 }  // namespace
