@@ -336,11 +336,23 @@ int Serve(const ServerFlags& flags, const sigset_t& signals,
   return has_failed ? 1 : 0;
 }
 
+// Checks the folder of --restore. Only warns if other servers have the values.
+absl::Status CheckFolder(const ServerFlags& flags, checkpoint::Files* files) {
+  uint64_t step = 0;
+  if (absl::SimpleAtoi(flags.restore, &step)) {
+    absl::Status found = CheckHasStep(files, step, flags.checkpoints);
+    if (found.ok() || flags.etcd.replicas == 0) return found;
+    base::LogWarning(absl::StrCat("ps: ", found.message()));
+  }
+  const bool is_used =
+      flags.restore.empty() && flags.checkpoint_every_seconds > 0;
+  return is_used ? CheckUnused(files, flags.checkpoints) : absl::OkStatus();
+}
+
 int Run(ServerFlags flags) {
   absl::Status complete = CompleteFromEnvironment(&flags);
   if (!complete.ok()) return Fail(complete.message());
-  const sigset_t signals =
-      BlockSignals(flags);  // before there are other threads
+  const sigset_t signals = BlockSignals(flags);  // before other threads
   // Ignores SIGXFSZ, so that a file that exceeds `ulimit -f` makes its write
   // fail instead of ending the server.
   signal(SIGXFSZ, SIG_IGN);
@@ -358,10 +370,8 @@ int Run(ServerFlags flags) {
     if (!opened.ok()) return Fail(opened.status().message());
     files = *std::move(opened);
   }
-  if (flags.checkpoint_every_seconds > 0 && flags.restore.empty()) {
-    const absl::Status unused = CheckUnused(files.get(), flags.checkpoints);
-    if (!unused.ok()) return Fail(unused.message());
-  }
+  absl::Status usable = CheckFolder(flags, files.get());
+  if (!usable.ok()) return Fail(usable.message());
   return Serve(flags, signals, files.get());
 }
 

@@ -217,7 +217,9 @@ class FolderSource final : public RestoreSource {
     return absl::FailedPreconditionError(absl::StrCat(
         "restore: expected ", StepFolder(step), "; found ",
         steps->empty() ? "no checkpoint" : StepFolder(steps->front()), " in ",
-        options_.folder, ": all servers need the same, shared folder"));
+        options_.folder,
+        ": start all servers with the same, shared folder, and with "
+        "--restore=newest or a step that the folder has"));
   }
 
   absl::Status CheckHas(const CutId& cut) {
@@ -286,6 +288,13 @@ std::shared_ptr<RestoreSource> RestoreFrom(checkpoint::Files* files,
                                            absl::optional<uint64_t> wanted,
                                            const RestoreOptions& options) {
   return std::make_shared<FolderSource>(files, wanted, options);
+}
+
+absl::Status CheckHasStep(checkpoint::Files* files, uint64_t step,
+                          const std::string& folder) {
+  RestoreOptions options;
+  options.folder = folder;
+  return RestoreFrom(files, step, options)->Choose(/*verifies=*/false).status();
 }
 
 absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder) {

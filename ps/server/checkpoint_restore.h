@@ -69,6 +69,12 @@ std::shared_ptr<RestoreSource> RestoreFrom(
     checkpoint::Files* files, absl::optional<uint64_t> wanted = absl::nullopt,
     const RestoreOptions& options = {});
 
+// Returns OK if `files` have the checkpoint of `step`. Otherwise returns
+// FAILED_PRECONDITION with the remedies, or DATA_LOSS if it is damaged.
+// `folder` is the name of the folder for messages.
+absl::Status CheckHasStep(checkpoint::Files* files, uint64_t step,
+                          const std::string& folder);
+
 // Returns OK if `files` have no checkpoint. Otherwise returns
 // FAILED_PRECONDITION with two remedies, because a training may only write to a
 // folder whose checkpoint it has restored. `folder` is the name of the folder

@@ -1,4 +1,4 @@
-// Tests ps_server --checkpoint-every on a folder that has checkpoints.
+// Tests that ps_server looks into the folder of checkpoints when it starts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,6 +64,18 @@ TEST(UsedFolderProcessTest, ATrainingThatWouldWriteNothingDoesNotStart) {
       Start(folder.name(), {"--checkpoint-every=600", "--restore=newest"});
   ASSERT_NE(restored, nullptr);
   EXPECT_TRUE(restored->Find("port ").has_value());
+}
+
+TEST(UsedFolderProcessTest, AStepThatTheFolderLacksIsRefused) {
+  const checkpoint::TestFolder folder;
+  const auto refused = Start(folder.name(), {"--restore=7"});
+  ASSERT_NE(refused, nullptr);
+  const std::string said = refused->ReadAll();
+  EXPECT_THAT(said,
+              HasSubstr("expected step-0000000007; found no checkpoint in " +
+                        folder.name()));
+  EXPECT_THAT(said, HasSubstr("--restore=newest"));
+  EXPECT_EQ(refused->Finish(), 1);
 }
 
 }  // namespace
