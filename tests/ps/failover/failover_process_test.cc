@@ -92,7 +92,8 @@ TEST(FailoverTest, ATrainingSurvivesKilledAndStoppedServers) {
   const absl::Duration paused = bank.TakeLongestPause();
   Print("SIGSTOP", paused);
   EXPECT_LT(paused, kLongestPause);
-  EXPECT_NE(servers.PrimaryOf(0), stopped);  // its lease has ended
+  // The stop was longer than the lease of the server.
+  EXPECT_NE(servers.PrimaryOf(0), stopped);
   servers.process(stopped)->Resume();
   ASSERT_TRUE(servers.AwaitBackups()) << servers.Logs();
   EXPECT_EQ(bank.Close(), "") << servers.Logs();
