@@ -125,6 +125,15 @@ def test_a_rank_that_is_given_twice_is_told(tmp_path):
         collectives.init(0, 2, folder=tmp_path, init_timeout=1)
 
 
+@pytest.mark.parametrize("found", [b"\xff\n", b"", b"a photo\n", None])
+def test_a_folder_with_other_files_is_refused(found, tmp_path):
+    other = tmp_path / "rank-1"
+    other.mkdir() if found is None else other.write_bytes(found)
+    with raises(collectives.FailedPrecondition, "rank-1", "an empty folder"):
+        collectives.init(0, 2, folder=tmp_path, init_timeout=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["rank-1"]
+
+
 def test_ranks_that_expect_other_numbers_are_named(tmp_path):
     other = _turns.Turns().start(
         lambda: collectives.init(1, 3, folder=tmp_path, init_timeout=5))
@@ -148,11 +157,24 @@ def test_another_secret_is_refused():
         leader.wait()
 
 
+@pytest.mark.parametrize("secret", [12345, ["sesame"], 1 << 40])
+def test_a_secret_of_another_type_is_refused_and_not_shown(secret):
+    with raises(TypeError, "give str or bytes") as caught:
+        collectives.init(0, 2, address="127.0.0.1:1", secret=secret)
+    assert "12345" not in str(caught.value)
+    assert "sesame" not in str(caught.value)
+
+
 WRONG_INIT = {
     "no launcher": ({}, "torchrun, srun or mpirun"),
     "no address": ({"rank": 0, "size": 2}, "give address="),
     "no rank": ({"size": 2}, "give rank= and size="),
     "a rank beyond": ({"rank": 2, "size": 2}, "0 to size - 1"),
+    "too many ranks": ({"rank": 0, "size": 257, "folder": "unused"}, "256"),
+    "a huge number": ({"rank": 0, "size": 1 << 40, "address": "127.0.0.1:1"},
+                      "at most 256 ranks"),
+    "a host's name": ({"rank": 0, "size": 2, "host": "localhost",
+                       "folder": "unused"}, "numeric address"),
     "two ways": ({"rank": 0, "size": 2, "address": "a:1", "folder": "b"},
                  "one of"),
     "no port": ({"rank": 0, "size": 2, "address": "host"}, "HOST:PORT"),

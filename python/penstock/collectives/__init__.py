@@ -36,6 +36,8 @@ __all__ = [
 
 # The longest wait that both C++ and Python accept: about a year.
 _MOST_SECONDS = 3e7
+# Limits the size of a group: kMaxNetRanks of collectives/net/group.h.
+_MOST_RANKS = 256
 
 
 def init(rank: Optional[int] = None, size: Optional[int] = None, *,
@@ -72,6 +74,8 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, *,
     rank, size = _place(rank, size, launch)
     _check_seconds("timeout", timeout)
     _check_seconds("init_timeout", init_timeout)
+    if host is not None:
+        _rendezvous.check_numeric(host)
     check_pool(pool_bytes)
     if sum(way is not None for way in (address, folder, store)) > 1:
         raise InvalidArgument("give one of address, folder and store")
@@ -120,6 +124,9 @@ def _place(rank: Optional[int], size: Optional[int],
     if not 0 <= rank < size:
         raise InvalidArgument(f"rank is {rank} of a group of size {size}: "
                               "ranks are 0 to size - 1")
+    if size > _MOST_RANKS:
+        raise InvalidArgument(
+            f"size is {size}: a group has at most {_MOST_RANKS} ranks")
     return int(rank), int(size)
 
 
@@ -134,6 +141,11 @@ def _check_seconds(title: str, seconds: Any) -> None:
 def _token(secret: Any, launch: Optional[_launch.Launch]) -> bytes:
     if secret is None:
         secret = "" if launch is None else launch.job
+    # Does not call bytes() for other types: bytes(5) is five zero bytes. The
+    # text does not show the secret.
+    if not isinstance(secret, (str, bytes, bytearray)):
+        raise TypeError(
+            f"secret is of type {type(secret).__name__}: give str or bytes")
     text = secret.encode() if isinstance(secret, str) else bytes(secret)
     return hashlib.sha256(b"penstock.collectives " + text).digest()
 

@@ -43,6 +43,16 @@ def resolve(host: str) -> str:
     return str(found[0][4][0])
 
 
+def check_numeric(host: str) -> None:
+    """Raises InvalidArgument unless `host` is a numeric address."""
+    try:
+        socket.getaddrinfo(host.strip("[]"), None, flags=socket.AI_NUMERICHOST)
+    except OSError as error:
+        raise InvalidArgument(
+            f"host is {host!r}: give a numeric address of this host, such as "
+            "10.0.0.7") from error
+
+
 def is_hidden(host: str, address: str) -> bool:
     """Returns True if the name of a host leads to a loopback address here,
     although other hosts may know another address. Debian's installer gives a
@@ -196,7 +206,15 @@ class Folder:
         self._has_file = True
 
     def _read(self, rank: int) -> Optional[str]:
+        file = self._file(rank)
         try:
-            return self._file(rank).read_text("ascii").rstrip("\n")
+            text = file.read_text("ascii").rstrip("\n")
         except FileNotFoundError:
             return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise FailedPrecondition(
+                f"cannot read {file}: {error}. Give an empty folder") from error
+        if not text.partition("\n")[0].isdigit():
+            raise FailedPrecondition(
+                f"{file} was not written by a rank: give an empty folder")
+        return text
