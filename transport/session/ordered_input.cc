@@ -37,7 +37,10 @@ absl::Status StatusOf(uint32_t code, absl::Span<const uint8_t> message) {
       code > static_cast<uint32_t>(absl::StatusCode::kUnauthenticated)) {
     code = static_cast<uint32_t>(absl::StatusCode::kUnknown);
   }
-  return absl::Status(static_cast<absl::StatusCode>(code), ToString(message));
+  // Adds a text, because gRPC shows an error without one as its source lines.
+  return absl::Status(
+      static_cast<absl::StatusCode>(code),
+      message.empty() ? "the peer gave no reason" : ToString(message));
 }
 
 absl::Status ResetStatusOf(uint32_t aux, absl::Span<const uint8_t> message) {

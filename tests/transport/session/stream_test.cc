@@ -234,6 +234,18 @@ TEST_F(SessionTest, ResetOfTheServerReachesTheClient) {
   EXPECT_EQ(server_->stream(1).Take(), Lines{"headers open"});
 }
 
+// gRPC shows an error without a text as its own source lines.
+TEST_F(SessionTest, ResetWithoutAReasonGetsAText) {
+  Open();
+  client_->Open(1);
+  Run();
+  (*server_)->output().SendReset(1, absl::UnavailableError(""));
+  (*server_)->streams().Detach(1);
+  Run();
+  EXPECT_EQ(client_->stream(1).Take(),
+            Lines{"reset UNAVAILABLE: the peer gave no reason, by the peer"});
+}
+
 TEST_F(SessionTest, ResetsThatCrossLeaveNothing) {
   Open();
   client_->Open(1);
