@@ -10,7 +10,9 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4b434e50;  // "PNCK"
 constexpr uint64_t kMinRingBytes = 128 * 1024;
-constexpr uint64_t kMaxRingBytes = 16 * 1024 * 1024;
+// Limits the memory that this process allocates for each peer whose ring grows.
+// Penstock's own rings have 256 KiB.
+constexpr uint64_t kMaxRingBytes = 1024 * 1024;
 constexpr uint64_t kFirstBytes = kRingOffset + kFirstRingBytes;
 
 }  // namespace

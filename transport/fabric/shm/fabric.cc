@@ -20,7 +20,7 @@ ShmFabric::ShmFabric(Options options) : options_(std::move(options)) {}
 absl::StatusOr<std::shared_ptr<Listener>> ShmFabric::GetListener() {
   if (!IsRingSize(options_.ring_bytes)) {
     return absl::InvalidArgumentError(
-        "the ring's size is no power of two from 128 KiB to 16 MiB");
+        "the ring's size is no power of two from 128 KiB to 1 MiB");
   }
   absl::Status kernel = CheckKernel();
   if (!kernel.ok()) return kernel;
