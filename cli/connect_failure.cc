@@ -18,11 +18,26 @@ struct Meaning {
   const char* part;  // a part of gRPC's text
   const char* means;
   const char* remedy;
+  // The remedy if the client uses TLS already, or null if it is the same.
+  const char* remedy_with_tls = nullptr;
 };
 
 // The text with which gRPC reports several failures, for example a failure to
 // make a subchannel.
 constexpr char kNoAddress[] = "empty address list";
+
+constexpr char kClosed[] = "the server closed the connection";
+constexpr char kMayUseTls[] = "if the server uses TLS, give --tls or --ca=FILE";
+// A server that refuses a client's certificate, or the lack of one, closes the
+// connection after TLS's handshake.
+constexpr char kMayAskForCertificate[] =
+    "if the server asks for certificates, give --cert=FILE and --key=FILE, "
+    "with a certificate that its authority has signed";
+constexpr char kUntrusted[] = "the server's certificate is not trusted";
+// gRPC does not say why a certificate was refused.
+constexpr char kFindSigner[] =
+    "give --ca=FILE, with the certificate of its signer; or has the server's "
+    "certificate expired?";
 
 // Failures to reach anything at the target.
 constexpr Meaning kUnreachable[] = {
@@ -43,10 +58,8 @@ constexpr Meaning kMeanings[] = {
      "leave out --tls, --ca, --cert and --key"},
     {"wrong version number", "the server does not speak TLS",
      "leave out --tls, --ca, --cert and --key"},
-    {"CERTIFICATE_VERIFY_FAILED", "the server's certificate is not trusted",
-     "give --ca=FILE, with the certificate of its signer"},
-    {"certificate verify failed", "the server's certificate is not trusted",
-     "give --ca=FILE, with the certificate of its signer"},
+    {"CERTIFICATE_VERIFY_FAILED", kUntrusted, kFindSigner},
+    {"certificate verify failed", kUntrusted, kFindSigner},
     {kNoAddress, "TLS cannot begin here",
      "does the system have authorities? --ca=FILE names others"},
     {"http1.x server", "a web server listens there, and no gRPC server",
@@ -55,12 +68,9 @@ constexpr Meaning kMeanings[] = {
      "is it the right port?"},
     {"eer name", "the certificate is for another name",
      "give --server-name=NAME, with the name in the certificate"},
-    {"Socket closed", "the server closed the connection",
-     "if the server uses TLS, give --tls or --ca=FILE"},
-    {"onnection reset", "the server closed the connection",
-     "if the server uses TLS, give --tls or --ca=FILE"},
-    {"ndpoint closing", "the server closed the connection",
-     "if the server uses TLS, give --tls or --ca=FILE"},
+    {"Socket closed", kClosed, kMayUseTls, kMayAskForCertificate},
+    {"onnection reset", kClosed, kMayUseTls, kMayAskForCertificate},
+    {"ndpoint closing", kClosed, kMayUseTls, kMayAskForCertificate},
 };
 
 // The timeout for identifying the program that listens at the target.
@@ -77,9 +87,11 @@ std::string Shortened(absl::string_view text) {
   return base::Printable(text, kMaxTextBytes);
 }
 
-std::string Said(const Meaning& meaning, absl::string_view text) {
+std::string Said(const Meaning& meaning, absl::string_view text,
+                 bool with_tls) {
+  const bool has_other = with_tls && meaning.remedy_with_tls != nullptr;
   return absl::StrCat(meaning.means, " (", Shortened(text), "); ",
-                      meaning.remedy);
+                      has_other ? meaning.remedy_with_tls : meaning.remedy);
 }
 
 }  // namespace
@@ -92,7 +104,7 @@ std::string ExplainConnectFailure(const std::string& server,
   const std::string begin = absl::StrCat("cannot reach ", name, ": ");
   for (const Meaning& each : kUnreachable) {
     if (!absl::StrContains(text, each.part)) continue;
-    return absl::StrCat(begin, Said(each, text));
+    return absl::StrCat(begin, Said(each, text, with_tls));
   }
   // Finds out which program listens there, because gRPC discards the answers of
   // servers that do not speak HTTP/2.
@@ -108,7 +120,7 @@ std::string ExplainConnectFailure(const std::string& server,
   for (const Meaning& each : kMeanings) {
     if (!absl::StrContains(text, each.part)) continue;
     if (each.part == kNoAddress && !with_tls) continue;
-    return absl::StrCat(begin, Said(each, text));
+    return absl::StrCat(begin, Said(each, text, with_tls));
   }
   return absl::StrCat(begin, Shortened(text));
 }

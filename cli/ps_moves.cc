@@ -187,7 +187,7 @@ class PsRebalance final : public PsMove {
     return ps::views::Rebalance(options);
   }
   std::string Result() const override {
-    return "each shard is at its own server, but for those above";
+    return "all shards are at their own servers, as far as these run";
   }
 };
 

@@ -354,6 +354,9 @@ class CheckpointTest(ServersTest):
         self.fails(self.checkpoint(server, *others),
                    "the server's certificate is not trusted")
         self.fails(self.checkpoint(server), "if the server uses TLS, give --tls or --ca=FILE")
+        authority = [flag for flag in chief if flag.startswith("--ca=")]
+        self.fails(self.checkpoint(server, *authority),
+                   "if the server asks for certificates, give --cert=FILE and --key=FILE")
         self.check(self.checkpoint(server, *chief), 0)
         plain = self.keeper()
         self.fails(self.checkpoint(plain, *chief), "does not speak TLS")
