@@ -33,7 +33,8 @@ namespace {
 
 using Kind = Introduction::Kind;
 
-// Limits the callers that have connected but not yet introduced themselves.
+// Limits the callers that have connected but not yet introduced themselves. If
+// more come, the oldest are dropped.
 constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
 // The pause in accepting while this process has no free descriptor. The caller
 // waits during the pause, and rank 0 does not spin.
@@ -204,9 +205,12 @@ class Table {
       return;
     }
     if (!CheckUser(socket.get()).ok()) return;
-    if (strangers_.size() < kMaxStrangers) {
-      strangers_.push_back(std::move(socket));
+    // Drops the caller that has been silent for longest. A rank introduces
+    // itself right after it has connected.
+    if (strangers_.size() == kMaxStrangers) {
+      strangers_.erase(strangers_.begin());
     }
+    strangers_.push_back(std::move(socket));
   }
 
   void Hear(base::UniqueFd socket) {

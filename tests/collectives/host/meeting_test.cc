@@ -43,8 +43,8 @@ class MeetingTest : public testing::Test {
                       });
   }
 
-  // Lets rank 1 join at the end, which must succeed although another rank was
-  // refused.
+  // Lets rank 1 join at the end, which must succeed although others were
+  // refused, or say nothing.
   ~MeetingTest() override {
     EXPECT_EQ(JoinAs(invitation_, 1, 2, kMinSlotBytes), "");
     EXPECT_TRUE(led_.get().ok());
@@ -57,6 +57,7 @@ class MeetingTest : public testing::Test {
   }
 
   std::string invitation_;
+  std::vector<base::UniqueFd> silent_;
   std::future<absl::StatusOr<Members>> led_;
 };
 
@@ -109,6 +110,15 @@ TEST_F(MeetingTest, RefusesARankWithoutMemory) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->introduction.text,
             "a rank's message has 0 descriptors, not 2");
+}
+
+TEST_F(MeetingTest, SilentCallersKeepNobodyOut) {
+  const std::string name = invitation_.substr(0, invitation_.find(' '));
+  while (silent_.size() < 3 * kMaxHostRanks) {
+    auto socket = fabric::shm::ConnectTo({name, ""});
+    // Fails while many connections wait to be accepted.
+    if (socket.ok()) silent_.push_back(*std::move(socket));
+  }
 }
 
 TEST(Meeting, RefusesARankThatComesTwice) {
