@@ -706,6 +706,7 @@ LAYERS = {
         "bench/tensors/sum.h",
     ],
     "bench/collectives": [
+        "transport/progress/spin_policy.h",
         "tensor_service/dtype.h",
         "collectives/schedule",
         "collectives/reduction",

@@ -35,6 +35,7 @@
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/plan.h"
 #include "tensor_service/dtype.h"
+#include "transport/progress/spin_policy.h"
 
 namespace penstock::collectives {
 namespace {
@@ -60,6 +61,8 @@ struct Options {
   std::string transport = "host";
   // The --algorithms of a NetGroup.
   std::string algorithms;
+  // How the threads of a NetGroup wait: "adaptive", "busy" or "event".
+  std::string polling = "adaptive";
   bool describe = false;
 };
 
@@ -223,6 +226,10 @@ absl::Status RunOverNet(const Options& options, int rank, Board* board) {
   } else if (options.transport == "verbs") {
     listener_options.settings.fabrics = {Fabric::kVerbs};
   }
+  listener_options.polling =
+      options.polling == "event"  ? progress::PollingMode::kEvent
+      : options.polling == "busy" ? progress::PollingMode::kBusy
+                                  : progress::PollingMode::kAdaptive;
   auto listener = Listener::Open(listener_options);
   if (!listener.ok()) return listener.status();
   std::snprintf(board->texts[rank], Board::kTextBytes, "%s",
@@ -274,6 +281,9 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"host", "shm", "verbs", "tcp"}));
   app.add_option("--algorithms", options.algorithms,
                  "Such as all_reduce=ring, of a group as between hosts");
+  app.add_option("--polling", options.polling,
+                 "How threads wait in a group as between hosts")
+      ->check(CLI::IsMember({"adaptive", "busy", "event"}));
   app.add_flag("--describe", options.describe,
                "Print paths and algorithms to stderr");
   app.add_flag("--pool", options.pool, "Input in memory that peers can read");
