@@ -342,7 +342,8 @@ absl::Status CheckFolder(const ServerFlags& flags, checkpoint::Files* files) {
   if (absl::SimpleAtoi(flags.restore, &step)) {
     absl::Status found = CheckHasStep(files, step, flags.checkpoints);
     if (found.ok() || flags.etcd.replicas == 0) return found;
-    base::LogWarning(absl::StrCat("ps: ", found.message()));
+    base::LogWarning(absl::StrCat("ps: only other servers can restore here: ",
+                                  found.message()));
   }
   const bool is_used =
       flags.restore.empty() && flags.checkpoint_every_seconds > 0;
