@@ -23,6 +23,10 @@ constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 // would often wake gRPC's thread for timers.
 constexpr absl::Duration kDeferLimit = absl::Milliseconds(25);
 
+// Limits the tries of TryLock(). Most sections are shorter. A section with a
+// short sendmsg() takes about 10 us.
+constexpr absl::Duration kTryLimit = absl::Microseconds(50);
+
 }  // namespace
 
 Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
@@ -101,13 +105,25 @@ bool Connection::Describe(metrics::ConnectionInfo* info) {
   return session_->Describe(info);
 }
 
-void Connection::Lock() {
+// Tries for a while, because most sections are short. Giving up costs the
+// caller a wake-up of another thread.
+bool Connection::TryLock(bool may_block) {
   Ref();
-  mu_.lock();
+  if (may_block) {
+    mu_.Lock();
+  } else {
+    const absl::Time end = base::SteadyNow() + kTryLimit;
+    while (!mu_.TryLock()) {
+      if (base::SteadyNow() < end) continue;
+      Unref();
+      return false;
+    }
+  }
   if (IsForeign()) {
     stream_ended_ = true;  // for the forked child
     session_->Abandon(absl::UnavailableError("the process forked"));
   }
+  return true;
 }
 
 void Connection::Begin(std::function<void()> pinged) {

@@ -87,7 +87,12 @@ class Connection : public session::SessionEvents,
 
   // Begins a section: takes a reference and the lock. In a forked child, also
   // closes the session, without sending anything.
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(mu_);
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(mu_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    (void)TryLock(/*may_block=*/true);
+  }
+  // As Lock(), but returns false if `may_block` is false and another thread
+  // still holds the lock after 50 us.
+  bool TryLock(bool may_block) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, mu_);
   // Sends all output that was added in the section. `now` returns
   // Executor::Now(); a template avoids a virtual call.
   template <typename Clock>

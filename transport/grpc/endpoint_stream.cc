@@ -49,14 +49,34 @@ EndpointStream::EndpointStream(grpc_endpoint* endpoint,
       socket_(PlainTcpSocket(*endpoint)) {
   GRPC_CLOSURE_INIT(
       &read_outer_,
+      [](void* arg, grpc_error_handle error) {
+        auto* const self = static_cast<EndpointStream*>(arg);
+        if (!self->events_->OnRead(error, /*may_block=*/false)) {
+          grpc_core::Executor::Run(&self->read_blocking_, error);
+        }
+      },
+      this, nullptr);
+  GRPC_CLOSURE_INIT(
+      &read_blocking_,
       [](void* self, grpc_error_handle error) {
-        static_cast<EndpointStream*>(self)->events_->OnRead(error);
+        static_cast<EndpointStream*>(self)->events_->OnRead(error,
+                                                            /*may_block=*/true);
       },
       this, nullptr);
   GRPC_CLOSURE_INIT(
       &write_outer_,
+      [](void* arg, grpc_error_handle error) {
+        auto* const self = static_cast<EndpointStream*>(arg);
+        if (!self->events_->OnWritten(error, /*may_block=*/false)) {
+          grpc_core::Executor::Run(&self->write_blocking_, error);
+        }
+      },
+      this, nullptr);
+  GRPC_CLOSURE_INIT(
+      &write_blocking_,
       [](void* self, grpc_error_handle error) {
-        static_cast<EndpointStream*>(self)->events_->OnWritten(error);
+        static_cast<EndpointStream*>(self)->events_->OnWritten(
+            error, /*may_block=*/true);
       },
       this, nullptr);
 }

@@ -19,8 +19,7 @@
 namespace penstock {
 namespace core {
 
-// Events of a stream, for its owner. OnRead() and OnWritten() are called from
-// an ExecCtx, without locks.
+// Events of a stream, for its owner.
 class EndpointStreamEvents {
  public:
   virtual ~EndpointStreamEvents() = default;
@@ -30,8 +29,13 @@ class EndpointStreamEvents {
   // Makes a thread call Endpoint::WriteQueued(false) soon. Returns false if no
   // thread can do so. Called under the owner's lock.
   virtual bool WriteLater() = 0;
-  virtual void OnRead(grpc_error_handle error) = 0;
-  virtual void OnWritten(grpc_error_handle error) = 0;
+  // Handle the end of a read, and of a write. Called from an ExecCtx, without
+  // locks. If another thread holds the owner's lock and `may_block` is false,
+  // return false and do nothing. The stream then calls again with `may_block`,
+  // from a thread of gRPC's executor. A thread that polls for many connections
+  // thus does not wait for the lock of one of them.
+  virtual bool OnRead(grpc_error_handle error, bool may_block) = 0;
+  virtual bool OnWritten(grpc_error_handle error, bool may_block) = 0;
 };
 
 // A byte stream over a gRPC endpoint. At most one read and one write may be in
@@ -95,6 +99,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   // to which it is passed, under the owner's lock. Therefore an inner closure
   // only schedules its outer closure.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
+  // Wait for the owner's lock, in the executor.
+  grpc_closure read_blocking_, write_blocking_;
 };
 
 }  // namespace core

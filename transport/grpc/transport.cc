@@ -147,10 +147,11 @@ void Transport::OnConnectionClosed(const grpc_error_handle& error) {
   });
 }
 
-void Transport::OnRead(grpc_error_handle error) {
+bool Transport::OnRead(grpc_error_handle error, bool may_block) {
   grpc_core::ExecCtx::Get()->InvalidateNow();  // as in PollInSection()
+  if (!TryLock(may_block)) return false;
   {
-    Section section(this);
+    Section section(this, std::adopt_lock);
     if (error.ok() && stream_->is_shut_down()) {
       error = GRPC_ERROR_CREATE("the session ended");
     }
@@ -163,15 +164,18 @@ void Transport::OnRead(grpc_error_handle error) {
   }
   poller_.PollUntilEmpty();
   Unref();
+  return true;
 }
 
-void Transport::OnWritten(grpc_error_handle error) {
+bool Transport::OnWritten(grpc_error_handle error, bool may_block) {
+  if (!TryLock(may_block)) return false;
   {
-    Section section(this);
+    Section section(this, std::adopt_lock);
     if (!error.ok()) OnConnectionClosed(error);
     lifeline_->OnWritten();
   }
   Unref();
+  return true;
 }
 
 bool Transport::WriteLater() {
@@ -201,14 +205,15 @@ bool Transport::WriteLater() {
 }
 
 bool Transport::PollPath() {
-  return PollInSection([this] {
+  return PollInSection(/*may_block=*/true, [this] {
     mu_.AssertHeld();
     return session_->Poll();
   });
 }
 
 bool Transport::PollInput() {
-  return PollInSection([this] {
+  // Does not wait for the lock. epoll reports the input, too.
+  return PollInSection(/*may_block=*/false, [this] {
     mu_.AssertHeld();
     const absl::StatusOr<bool> any = input_.Poll();
     if (!any.ok()) OnConnectionClosed(any.status());
@@ -218,18 +223,19 @@ bool Transport::PollInput() {
   });
 }
 
-bool Transport::PollInSection(absl::FunctionRef<bool()> poll) {
-  bool any = false;
+bool Transport::PollInSection(bool may_block, absl::FunctionRef<bool()> poll) {
   grpc_core::ExecCtx* const context = grpc_core::ExecCtx::Get();
   if (context == nullptr) {  // a thread of transport/rpc
-    Enter([&] { any = poll(); });
-    return any;
+    grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
+    grpc_core::ExecCtx exec_ctx;
+    return PollInSection(may_block, poll);
   }
   // Updates the clock, because deadlines of new calls count from the cached
   // time. The cached time may be old, for example after the process was stopped
   // and continued.
   context->InvalidateNow();
-  Section section(this);
+  if (!TryLock(may_block)) return false;
+  Section section(this, std::adopt_lock);
   return poll();
 }
 

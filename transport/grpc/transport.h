@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,10 @@ class Transport final : public grpc_transport,
         : transport_(transport) {
       transport_->Lock();
     }
+    // Continues a section that TryLock() has begun.
+    Section(Transport* transport, std::adopt_lock_t)
+        ABSL_EXCLUSIVE_LOCKS_REQUIRED(transport->mu_)
+        : transport_(transport) {}
     ~Section() ABSL_UNLOCK_FUNCTION() { transport_->FinishAndUnlock(); }
 
    private:
@@ -143,15 +148,16 @@ class Transport final : public grpc_transport,
   // Receives from the lifeline's socket. Called by threads that poll.
   bool PollInput();
   // Calls `poll` in a section, and returns its result. Needs no ExecCtx.
-  bool PollInSection(absl::FunctionRef<bool()> poll);
+  // Returns false if TryLock(may_block) does.
+  bool PollInSection(bool may_block, absl::FunctionRef<bool()> poll);
   void OnConnectionClosed(const grpc_error_handle& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Overrides of EndpointStreamEvents.
   void Hold() override { Ref(); }
   bool WriteLater() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnRead(grpc_error_handle error) override;
-  void OnWritten(grpc_error_handle error) override;
+  bool OnRead(grpc_error_handle error, bool may_block) override;
+  bool OnWritten(grpc_error_handle error, bool may_block) override;
 
   // Overrides of connection::Connection.
   void Enter(absl::FunctionRef<void()> work) override;

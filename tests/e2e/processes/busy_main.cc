@@ -2,12 +2,14 @@
 //
 //   busy server API PATH
 //       serves with the API sync, async or callback; prints "port N"
-//   busy crowd PATH ADDRESS CLIENTS CALLS
-//       keeps CALLS calls outstanding on each of CLIENTS connections; prints
-//       "running" after the first answer on each, and "answers N" at the end
+//   busy crowd PATH ADDRESS CLIENTS CALLS BYTES
+//       keeps CALLS calls outstanding on each of CLIENTS connections, with
+//       requests and responses of BYTES (a server with API sync), or empty
+//       calls if BYTES is 0; prints "running" after the first answer on each,
+//       and "answers N" at the end
 //   busy probe PATH ADDRESS MILLIS
 //       connects and makes sequential calls for MILLIS, at least ten; prints
-//       "answers N" and microseconds: "first N", "median N", "p90 N",
+//       "answers N" and microseconds: "first N", "median N", "p90 N", "p99 N",
 //       "longest N"; or "failed MESSAGE"
 //   busy calls PATH ADDRESS COUNT BYTES
 //       connects, and prints "connected"; for each line of input, makes COUNT
@@ -148,7 +150,10 @@ std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
 // Keeps `calls` calls outstanding on each connection.
 class Crowd {
  public:
-  Crowd(Path path, const std::string& address, int clients, int calls) {
+  Crowd(Path path, const std::string& address, int clients, int calls,
+        int bytes) {
+    if (bytes > 0) *request_.mutable_payload() = ZeroPayload(bytes);
+    request_.set_response_size(bytes);
     for (int client = 0; client < clients; ++client) {
       auto stub = std::make_shared<TestService::Stub>(Connect(path, address));
       for (int call = 0; call < calls; ++call) Start(stub, call == 0);
@@ -177,6 +182,8 @@ class Crowd {
     std::unique_ptr<Call> call;
     std::unique_ptr<grpc::ClientAsyncResponseReader<Empty>> reader;
     Empty response;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<SimpleResponse>> with_bytes;
+    SimpleResponse bytes;
     grpc::Status status;
   };
 
@@ -188,8 +195,15 @@ class Crowd {
   }
   void Send(One* one) {
     one->reader = nullptr;
+    one->with_bytes = nullptr;
     one->call = std::make_unique<Call>();
     one->call->set_wait_for_ready(true);
+    if (request_.has_payload()) {
+      one->with_bytes =
+          one->stub->AsyncUnaryCall(one->call.get(), request_, &queue_);
+      one->with_bytes->Finish(&one->bytes, &one->status, one);
+      return;
+    }
     one->reader = one->stub->AsyncEmptyCall(one->call.get(), Empty(), &queue_);
     one->reader->Finish(&one->response, &one->status, one);
   }
@@ -208,14 +222,16 @@ class Crowd {
     Send(one);
   }
 
+  SimpleRequest request_;  // with a payload unless the calls are empty
   grpc::CompletionQueue queue_;
   int begun_ = 0;
   int64_t answers_ = 0;
   std::atomic<bool> ends_{false};
 };
 
-int RunCrowd(Path path, const std::string& address, int clients, int calls) {
-  Crowd crowd(path, address, clients, calls);
+int RunCrowd(Path path, const std::string& address, int clients, int calls,
+             int bytes) {
+  Crowd crowd(path, address, clients, calls, bytes);
   crowd.Begin(clients);
   std::cout << "running" << std::endl;
   const auto start = Clock::now();
@@ -250,7 +266,8 @@ int Measure(std::chrono::milliseconds time,
   std::sort(micros.begin(), micros.end());
   std::cout << "\nanswers " << micros.size() << "\nmedian "
             << micros[micros.size() / 2] << "\np90 "
-            << micros[micros.size() * 9 / 10] << "\nlongest " << micros.back()
+            << micros[micros.size() * 9 / 10] << "\np99 "
+            << micros[micros.size() * 99 / 100] << "\nlongest " << micros.back()
             << std::endl;
   return 0;
 }
@@ -340,9 +357,9 @@ int main(int argc, char** argv) {
   if (role == "server" && argc == 4) {
     return Serve(argv[2], *PathOfName(argv[3]));
   }
-  if (role == "crowd" && argc == 6) {
+  if (role == "crowd" && argc == 7) {
     return RunCrowd(*PathOfName(argv[2]), argv[3], std::atoi(argv[4]),
-                    std::atoi(argv[5]));
+                    std::atoi(argv[5]), std::atoi(argv[6]));
   }
   if (role == "probe" && argc == 5) {
     return Probe(*PathOfName(argv[2]), argv[3],

@@ -40,11 +40,15 @@ int64_t NumberAfter(Child* child, const char* prefix) {
 struct Load {
   const char* api;
   int clients;
-  int calls;  // per client
+  int calls;      // per client
+  int bytes = 0;  // of a request and of a response; 0 means empty calls
+  const char* path = "Shm";
 };
 
 std::ostream& operator<<(std::ostream& out, const Load& load) {
-  return out << load.api << "With" << load.clients << "x" << load.calls;
+  out << load.api << "With" << load.clients << "x" << load.calls;
+  if (load.bytes > 0) out << "Of" << load.bytes;
+  return out << "Over" << load.path;
 }
 
 // A server under load.
@@ -56,7 +60,7 @@ class BusyServer {
         address_(
             absl::StrCat("127.0.0.1:", NumberAfter(server_.get(), "port "))),
         crowd_(StartBusy({"crowd", path, address_, absl::StrCat(load.clients),
-                          absl::StrCat(load.calls)})),
+                          absl::StrCat(load.calls), absl::StrCat(load.bytes)})),
         has_load_(crowd_->Find("running").has_value()) {}
   ~BusyServer() { close(log_); }
   BusyServer(const BusyServer&) = delete;
@@ -112,7 +116,7 @@ std::string LateAnswers(const Load& load) {
       absl::StrAppend(&late, what, ": ", median, " us, stock: ", stock, "; ");
     }
   };
-  BusyServer server(load, "Shm");
+  BusyServer server(load, load.path);
   if (!server.has_load()) return "the load did not begin";
   for (const char* path : {"StockClient", "Tcp", "Shm"}) {
     expect_answers(path, server.Probe(path));
@@ -143,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Load{"async", 1, 16}, Load{"async", 8, 4},
                     Load{"async", 32, 4}, Load{"callback", 1, 16},
                     Load{"callback", 8, 4}, Load{"sync", 8, 1},
-                    Load{"sync", 32, 1}),
+                    Load{"sync", 32, 1}, Load{"sync", 1, 64, 1 << 20, "Tcp"}),
     [](const auto& info) { return testing::PrintToString(info.param); });
 
 }  // namespace

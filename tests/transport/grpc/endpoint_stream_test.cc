@@ -17,6 +17,7 @@
 #include "src/core/lib/iomgr/pollset.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/polling/plain_tcp.h"
+#include "transport/memory/bytes.h"
 
 namespace penstock {
 namespace core {
@@ -34,7 +35,8 @@ class CountedReads : public EndpointStreamEvents {
  public:
   void Hold() override {}
   bool WriteLater() override { return true; }
-  void OnRead(grpc_error_handle error) override {
+  bool OnRead(grpc_error_handle error, bool may_block) override {
+    if (is_locked && !may_block) return false;
     stream->EndRead();
     if (std::this_thread::get_id() != owner) {
       reads_elsewhere.Notify();
@@ -43,13 +45,20 @@ class CountedReads : public EndpointStreamEvents {
     } else {
       ++errors;
     }
+    return true;
   }
-  void OnWritten(grpc_error_handle) override {}
+  bool OnWritten(grpc_error_handle, bool may_block) override {
+    if (is_locked && !may_block) return false;
+    if (std::this_thread::get_id() != owner) writes_elsewhere.Notify();
+    return true;
+  }
+  bool is_locked = false;  // another thread holds the owner's lock
   EndpointStream* stream = nullptr;
   const std::thread::id owner = std::this_thread::get_id();
   int reads = 0;
   int errors = 0;
-  absl::Notification reads_elsewhere;  // once another thread has read
+  absl::Notification reads_elsewhere;   // once another thread has read
+  absl::Notification writes_elsewhere;  // once another thread has written
 };
 
 // The context of a thread that waits in gRPC, and of a test.
@@ -86,6 +95,9 @@ class EndpointStreamTest : public testing::Test {
   ~EndpointStreamTest() override {
     {
       grpc_core::ExecCtx context;
+      // Ends the read in flight, whose closure is part of the stream.
+      stream_->Shutdown(GRPC_ERROR_CREATE("the test ends"));
+      context.Flush();
       stream_ = nullptr;
       grpc_endpoint_destroy(pair_.server);
       grpc_closure done;
@@ -232,6 +244,27 @@ TEST_F(EndpointStreamTest, ThreadReadsAFullSocketOnlyAFewTimes) {
   EXPECT_LT(reads, 10);
   EXPECT_TRUE(
       events_.reads_elsewhere.WaitForNotificationWithTimeout(absl::Minutes(1)));
+}
+
+// Tests a connection whose lock another thread holds, perhaps for long. The
+// thread that polls must go on, because it polls for other connections, too.
+TEST_F(EndpointStreamTest, OnlyTheExecutorWaitsForTheLockOfAReader) {
+  const Context context;
+  Say("input");
+  events_.is_locked = true;
+  EXPECT_EQ(Read(), 0);
+  EXPECT_TRUE(
+      events_.reads_elsewhere.WaitForNotificationWithTimeout(absl::Minutes(1)));
+}
+
+TEST_F(EndpointStreamTest, OnlyTheExecutorWaitsForTheLockOfAWriter) {
+  const Context context;
+  memory::Block block = memory::AllocateBlock(10).value();
+  events_.is_locked = true;
+  stream_->Write({block.AsBytes()});
+  grpc_core::ExecCtx::Get()->Flush();
+  EXPECT_TRUE(events_.writes_elsewhere.WaitForNotificationWithTimeout(
+      absl::Minutes(1)));
 }
 
 TEST_F(EndpointStreamTest, EmptySocketBeginsANewRow) {
