@@ -232,8 +232,7 @@ void PrintSummary(const ServerReport& report) {
                             "; workers lost ", report.workers_lost, "\n");
 }
 
-// Blocks until SIGTERM or SIGINT. At SIGHUP, reloads the access files. If a
-// file is wrong, the present access policy stays.
+// Blocks until SIGTERM or SIGINT. At SIGHUP, reloads the access files if valid.
 void AwaitEnd(const ServerFlags& flags, const sigset_t& signals,
               Access* access) {
   int signal = 0;
@@ -242,8 +241,8 @@ void AwaitEnd(const ServerFlags& flags, const sigset_t& signals,
     if (policy.ok()) {
       access->Replace(*std::move(policy));
     } else {
-      base::LogWarning(absl::StrCat("access: not read anew, and as it was: ",
-                                    policy.status().message()));
+      base::LogWarning(
+          absl::StrCat("access: not reloaded: ", policy.status().message()));
     }
   }
 }

@@ -56,7 +56,7 @@ std::string ProblemOf(const ServerStatus& server, const ServerStatus* other) {
   if (other == nullptr || server.report.run() == other->report.run()) return "";
   if (server.report.run() == 0) {
     return absl::StrCat(NameOf(server), " has no model, and ", NameOf(*other),
-                        " has one: was it started anew? Start the training "
+                        " has one: was it restarted? Start the training "
                         "again, or restore a checkpoint");
   }
   return absl::StrCat(NameOf(server), " is of another training than ",
@@ -106,8 +106,8 @@ std::vector<std::string> ReplicaProblems(
   for (const uint32_t shard : newest->lost_shards()) {
     problems.push_back(absl::StrCat(
         "shard ", shard,
-        " is lost: its primary and all its backups are gone. Start all servers "
-        "anew from a checkpoint"));
+        " is lost: its primary and all its backups are gone. Restart all "
+        "servers from a checkpoint"));
   }
   for (int i = 0; i < newest->view().shards().size(); ++i) {
     const ps::v1::ShardReplicas& shard = newest->view().shards(i);

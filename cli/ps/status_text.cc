@@ -218,8 +218,9 @@ std::string NewTables(const std::vector<TableSum>& tables) {
     names.push_back(base::Printable(table.name, kNameColumns));
   }
   if (names.empty()) return "";
-  return absl::StrCat("began anew, as the checkpoint did not have them: ",
-                      absl::StrJoin(names, ", "), "\n");
+  return absl::StrCat(
+      "start with initial values, because the checkpoint does not have them: ",
+      absl::StrJoin(names, ", "), "\n");
 }
 
 std::string Tables(const std::vector<ServerStatus>& servers,

@@ -111,9 +111,9 @@ absl::Status CheckNotAllLost(Files* files, absl::string_view folder) {
   return absl::FailedPreconditionError(absl::StrCat(
       folder, " had ", StepFolder(lost->front()),
       lost->size() > 1 ? absl::StrCat(" and ", lost->size() - 1, " more") : "",
-      ", and has no manifest any more: bring the checkpoints back, begin anew "
+      ", and has no manifest any more: bring the checkpoints back, start over "
       "with another folder, or remove the file ",
-      kIndexName, " of this one to begin anew here"));
+      kIndexName, " from this folder to start over here"));
 }
 
 }  // namespace penstock::ps::checkpoint

@@ -78,9 +78,8 @@ absl::Status CannotGoOn(const LostRun& lost, absl::string_view why) {
   return absl::DataLossError(
       absl::StrCat("run ", absl::Hex(lost.run.run),
                    " is lost: ", absl::StrJoin(lost.missing, ", "),
-                   " was started anew and has nothing of it, and the servers "
-                   "cannot continue "
-                   "from a checkpoint by themselves: ",
+                   " was restarted and has lost it, and the servers cannot "
+                   "continue from a checkpoint by themselves: ",
                    why));
 }
 
@@ -95,7 +94,7 @@ absl::Status CheckContinues(const Definition& definition,
   return absl::DataLossError(absl::StrCat(
       "define: the servers have begun run ", absl::Hex(reply.run()), " with ",
       CutText(reply), ", which does not continue run ", absl::Hex(before->run),
-      " of this process: start this process anew to join them"));
+      " of this process: restart this process to join them"));
 }
 
 absl::Status CheckSameModels(const Definition& definition,
@@ -108,7 +107,7 @@ absl::Status CheckSameModels(const Definition& definition,
     if (difference.empty()) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "define: ", NameOf(definition, i), " has another model: ", difference,
-        "; start the servers anew for a new one"));
+        "; restart the servers to train this one"));
   }
   return absl::OkStatus();
 }
@@ -195,15 +194,15 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
         lost, absl::StrCat(NameOf(definition, 0),
                            " found no checkpoint (is the folder of "
                            "--checkpoints the same, and is --restore given?). "
-                           "If there is none, start all servers and all "
-                           "workers anew, and train from the beginning"));
+                           "If there is none, restart all servers and "
+                           "all workers, and train from the beginning"));
   }
   return CannotGoOn(
       lost,
       absl::StrCat(NameOf(definition, 0), " begins with ", CutText(*choice),
                    " of run ", absl::Hex(choice->cut().run()),
-                   ", which is of another training: start all servers "
-                   "anew, with the folder of this one"));
+                   ", which is of another training: restart all servers "
+                   "with the folder of this one"));
 }
 
 absl::Status CheckDefined(const Definition& definition, size_t server,
@@ -216,8 +215,8 @@ absl::Status CheckDefined(const Definition& definition, size_t server,
       "define: ", NameOf(definition, server), " has run ",
       absl::Hex(reply.run()), " with ", CutText(reply), ", expected run ",
       absl::Hex(choice.run()), " with ", CutText(choice),
-      ": define again, or start all servers anew "
-      "if that does not help"));
+      ": define again, or restart all servers if "
+      "that does not help"));
 }
 
 // Defines the training at all servers, which restore concurrently. Returns true

@@ -44,10 +44,10 @@ absl::Status CheckAllHaveIt(const std::vector<v1::GetModelReply>& replies,
   for (size_t server = 0; server < replies.size(); ++server) {
     if (replies[server].run() != 0) continue;
     return absl::DataLossError(absl::StrCat(
-        NameIn(first, server), " was started anew and has lost run ",
+        NameIn(first, server), " was restarted and has lost run ",
         absl::Hex(first.run()),
-        ": start worker 0 anew, which restores a checkpoint at all servers if "
-        "they have --restore, or start all servers anew"));
+        ": restart worker 0, which restores a checkpoint at all servers if "
+        "they have --restore, or restart all servers"));
   }
   return absl::OkStatus();
 }
@@ -60,14 +60,14 @@ absl::Status CheckSame(const std::vector<v1::GetModelReply>& replies) {
       return absl::AbortedError(absl::StrCat(
           NameIn(first, i), " is of run ", absl::Hex(reply.run()), ", ",
           NameIn(first, 0), " of run ", absl::Hex(first.run()),
-          ": they are of different trainings; check the addresses, or start "
-          "all servers anew"));
+          ": they are of different trainings; check the addresses, or "
+          "restart all servers"));
     }
     if (!SameCut(reply, first)) {
       return absl::FailedPreconditionError(absl::StrCat(
           NameIn(first, i), " began with ", CutText(reply), ", ",
           NameIn(first, 0), " with ", CutText(first),
-          ": start all servers anew, with the same --restore and folder"));
+          ": restart all servers with the same --restore and folder"));
     }
     if (reply.server() != i ||
         static_cast<size_t>(reply.placement().servers().size()) !=

@@ -121,7 +121,7 @@ Membership::Standing Membership::Join(const WorkerId& worker, absl::Time now,
     return Standing::kMember;
   }
   if (members_.count(worker.rank) > 0) {
-    Lose(worker.rank, "it has been started anew", changes);
+    Lose(worker.rank, "it was restarted", changes);
     RaiseFloor();
   }
   Add(worker, now, given, changes);

@@ -39,7 +39,7 @@ constexpr Remedy kRemedies[] = {
     {"Socket closed",
      "if this etcd has TLS, set PENSTOCK_ETCD_CA, and PENSTOCK_ETCD_CERT and "
      "PENSTOCK_ETCD_KEY if it requires certificates"},
-    {"no leader", "a majority of etcd's members is away"},
+    {"no leader", "a majority of etcd's members is unreachable"},
     // Must be the last entry, because the texts of TLS errors also begin with
     // these words.
     {"failed to connect", "is etcd running at this address?"},

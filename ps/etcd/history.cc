@@ -9,8 +9,8 @@ namespace {
 
 constexpr char kRemedy[] =
     ": etcd was wiped, or restored from a backup, or an address is that of "
-    "another etcd. Bring the former etcd back; or start all servers and "
-    "workers anew, with another prefix";
+    "another etcd. Bring the former etcd back; or restart all servers and "
+    "workers with another prefix";
 
 }  // namespace
 

@@ -83,7 +83,7 @@ absl::Status AdvanceView(Registry* registry, const v1::View& next,
   if (now.number() >= next.number()) {
     return absl::AbortedError(
         absl::StrCat("view ", next.number(), " comes too late: view ",
-                     now.number(), " is there. Read it and decide anew"));
+                     now.number(), " exists. Read it and decide again"));
   }
   if (now.number() + 1 != next.number()) {
     return absl::FailedPreconditionError(
@@ -98,7 +98,7 @@ absl::Status AdvanceView(Registry* registry, const v1::View& next,
   }
   return absl::AbortedError(
       absl::StrCat("another process made view ", next.number(),
-                   " at the same time. Read it and decide anew"));
+                   " at the same time. Read it and decide again"));
 }
 
 absl::StatusOr<absl::optional<v1::Cut>> ReadCut(Registry* registry) {
@@ -130,14 +130,14 @@ absl::Status NewestView::Take(const v1::View& view) {
     return absl::DataLossError(absl::StrCat(
         "etcd has view ", view.number(), ", but view ", view_.number(),
         " was there already: etcd was restored from a backup. View ",
-        view_.number(), " stays in force here; start all servers anew"));
+        view_.number(), " stays in force here; restart all servers"));
   }
   if (view.number() == view_.number() && view.number() > 0 &&
       view.decision() != view_.decision()) {
     return absl::DataLossError(
         absl::StrCat("etcd has two views of number ", view.number(),
                      ": etcd was restored from a backup. The first one stays "
-                     "in force here; start all servers anew"));
+                     "in force here; restart all servers"));
   }
   view_ = view;
   return absl::OkStatus();

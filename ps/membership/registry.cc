@@ -112,7 +112,7 @@ absl::Status Registry::IdentityLost() const {
   return absl::DataLossError(absl::StrCat(
       "etcd at ", client_->names(), ": ", prefix_, kIdentity,
       " is gone or another one: etcd was wiped, or restored from a backup, or "
-      "the prefix was deleted. Start all servers and workers anew"));
+      "the prefix was deleted. Restart all servers and workers"));
 }
 
 absl::StatusOr<absl::optional<Registry::Value>> Registry::Read(
@@ -145,17 +145,17 @@ absl::StatusOr<Registry::Written> Registry::Write(
   if (!identity || identity->value() != identity_) return IdentityLost();
   const auto guarding = Found(*reply, 2);
   if (guard && (!guarding || guarding->lease() != guard->lease)) {
-    return absl::AbortedError(
-        absl::StrCat(prefix_, guard->key,
-                     " no longer has the lease of this write, which has "
-                     "ended: this process may have registered anew, or another "
-                     "one has taken over. Read it and decide anew"));
+    return absl::AbortedError(absl::StrCat(
+        prefix_, guard->key,
+        " no longer has the lease of this write, which has "
+        "ended: this process may have registered again, or another "
+        "one has taken over. Read it and decide again"));
   }
   absl::optional<Value> found = AsValue(Found(*reply, 1));
   if (guard && (found ? found->revision : 0) == revision) {
     return absl::AbortedError(absl::StrCat(
         prefix_, guard->unwritten,
-        " in etcd was written meanwhile. Read it and decide anew"));
+        " in etcd was written meanwhile. Read it and decide again"));
   }
   return Written{false, std::move(found)};
 }

@@ -87,7 +87,7 @@ absl::Status PlacementMap::CheckEpoch(uint64_t epoch) const {
   if (epoch == epoch_) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "placement: the request goes by epoch ", epoch, ", this server by ",
-      epoch_, epoch < epoch_ ? "; fetch the map anew" : "; it is behind"));
+      epoch_, epoch < epoch_ ? "; fetch the map again" : "; it is behind"));
 }
 
 }  // namespace penstock::ps

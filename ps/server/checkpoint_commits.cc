@@ -261,7 +261,7 @@ std::unique_ptr<checkpoint::Repository> CheckpointCommits::Yield() {
   is_released_ = true;
   if (repository_ == nullptr) return nullptr;
   EndAttempt();
-  run_ = 0;  // the next run begins anew, even if it is the same
+  run_ = 0;  // the next run starts over, even if it is the same
   return std::move(repository_);
 }
 

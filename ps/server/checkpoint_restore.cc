@@ -49,7 +49,7 @@ std::vector<bool> FindNew(const Chain& chain, const checkpoint::Model& model,
          absl::StrCat("restore: ", StepFolder(chain.newest().attempt.step),
                       what, absl::StrJoin(names, ", ")));
   };
-  say(added, " does not have these tables, which begin anew: ");
+  say(added, " does not have these tables, which start with initial values: ");
   say(dropped, " has these tables, which are not in the model: ");
   std::vector<bool> is_new(model.tables.size());
   for (size_t i = 0; i < is_new.size(); ++i) {
@@ -303,8 +303,8 @@ absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder) {
   if (steps->empty()) return checkpoint::CheckNotAllLost(files, folder);
   return absl::FailedPreconditionError(absl::StrCat(
       "checkpoint: ", folder, " has ", StepFolder(steps->front()),
-      ", and a training that begins anew would write nothing there: continue "
-      "from it with --restore=newest, or give another folder with "
+      ", and a new training would write nothing there: continue that "
+      "training with --restore=newest, or give another folder with "
       "--checkpoints"));
 }
 

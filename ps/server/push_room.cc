@@ -69,7 +69,7 @@ absl::Status PushRoom::CheckStep(size_t at, const PushId& push, size_t bytes,
       "training has ended: step ", push.clock, " waits for worker ", push.rank,
       ", whose gradients take ", bytes, " bytes. The server holds ", of_step,
       " bytes of this step already, and may hold ", max_bytes_,
-      ". Push less in a step, or start the servers anew, from a checkpoint, "
+      ". Push less in a step, or restart the servers, from a checkpoint, "
       "with --held-gradients=",
       workers * largest, " or more, for ", workers, " workers"));
 }

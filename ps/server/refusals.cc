@@ -23,10 +23,9 @@ absl::Status HasNoModel(uint64_t run) {
         "the parameter server has no model: worker 0 defines one");
   }
   return absl::DataLossError(absl::StrCat(
-      "the parameter server was started anew and has nothing of run ",
-      absl::Hex(run),
+      "the parameter server was restarted and has lost run ", absl::Hex(run),
       ": attach again, which restores a checkpoint at all servers if they have "
-      "--restore, or start the workers anew"));
+      "--restore, or restart the workers"));
 }
 
 absl::Status OtherRun(uint64_t run, uint64_t ours) {
@@ -34,7 +33,7 @@ absl::Status OtherRun(uint64_t run, uint64_t ours) {
       "the parameter server is of run ", absl::Hex(ours), ", not of ",
       absl::Hex(run),
       ": this process belongs to a training that has ended, or continues "
-      "from a checkpoint: attach again, or start this process anew"));
+      "from a checkpoint: attach again, or restart this process"));
 }
 
 absl::Status Refusal(Verdict verdict, const absl::optional<WorkerId>& worker,
@@ -58,8 +57,8 @@ absl::Status Refusal(Verdict verdict, const absl::optional<WorkerId>& worker,
                        "it is not a member; it never joined, has left, or "
                        "its lease is over"));
     case Verdict::kSuperseded:
-      return absl::AbortedError(absl::StrCat(
-          who, "the worker has been started anew; this one must stop"));
+      return absl::AbortedError(
+          absl::StrCat(who, "the worker was restarted; this one must stop"));
     case Verdict::kReplaced:
       return absl::AbortedError(
           absl::StrCat(who, "a later push of the same worker has come"));

@@ -18,9 +18,10 @@ absl::Status CheckCut(RestoreSource* restore,
                       const absl::optional<CutId>& cut) {
   if (restore != nullptr) return restore->Check(cut);
   if (!cut.has_value()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "define: the servers begin with ", TextOf(cut),
-      ", and this one was started without --restore: start it anew with it"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("define: the servers begin with ", TextOf(cut),
+                   ", and this one was started without --restore: restart it "
+                   "with --restore"));
 }
 
 }  // namespace
@@ -60,14 +61,14 @@ absl::StatusOr<Server::Choice> Server::ChooseAgain(uint64_t run,
   }
   if (options_.restore == nullptr) {
     return absl::FailedPreconditionError(
-        "this server was started without --restore: start all servers anew, "
+        "this server was started without --restore: restart all servers "
         "with --restore=newest");
   }
   const auto cut = options_.restore->Choose(/*verifies=*/true);
   if (!cut.ok()) return cut.status();
   if (!cut->has_value()) {
     return absl::FailedPreconditionError(
-        "there is no checkpoint: start all servers and workers anew");
+        "there is no checkpoint: restart all servers and workers");
   }
   const bool is_same = later_choice_.has_value() &&
                        later_choice_->replaces == replaces &&
@@ -82,7 +83,7 @@ absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
   absl::MutexLock one_at_a_time(&define_mu_);
   if (definition.instance != 0 && definition.instance != instance_) {
     return absl::AbortedError(
-        "define: the server was started anew meanwhile: define again");
+        "define: the server was restarted meanwhile: define again");
   }
   if (const auto ours = training(); ours != nullptr) {
     absl::Status same = CheckSame(*ours, definition);

@@ -95,7 +95,7 @@ absl::Status CheckSame(const Training& training,
   return absl::FailedPreconditionError(
       absl::StrCat("define: this server trains another model: ",
                    base::Printable(difference, 1000),
-                   "; start the servers anew to train this one"));
+                   "; restart the servers to train this one"));
 }
 
 Coordinator::Options CoordinatorOptionsOf(const Training& training,

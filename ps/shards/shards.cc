@@ -264,7 +264,7 @@ absl::Status Shards::NotHereLocked(absl::optional<uint32_t> shard) const {
       shard.has_value() ? absl::StrCat("shard ", *shard) : "its own shard";
   if (IsLostLocked(shard)) {
     return absl::DataLossError(
-        absl::StrCat("this server was started anew and has lost ", which,
+        absl::StrCat("this server was restarted and has lost ", which,
                      ", and no other server had it; restore a checkpoint"));
   }
   const bool is_known = shard.has_value() && *shard < view_.shards.size();

@@ -41,7 +41,7 @@ void WorkerCalls::LeaveLocked(ReplicaState::Due* due) {
   const absl::Status refusal = absl::UnavailableError(absl::StrCat(
       kNotPrimary,
       ": its training has failed, and a backup has to take over. If "
-      "none does, start all servers anew from a checkpoint. The failure: ",
+      "none does, restart all servers from a checkpoint. The failure: ",
       state_->failure.message()));
   state_->gate.GiveUp();
   for (Tickets::Ticket& each : state_->tickets.TakeAll()) {

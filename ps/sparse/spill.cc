@@ -60,9 +60,8 @@ void Spill::Fail(const char* what, const absl::Status& why) {
   base::MutexLock lock(&mu_);
   if (!status_.ok()) return;
   status_ = absl::DataLossError(absl::StrCat(
-      "sparse table '", table_, "': cannot ", what,
-      " of those on disk: ", why.message(),
-      "; rows are lost: start the servers anew from a checkpoint"));
+      "sparse table '", table_, "': cannot ", what, " of those on disk: ",
+      why.message(), "; rows are lost: restart the servers from a checkpoint"));
   failed_ = true;
 }
 

@@ -218,7 +218,7 @@ void Keeping::Publish(const ViewKeeper::Knowledge& knowledge) {
     Warn(absl::StrCat("shard ", shard),
          absl::DataLossError(absl::StrCat(
              TextOf(primary),
-             " is gone, and all its backups are: start all servers anew from a "
+             " is gone, and all its backups are: restart all servers from a "
              "checkpoint, unless that server comes back as it was")));
   }
   options_.board->Set(std::move(known));

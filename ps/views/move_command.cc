@@ -140,8 +140,9 @@ absl::Status MoveCommand::Await(
     absl::Status status = Read();
     if (!status.ok()) return status;
     if (absl::IsAlreadyExists(claim_->status())) {
-      return absl::AbortedError(absl::StrCat("etcd was away for too long, and ",
-                                             claim_->status().message()));
+      return absl::AbortedError(
+          absl::StrCat("etcd was unreachable for too long, and ",
+                       claim_->status().message()));
     }
     const auto done = is_done();
     if (!done.ok()) return done.status();

@@ -72,7 +72,7 @@ absl::Status CheckIsFree(const Situation& now, const std::string& place) {
     return absl::FailedPreconditionError(absl::StrCat(
         place, " has the last copy of shard ", *last,
         ", and is not registered: it may come back as it was. If it never "
-        "does, start all servers anew from a checkpoint"));
+        "does, restart all servers from a checkpoint"));
   }
   if (HoldsNothing(now, place)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(

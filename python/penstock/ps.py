@@ -83,7 +83,7 @@ class Worker:
     servers have restored the newest checkpoint, and the worker has joined them
     again. Continue at `clock`, as steps() does. If that is impossible, the call
     raises TrainingLost, which names the remedy. Both may take as long as
-    `pull_timeout`. The error feedback of compression then begins anew.
+    `pull_timeout`. The error feedback of compression then starts at zero.
 
     Threads may share a worker. Ctrl-C ends a wait, but not the call; the call's
     result is then lost. Close a worker, or use it in `with`, so that others do

@@ -313,9 +313,9 @@ class CheckpointTest(ServersTest):
 
     def test_one_that_was_started_anew_or_is_missing_is_named(self):
         first = self.keeper("--servers=2")
-        anew = self.keeper("--servers=2", "--server=1", training=0)
-        self.fails(self.checkpoint(first, anew),
-                   f"{anew} has no model, and {first} has one")
+        restarted = self.keeper("--servers=2", "--server=1", training=0)
+        self.fails(self.checkpoint(first, restarted),
+                   f"{restarted} has no model, and {first} has one")
         self.fails(self.checkpoint(first),
                    f"{first} is one of 2 servers of a training, and 1 was")
         other = self.keeper("--servers=2", "--server=1", training=8)

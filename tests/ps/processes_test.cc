@@ -248,8 +248,8 @@ TEST_F(ProcessesTest, AServerThatIsStartedAnewSaysThatTheRunIsLost) {
   servers_[1]->Kill();
   servers_[1] = StartServer(addresses_[1]);
   ASSERT_TRUE(servers_[1]->Find("port ").has_value());
-  EXPECT_THAT(TrainUntilTheyEnd(),
-              Contains(AllOf(HasSubstr(NameOf(1)), HasSubstr("started anew"))));
+  EXPECT_THAT(TrainUntilTheyEnd(), Contains(AllOf(HasSubstr(NameOf(1)),
+                                                  HasSubstr("was restarted"))));
 }
 
 }  // namespace

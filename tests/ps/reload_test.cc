@@ -75,7 +75,7 @@ TEST_F(ReloadTest, AFileThatIsWrongChangesNothing) {
   do {
     line = server_->Find("");
     ASSERT_TRUE(line.has_value());
-  } while (line->find("access: not read anew") == std::string::npos);
+  } while (line->find("access: not reloaded") == std::string::npos);
   EXPECT_THAT(*line, testing::HasSubstr("the secret has 5 characters"));
   EXPECT_TRUE(Admits(kOld));
 }

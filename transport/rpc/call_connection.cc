@@ -268,7 +268,7 @@ void CallConnection::OnSettled(const absl::Status& status) {
 
 void CallConnection::OnGoaway(uint32_t, const absl::Status& status) {
   const absl::Status why = absl::UnavailableError(
-      absl::StrCat("the peer goes away: ", status.message()));
+      absl::StrCat("the peer is closing the connection: ", status.message()));
   if (!is_client()) return session_->Close(why);
   // Records that the client leaves. The client's answer to the ping after the
   // first GOAWAY tells the server that no call follows.

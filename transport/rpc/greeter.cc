@@ -29,7 +29,7 @@ Verdict Judge(const Greeting& greeting, const std::string& token) {
   const uint8_t newest = std::min(greeting.newest, wire::kVersion);
   if (!IsSameToken(greeting.token, token)) {
     verdict.refusal =
-        "the token is not this server's; was the server started anew since "
+        "the token is not this server's; was the server restarted since "
         "the token was given out?";
     return verdict;
   }
@@ -90,7 +90,8 @@ void Greeter::OnReadable() {
   char buffer[4096];
   const ssize_t got = recv(socket_.get(), buffer, sizeof buffer, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return Drop(absl::UnavailableError("the client went away"));
+  if (got <= 0)
+    return Drop(absl::UnavailableError("the client has closed the connection"));
   received_.append(buffer, static_cast<size_t>(got));
   absl::string_view rest = received_;
   const absl::StatusOr<absl::optional<Greeting>> greeting = TakeGreeting(&rest);
@@ -105,7 +106,7 @@ void Greeter::Answer(const Greeting& greeting, absl::string_view rest) {
   // Sends the answer in one call, because a new socket has room for all of it.
   if (send(socket_.get(), answer.data(), answer.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(answer.size())) {
-    return Drop(absl::UnavailableError("the client went away"));
+    return Drop(absl::UnavailableError("the client has closed the connection"));
   }
   if (verdict.version == 0) {
     metrics::Registry::Get()->Count(metrics::Metric::kRefused,

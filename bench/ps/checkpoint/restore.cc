@@ -2,7 +2,7 @@
 // server alone.
 //
 // Each server is a process. The servers write a checkpoint of dense tables, and
-// are started anew in each measurement. "together" is the time of a chief's
+// are restarted in each measurement. "together" is the time of a chief's
 // Define(): the choice of the checkpoint and the restore of all servers.
 // "alone" is the time in which one server restores its part while the other
 // servers are idle. The result is the median of the rounds, whose order

@@ -8,7 +8,7 @@
 // Prints "address X". Then reads "RANK ADDRESS|ADDRESS|..." from its input and
 // forms the group. Prints "ready" after a barrier, and runs random operations
 // until an error. Prints the error as "error X" with the time since the last
-// success, and begins anew. Ends when its input ends.
+// success, and starts over. Ends when its input ends.
 
 #include <cstdint>
 #include <iostream>

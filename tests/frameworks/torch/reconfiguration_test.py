@@ -104,7 +104,7 @@ def wrong_handles():
 
 @unittest.skipUnless(hasattr(dist, "_reconfigure"), "needs PyTorch 2.15")
 @unittest.skipUnless(hasattr(dist, "_reconfigure"),
-                     "this release of PyTorch forms no group anew")
+                     "this release of PyTorch cannot form a group again")
 class ReconfigurationTest(unittest.TestCase):
 
     def test_those_that_remain_form_a_group(self):

@@ -314,7 +314,7 @@ TEST_F(WorkerTest, AServerThatWasStartedAnewIsNamed) {
         Define(cluster_.DefinitionOf(TestModel())).status()}) {
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_NE(status.message().find(name), std::string::npos) << status;
-    EXPECT_NE(status.message().find("anew"), std::string::npos) << status;
+    EXPECT_NE(status.message().find("restarted"), std::string::npos) << status;
   }
 }
 

@@ -79,7 +79,7 @@ TEST(ClientTest, ErrorNamesTheEndpointsIfAllAreAway) {
   const absl::Status status = client.ReadPrefix("a", kSoon).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(Text(status), AllOf(HasSubstr(etcd.address()),
-                                  HasSubstr("the fake etcd is away")));
+                                  HasSubstr("the fake etcd is unreachable")));
 }
 
 TEST(ClientTest, ErrorHasARemedyIfNothingListens) {

@@ -213,7 +213,7 @@ class FakeEtcd::Services final : public etcdserverpb::KV::Service,
   friend class FakeEtcd;
 
   static Status Away() {
-    return {grpc::StatusCode::UNAVAILABLE, "the fake etcd is away"};
+    return {grpc::StatusCode::UNAVAILABLE, "the fake etcd is unreachable"};
   }
 
   // Waits while the request would write the held key.

@@ -173,7 +173,7 @@ TEST(ServerTest, ServerWithoutModelSaysAtOnceThatTheRunIsLost) {
   EXPECT_EQ(server->Join(kView, kChief).status().code(), StatusCode::kDataLoss);
   EXPECT_EQ(server->Heartbeat(kView.run, kChief).code(), StatusCode::kDataLoss);
   EXPECT_THAT(std::string(server.Pull(kChief, 3).status().message()),
-              AllOf(HasSubstr("started anew"), HasSubstr("checkpoint")));
+              AllOf(HasSubstr("was restarted"), HasSubstr("checkpoint")));
 }
 
 TEST(ServerTest, AnotherRunAndAnotherEpochAreRefused) {

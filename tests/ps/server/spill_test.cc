@@ -103,7 +103,7 @@ TEST(ServerSpillTest, ADiskThatCannotBeReadEndsTheTraining) {
       server->Pull(kWorker, 2, {{Ids("words", {0})}}).status();
   EXPECT_TRUE(absl::IsDataLoss(ended)) << ended;
   EXPECT_THAT(std::string(ended.message()),
-              HasSubstr("start the servers anew from a checkpoint"));
+              HasSubstr("restart the servers from a checkpoint"));
 }
 
 // Tests a disk that cannot be read. A pull must not return initial values

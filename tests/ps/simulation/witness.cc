@@ -136,7 +136,7 @@ void Witness::CheckNewest(const Life& life) {
   if (!servers_->all_proper() || !newest_.has_value()) return;
   if (!life.cut.has_value()) {
     return blame_(
-        {absl::StrCat("the training begins anew, and the cut of step ",
+        {absl::StrCat("the training starts over, and the cut of step ",
                       newest_->step, " is acknowledged")});
   }
   const CutRecord* const cut = ledger_->FindCut(*life.cut);

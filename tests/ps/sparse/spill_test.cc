@@ -109,7 +109,7 @@ TEST(SpillTest, ATierThatCannotBeReadIsSaidByEachCall) {
   EXPECT_TRUE(absl::IsDataLoss(lost)) << lost;
   EXPECT_THAT(std::string(lost.message()),
               HasSubstr("'words': cannot read a row of those on disk: a test "
-                        "broke it; rows are lost: start the servers anew"));
+                        "broke it; rows are lost: restart the servers"));
   EXPECT_EQ(Push(table.get(), {4999}).status(), lost);
   EXPECT_EQ(table->Reserve({0}, At(0)).status(), lost);
   RowBlock block;

@@ -146,7 +146,7 @@ TEST_F(KeepingTest, AShardWithoutReplicasIsNamed) {
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_THAT(nodes_[1]->known().lost, Contains(0u));
-  EXPECT_THAT(nodes_[1]->log(), HasSubstr("start all servers anew"));
+  EXPECT_THAT(nodes_[1]->log(), HasSubstr("restart all servers"));
 }
 
 TEST_F(KeepingTest, ErrorsInTurnAreLoggedOnce) {
