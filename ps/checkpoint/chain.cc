@@ -46,7 +46,7 @@ absl::Status CheckRows(const TableDefinition& table, bool is_full,
         "row ", row, " of table '", tensor::Quoted(table.name), "' ", what));
   };
   for (const RowSpan& range : ranges) {
-    if (range.first < next) return bad("is there twice", range.first);
+    if (range.first < next) return bad("appears twice", range.first);
     if (is_full && range.first > next) return bad("is missing", next);
     next = range.end;
   }

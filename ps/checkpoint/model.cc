@@ -158,7 +158,7 @@ absl::Status CheckModel(const Model& model) {
                        " bytes: 1 to ", kMaxNameBytes, " are allowed"));
     }
     if (!names.insert(table.name).second) {
-      return Bad(table, "is there twice");
+      return Bad(table, "appears twice");
     }
     absl::Status status = CheckSlots(table);
     if (status.ok()) status = CheckShape(table);

@@ -158,7 +158,7 @@ absl::StatusOr<Attempt> Repository::Begin(NewCheckpoint checkpoint) {
   const absl::StatusOr<Manifest> old = ReadManifest(files_, checkpoint.step);
   if (!absl::IsNotFound(old.status())) {
     return absl::AlreadyExistsError(absl::StrCat(
-        StepFolder(checkpoint.step), " is there",
+        StepFolder(checkpoint.step), " exists already",
         old.ok() ? "" : ", and cannot be read: ", old.status().message()));
   }
   const absl::StatusOr<uint64_t> id = NewId();

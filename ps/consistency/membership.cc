@@ -172,7 +172,7 @@ void Membership::Lost(const WorkerId& worker, Changes* changes) {
 void Membership::Tick(absl::Time now, Changes* changes) {
   if (state_ == State::kDraining) return;
   while (!by_expiry_.empty() && by_expiry_.begin()->first <= now) {
-    Lose(by_expiry_.begin()->second, "it fell silent", changes);
+    Lose(by_expiry_.begin()->second, "no heartbeat came", changes);
   }
   Settle(now, changes);
   RaiseFloor();

@@ -59,7 +59,7 @@ absl::StatusOr<PlacementMap> PlacementMap::FromParts(
     const std::string& name = tables[i].layout.name;
     if (i > 0 && tables[i - 1].layout.name >= name) {
       return Refuse(" of table ", Quoted(name),
-                    ": it is there twice, or out of order");
+                    ": it appears twice, or out of order");
     }
     parts += tables[i].ranges.size() + tables[i].shard_servers.size();
     if (parts > kMaxParts) {
@@ -86,7 +86,7 @@ const PlacedTable* PlacementMap::Find(absl::string_view table) const {
 absl::Status PlacementMap::CheckEpoch(uint64_t epoch) const {
   if (epoch == epoch_) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "placement: the request goes by epoch ", epoch, ", this server by ",
+      "placement: the request uses epoch ", epoch, ", this server uses ",
       epoch_, epoch < epoch_ ? "; fetch the map again" : "; it is behind"));
 }
 

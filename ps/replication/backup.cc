@@ -139,7 +139,7 @@ absl::Status Backup::TakeEntry(const EntryPtr& entry) {
   if (log.bytes() + entry->bytes() > options_.max_log_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("entries that are not applied take ", log.bytes(),
-                     " bytes; entry ", entry->seq, " has to come again"));
+                     " bytes; entry ", entry->seq, " must be sent again"));
   }
   log.Append(entry);
   return absl::OkStatus();

@@ -41,7 +41,7 @@ absl::Status CheckShard(size_t at, const ShardReplicas& shard,
       return flaw("a server's name has bytes that are not printable ASCII");
     }
     if (!seen.insert(replica).second) {
-      return flaw(absl::StrCat(TextOf(replica), " is there twice"));
+      return flaw(absl::StrCat(TextOf(replica), " appears twice"));
     }
     const auto known =
         incarnations->emplace(replica.server, replica.incarnation).first;

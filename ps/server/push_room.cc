@@ -26,7 +26,7 @@ absl::Status PushRoom::Check(const WorkerId& worker, uint64_t clock,
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "the server holds ", all, " bytes of gradients that are not applied, of ",
-      max_bytes_, ": come again, or raise its --held-gradients"));
+      max_bytes_, ": try again later, or raise its --held-gradients"));
 }
 
 bool PushRoom::NeverReaches(const CutPoint& cut, const PushId& push,

@@ -14,7 +14,7 @@ absl::Status Draining() {
 
 absl::Status TooManyWait(size_t calls) {
   return absl::ResourceExhaustedError(absl::StrCat(
-      calls, " calls wait at the parameter server already: come again"));
+      calls, " calls wait at the parameter server already: try again later"));
 }
 
 absl::Status HasNoModel(uint64_t run) {

@@ -95,7 +95,7 @@ constexpr ServerFigure kServerFigures[] = {
      "Workers that the start waits for.",
      [](const ServerReport& all) { return double(all.expected_workers); }},
     {"penstock_ps_workers_lost_total", kCounter,
-     "Workers that died, fell silent or were superseded.",
+     "Workers that died, stopped sending heartbeats or were superseded.",
      [](const ServerReport& all) { return double(all.workers_lost); }},
     {"penstock_ps_slowest_worker_behind", kGauge,
      "Steps by which the slowest member is behind the fastest worker.",

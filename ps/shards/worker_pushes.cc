@@ -153,10 +153,11 @@ bool WorkerCalls::MakeRoom(const PushCallPtr& call, uint64_t reign) {
     given_up = state_->gate.GiveUp();
   }
   for (const uint64_t ticket : given_up) {
-    AnswerPush(reign, ticket,
-               absl::ResourceExhaustedError(
-                   "a checkpoint needs the room of this push: come again, or "
-                   "raise the server's --held-gradients"));
+    AnswerPush(
+        reign, ticket,
+        absl::ResourceExhaustedError(
+            "a checkpoint needs the room of this push: try again later, or "
+            "raise the server's --held-gradients"));
   }
   return !given_up.empty();
 }

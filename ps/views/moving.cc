@@ -46,9 +46,8 @@ absl::StatusOr<std::string> PlaceFor(const Situation& now, const Server& server,
       gone.empty()
           ? absl::StrCat("no server is gone whose place ", NameOf(server),
                          " could take. A training keeps its number of servers")
-          : absl::StrCat(
-                "several servers are gone: ", absl::StrJoin(gone, ", "),
-                ". Say which place is meant"));
+          : absl::StrCat("several servers are gone: ",
+                         absl::StrJoin(gone, ", "), ". Name the place"));
 }
 
 // Returns true if the view has no replica at the address.

@@ -28,7 +28,7 @@ absl::Status AwaitReady(CallQueue* queue,
   return absl::Status(
       status.code(),
       absl::StrCat("wait until work on ", unready->into.device().ToString(),
-                   " has let go of destination ", Quoted(unready->name), ": ",
+                   " has released destination ", Quoted(unready->name), ": ",
                    status.message()));
 }
 

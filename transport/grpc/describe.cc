@@ -120,7 +120,7 @@ metrics::ConnectionInfo Describe(SocketNode* socket, metrics::Role role) {
   info.role = role;
   info.peer = socket->remote();
   info.path = "http2";
-  info.reason = "the peer does not speak Penstock, or it is off here";
+  info.reason = "the peer does not speak Penstock, or Penstock is off here";
   return info;
 }
 

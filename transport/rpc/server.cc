@@ -23,7 +23,7 @@ namespace rpc {
 
 IncomingCall::~IncomingCall() {
   call_->Respond(
-      absl::InternalError("the handler let go of the call without an answer"));
+      absl::InternalError("the handler dropped the call without an answer"));
 }
 
 const Request& IncomingCall::request() const { return call_->request(); }
@@ -40,7 +40,7 @@ void IncomingCall::OnCancel(std::function<void()> cancelled) {
 
 IncomingStream::~IncomingStream() {
   call_->EndStream(
-      {absl::InternalError("the handler let go of the stream without an end"),
+      {absl::InternalError("the handler dropped the stream without an end"),
        ""});
 }
 

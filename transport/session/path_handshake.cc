@@ -72,7 +72,8 @@ absl::Status PathHandshake::OnPeerWanted(uint32_t epoch, Actions* actions) {
 
 absl::Status PathHandshake::CheckEpoch(uint32_t epoch) const {
   if (epoch < epoch_) return absl::OkStatus();  // an old attempt
-  return absl::InvalidArgumentError("the peer speaks of a path to come");
+  return absl::InvalidArgumentError(
+      "the peer names a path that was not requested yet");
 }
 
 }  // namespace session

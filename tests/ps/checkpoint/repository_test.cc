@@ -104,7 +104,7 @@ TEST_F(RepositoryTest, RowsThatTwoServersHoldAreRefused) {
   ASSERT_TRUE((*writer)->AddDense({1, 0, 1, 1, {scalar}}).ok());
   shards.push_back(*(*writer)->Finish({}));
   const absl::Status status = repository_->Commit(shards, {});
-  EXPECT_EQ(status.message(), "row 0 of table 'scalar' is there twice");
+  EXPECT_EQ(status.message(), "row 0 of table 'scalar' appears twice");
 }
 
 TEST_F(RepositoryTest, AStepIsWrittenOnce) {
@@ -191,7 +191,7 @@ TEST_F(RepositoryTest, BadDescriptionsAreRefused) {
   checkpoint = world_.Describe(1, 1, {});
   checkpoint.model.tables[1].name = "large";
   EXPECT_EQ(repository_->Begin(checkpoint).status().message(),
-            "table 'large': is there twice");
+            "table 'large': appears twice");
   checkpoint.model.tables[1].name = "";
   EXPECT_TRUE(absl::IsInvalidArgument(repository_->Begin(checkpoint).status()));
   EXPECT_EQ(files_.Contents().size(), 1u);

@@ -186,7 +186,7 @@ TEST_F(PatienceTest, AMessageAboveALimitIsNotRepeated) {
 TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
   auto worker = Join(absl::Milliseconds(200));
   Script(std::deque<absl::optional<Answer>>(
-      1000, Fails(grpc::RESOURCE_EXHAUSTED, "full; come again")));
+      1000, Fails(grpc::RESOURCE_EXHAUSTED, "full; try again later")));
   absl::Status status = worker->Push(0, Ones()).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_NE(status.message().find("gave up after"), std::string::npos);

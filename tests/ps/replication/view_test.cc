@@ -73,7 +73,7 @@ TEST(ViewTest, FlawsAreNamed) {
   ExpectInvalid(view, "4097 shards");
   view = OneShard();
   view.shards[0].joiners = {Server(1)};
-  ExpectInvalid(view, "shard 0: ps1 (incarnation 65) is there twice");
+  ExpectInvalid(view, "shard 0: ps1 (incarnation 65) appears twice");
   view = OneShard();
   view.shards.push_back({Server(3), {{"ps1", 5}}, {}});
   ExpectInvalid(view, "shard 1: two servers have the name ps1");

@@ -54,7 +54,8 @@ absl::StatusOr<PeerUser> IdentifyPeer(int socket) {
       "the peer's user has no number in this process's user namespace (it "
       "shows as uid ",
       peer.uid,
-      "), so it cannot be told from others: map it there (/proc/PID/uid_map), "
+      "), so it cannot be distinguished from others: map it there "
+      "(/proc/PID/uid_map), "
       "or run both in one user namespace"));
 }
 
