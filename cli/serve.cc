@@ -70,7 +70,7 @@ class Serve final : public Command {
          {"penstock serve --port=0 --json",
           "on any free port, which it prints for a program"}},
         "Ctrl-C or SIGTERM ended it",
-        "it could not listen"};
+        "it could not listen, or could not print the address"};
   }
 
   void Declare(CLI::App* app) override {
@@ -138,8 +138,9 @@ class Serve final : public Command {
     builder.RegisterService(&service);
     const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
     if (server == nullptr || port == 0) return WhyNot();
-    Announce(port, context.out);
-    SleepUntil(absl::InfiniteFuture());
+    context.out->Write(Announcement(port));
+    // Nobody has the address if it cannot be printed.
+    if (context.out->status().ok()) SleepUntil(absl::InfiniteFuture());
     server->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
     return kOk;
   }
@@ -158,20 +159,23 @@ class Serve final : public Command {
     return base::Printable(address_.WithPort(port), kMaxTextBytes);
   }
 
-  void Announce(int port, Output* out) const {
+  // Returns the whole text of standard output, so that a reader may close the
+  // pipe after the first line.
+  std::string Announcement(int port) const {
     const std::string address = Printed(port);
     if (json_) {
       const nlohmann::ordered_json json = {{"address", address},
                                            {"port", port}};
-      return out->Write(json.dump() + "\n");
+      return json.dump() + "\n";
     }
-    out->Write(
-        absl::StrCat("listening at ", address, ", until Ctrl-C. Try it:\n  "));
-    if (!address_.is_any()) return out->Write(PingOf(address));
+    const std::string first =
+        absl::StrCat("listening at ", address, ", until Ctrl-C. Try it:\n  ");
+    if (!address_.is_any()) return absl::StrCat(first, PingOf(address));
     // Clients cannot connect to a wildcard address.
-    out->Write(PingOf(absl::StrCat(address_.loopback(), ":", port)));
-    out->Write("or on another machine, by this one's name or address:\n  ");
-    out->Write(PingOf(absl::StrCat("HOST:", port)));
+    return absl::StrCat(
+        first, PingOf(absl::StrCat(address_.loopback(), ":", port)),
+        "or on another machine, by this one's name or address:\n  ",
+        PingOf(absl::StrCat("HOST:", port)));
   }
   std::string PingOf(absl::string_view target) const {
     return absl::StrCat("penstock ping ", target,

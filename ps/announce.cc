@@ -3,11 +3,13 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 
 #include "ps/greeting.h"
 #include "ps/membership/target.h"
 #include "transport/base/log.h"
+#include "transport/base/status_util.h"
 
 namespace penstock::ps {
 namespace {
@@ -32,18 +34,18 @@ std::string OwnAddress(const ServerFlags& flags, int port) {
              : flags.etcd.advertise;
 }
 
-void Announce(const ServerFlags& flags, int port) {
-  // Prints the port, because a parent process that has started this server on
-  // port 0 reads this line.
-  printf("port %d\n", port);
-  fflush(stdout);
+absl::Status Announce(const ServerFlags& flags, int port) {
+  if (printf("port %d\n", port) < 0 || fflush(stdout) != 0) {
+    return base::ErrnoStatus(errno, "write the port to standard output");
+  }
   const std::string warning = LocalAddressWarning(flags, port);
   if (!warning.empty()) base::LogWarning("ps: " + warning);
-  if (flags.quiet) return;
+  if (flags.quiet) return absl::OkStatus();
   for (const std::string& line :
        GreetingLines(ListeningAt(flags, port), flags.workers)) {
     base::LogInfo("ps: " + line);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::ps

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "ps/server_flags.h"
 
 namespace penstock::ps {
@@ -14,8 +15,10 @@ namespace penstock::ps {
 std::string OwnAddress(const ServerFlags& flags, int port);
 
 // Announces that workers may come: on standard output for the parent process,
-// and in the log for people.
-void Announce(const ServerFlags& flags, int port);
+// and in the log for people. Fails if standard output cannot be written,
+// because a parent process that has started the server on port 0 waits for the
+// line.
+absl::Status Announce(const ServerFlags& flags, int port);
 
 }  // namespace penstock::ps
 

@@ -1,12 +1,16 @@
 #include "ps/server_flags.h"
 
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ps/cluster.h"
 #include "ps/membership/keys.h"
 #include "ps/membership/members.h"
+#include "ps/replicas.h"
 #include "ps/replication/view.h"
+#include "transport/base/flag_errors.h"
 #include "transport/base/listen_address.h"
 
 namespace penstock::ps {
@@ -211,6 +215,14 @@ void DeclareSecurity(CLI::App* app, ServerFlags* flags) {
       ->check(CLI::ExistingFile);
 }
 
+absl::Status CheckSecurity(const ServerFlags& flags) {
+  absl::Status tls = flags.tls.Check();
+  if (!tls.ok() || flags.access.rules.empty() || flags.tls.given()) return tls;
+  return absl::InvalidArgumentError(
+      "--access has rules about names in certificates, and there is no TLS: "
+      "give --ca, --cert and --key as well");
+}
+
 }  // namespace
 
 void DeclareFlags(CLI::App* app, ServerFlags* flags) {
@@ -232,9 +244,20 @@ void DeclareFlags(CLI::App* app, ServerFlags* flags) {
   app->add_flag("--quiet", flags->quiet, "no log lines");
 }
 
+std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extra = app.remaining();
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (code != CLI::ExitCodes::ExtrasError || extra.empty()) return error.what();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    known.push_back(option->get_name());
+  }
+  return base::UnknownFlag(extra.front(), known);
+}
+
 absl::Status CompleteFromEnvironment(ServerFlags* flags) {
-  absl::Status tls = flags->tls.Check();
-  if (!tls.ok()) return tls;
+  absl::Status security = CheckSecurity(*flags);
+  if (!security.ok()) return security;
   if (flags->listen.empty() || flags->workers == 0) {
     auto cluster = ClusterFromEnvironment();
     if (cluster.ok() && cluster->role != Role::kServer) {
@@ -265,7 +288,11 @@ absl::Status CompleteFromEnvironment(ServerFlags* flags) {
   if (flags->etcd.prefix.empty()) {
     flags->etcd.prefix = membership::kDefaultPrefix;
   }
-  return flags->etcd.Check();
+  absl::Status etcd = flags->etcd.Check();
+  if (etcd.ok() && flags->etcd.replicas > 0) {
+    etcd = FixedPort(flags->listen).status();
+  }
+  return etcd;
 }
 
 }  // namespace penstock::ps

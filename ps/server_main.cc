@@ -66,7 +66,8 @@ using Files = std::unique_ptr<checkpoint::Files>;
 // workers are then cancelled.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
 
-constexpr int kUsage = 2;  // the exit code for a wrong command line
+// The exit code for a wrong command line, also if TF_CONFIG completes it.
+constexpr int kUsage = 2;
 
 // Returns "ps_server", or "penstock ps serve" if that command runs the server.
 std::string OwnName() { return program_invocation_short_name; }
@@ -76,23 +77,17 @@ int Fail(absl::string_view what) {
   return 1;
 }
 
-// Returns the error of a command line that CLI11 refuses.
-std::string Wrong(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> extra = app.remaining();
-  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-  if (code != CLI::ExitCodes::ExtrasError || extra.empty()) return error.what();
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    known.push_back(option->get_name());
-  }
-  return base::UnknownFlag(extra.front(), known);
-}
-
-int WrongFlags(const std::string& what) {
+int WrongFlags(absl::string_view what) {
   Fail(what);
   const bool by_command = OwnName() != "ps_server";
   Fail(absl::StrCat("try: ", OwnName(), by_command ? " --flags" : " --help"));
   return kUsage;
+}
+
+int PrintHelp(const CLI::App& app, const CLI::Success& asked) {
+  const int code = app.exit(asked);
+  std::cout.flush();
+  return std::cout ? code : Fail("cannot write to standard output");
 }
 
 // Blocks the signals in this thread and in the threads that it starts. Only
@@ -319,8 +314,9 @@ int Serve(const ServerFlags& flags, const sigset_t& signals,
   bool has_failed = false;  // written before `registration` ends
   auto registration = std::make_unique<ServerRegistration>(
       flags.etcd, OwnAddress(flags, port), flags.quiet, registered,
-      [&](const absl::Status& status) {
-        if (status.ok()) return Announce(flags, port);
+      [&](absl::Status status) {
+        if (status.ok()) status = Announce(flags, port);
+        if (status.ok()) return;
         Fail(status.message());
         has_failed = true;
         kill(getpid(), SIGTERM);
@@ -350,8 +346,8 @@ absl::Status CheckFolder(const ServerFlags& flags, checkpoint::Files* files) {
 }
 
 int Run(ServerFlags flags) {
-  absl::Status complete = CompleteFromEnvironment(&flags);
-  if (!complete.ok()) return Fail(complete.message());
+  const absl::Status complete = CompleteFromEnvironment(&flags);
+  if (!complete.ok()) return WrongFlags(complete.message());
   const sigset_t signals = BlockSignals(flags);  // before other threads
   // Ignores SIGXFSZ, so that a file that exceeds `ulimit -f` makes its write
   // fail instead of ending the server.
@@ -376,6 +372,7 @@ int Run(ServerFlags flags) {
 }
 
 int Main(int argc, char** argv) {
+  base::PrepareProgram(program_invocation_short_name);
   KeepTlsAtExit();
   TakeProtobufLog();
   ServerFlags flags;
@@ -387,9 +384,9 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
-    return app.exit(asked);
+    return PrintHelp(app, asked);
   } catch (const CLI::ParseError& error) {
-    return WrongFlags(Wrong(app, error));
+    return WrongFlags(ParseErrorText(app, error));
   }
   return Run(std::move(flags));
 }

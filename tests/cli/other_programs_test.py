@@ -242,6 +242,39 @@ class PsTest(CommandTest):
         self.check(done, 2)
         self.assertIn("--listen= needs a value", done.stderr)
 
+    def test_flags_that_do_not_fit_together_are_a_wrong_command_line(self):
+        for flags, said in [
+                ([], "give --workers"),
+                (["--workers=1", "--ca=/dev/null"], "give all three"),
+                (["--workers=1", f"--access={__file__}"], "there is no TLS"),
+                (["--workers=1", "--etcd=localhost", "--servers=2",
+                  "--replicas=2"], "needs --servers=3"),
+                (["--workers=1", "--etcd=localhost", "--servers=2",
+                  "--replicas=1"], "a --listen with a port")]:
+            with self.subTest(flags):
+                done = run("ps", "serve", *flags)
+                self.check(done, 2)
+                self.assertIn(said, done.stderr)
+                self.assertIn("try: penstock ps serve --flags", done.stderr)
+
+    def test_a_line_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            for arguments in (["--listen=127.0.0.1:0", "--workers=1"],
+                              ["--flags"]):
+                done = run("ps", "serve", *arguments, stdout=full)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("standard output", done.stderr)
+
+    def test_a_closed_standard_output_is_no_socket(self):
+        server = "ps/ps_server"
+        if not os.path.exists(server):
+            self.skipTest(f"there is no {server}: an installed penstock is tested")
+        done = subprocess.run(
+            ["sh", "-c", f'exec "{server}" --workers=1 >&-'],
+            stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("standard output", done.stderr)
+
     def test_why_it_cannot_listen_is_said(self):
         port = self.serve().rpartition(":")[2]
         done = run("ps", "serve", f"--listen=127.0.0.1:{port}", "--workers=1")

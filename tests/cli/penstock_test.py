@@ -473,8 +473,10 @@ class OutputTest(CommandTest):
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "w") as full:
             done = run("doctor", stdout=full)
-        self.check(done, 1)
-        self.assertIn("standard output", done.stderr)
+            served = run("serve", "--port=0", stdout=full)
+        for each in (done, served):
+            self.check(each, 1)
+            self.assertIn("standard output", each.stderr)
 
     def test_closed_descriptors_are_no_sockets(self):
         address = self.serve()
