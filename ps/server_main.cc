@@ -354,7 +354,7 @@ int Run(ServerFlags flags) {
   signal(SIGXFSZ, SIG_IGN);
   if (!flags.record.empty()) {
     const absl::Status status = RecordCalls(flags.record);
-    if (!status.ok()) return Fail(status.message());
+    if (!status.ok()) return Fail(absl::StrCat("--record: ", status.message()));
   }
   // Allocates values in shared memory, so that a pull needs no copy.
   if (!flags.stock) {

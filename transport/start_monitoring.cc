@@ -14,6 +14,12 @@
 namespace penstock {
 namespace {
 
+// Logs why the setting of a variable has no effect. The program goes on.
+void LogUnused(const char* variable, const absl::Status& status) {
+  if (status.ok()) return;
+  base::LogError(absl::StrCat(variable, " is not used: ", status.message()));
+}
+
 void StartPort() {
   const std::string address = ResolveMetrics().value_or("");
   if (address.empty()) return;
@@ -21,7 +27,7 @@ void StartPort() {
   if (port.ok()) {
     base::LogInfo(absl::StrCat("metrics are served on port ", *port));
   } else {
-    base::LogError(port.status().message());
+    LogUnused("PENSTOCK_METRICS", port.status());
   }
 }
 
@@ -35,15 +41,13 @@ void StartStatusSocket() {
 void StartTrace() {
   const std::string path = ResolveTrace().value_or("");
   if (path.empty()) return;
-  const absl::Status status = monitoring::WriteTraceTo(path);
-  if (!status.ok()) base::LogError(status.message());
+  LogUnused("PENSTOCK_TRACE", monitoring::WriteTraceTo(path));
 }
 
 void StartRecording() {
   const std::string path = ResolveRecord().value_or("");
   if (path.empty()) return;
-  const absl::Status status = RecordCalls(path);
-  if (!status.ok()) base::LogError(status.message());
+  LogUnused("PENSTOCK_RECORD", RecordCalls(path));
 }
 
 }  // namespace

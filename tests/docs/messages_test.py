@@ -45,7 +45,6 @@ WITHOUT_WORDS = {
     "transport/event_engine/engine.cc": 1,  # a refusal of require
     "transport/event_engine/sockets/socket_listener.cc": 1,  # the system's error
     "transport/grpc/handshake/server_negotiator.cc": 2,
-    "transport/start_monitoring.cc": 3,
     "transport/usable_settings.cc": 1,
     "transport/base/log.cc": 2,  # the definitions of the functions
     "transport/base/limited_log.cc": 1,

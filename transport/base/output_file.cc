@@ -24,12 +24,39 @@ sigset_t FileSizeSignal() {
   return signals;
 }
 
+// Returns the remedy for an error of open() or write(), or "".
+absl::string_view RemedyFor(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+      return ": make the folder first";
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+      return ": name a file in a folder, and not by a symbolic link";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ": name a file in a folder that this user may write to";
+    case ENOSPC:
+    case EDQUOT:
+      return ": free some space, or name a file on another disk";
+    default:
+      return "";
+  }
+}
+
+absl::Status Failed(int error_number, absl::string_view operation) {
+  const absl::Status status = ErrnoStatus(error_number, operation);
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), RemedyFor(error_number)));
+}
+
 }  // namespace
 
 absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
                                         absl::string_view what) {
   const std::string operation = absl::StrCat(what, " ", path);
-  const auto failed = [&operation] { return ErrnoStatus(errno, operation); };
+  const auto failed = [&operation] { return Failed(errno, operation); };
   // Opens with O_NONBLOCK, so that a pipe without a reader does not block the
   // call.
   UniqueFd file(open(path.c_str(),
@@ -78,7 +105,7 @@ FileSizeSignalBlock::~FileSizeSignalBlock() {
 }
 
 absl::Status WriteError(int error_number) {
-  if (error_number != EFBIG) return ErrnoStatus(error_number, "write");
+  if (error_number != EFBIG) return Failed(error_number, "write");
   return absl::ResourceExhaustedError(
       "write: the file is larger than the limit on file sizes: raise it "
       "(ulimit -f, RLIMIT_FSIZE)");

@@ -19,7 +19,7 @@ namespace base {
 // not block. `what` ("write a trace to") begins the text of an error. Fails if
 // the file cannot be written, or is a device, a pipe or a symbolic link. Also
 // fails if another process has opened the file by this function and is still
-// writing.
+// writing. The error names the remedy, if there is one.
 absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
                                         absl::string_view what);
 
@@ -39,7 +39,7 @@ class FileSizeSignalBlock {
 };
 
 // Returns a status with the cause of a failed write. Names the remedy if a
-// limit caused the failure.
+// limit or a full disk caused the failure.
 absl::Status WriteError(int error_number);
 
 }  // namespace base

@@ -150,7 +150,8 @@ class TraceFile {
 
   void Stop(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (std::exchange(stopped_, true)) return;
-    base::LogWarning(absl::StrCat("the trace ends here: ", why));
+    base::LogWarning(
+        absl::StrCat("PENSTOCK_TRACE: the trace ends here: ", why));
   }
 
   Trace* const trace_;

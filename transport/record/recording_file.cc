@@ -48,7 +48,8 @@ absl::StatusOr<std::unique_ptr<RecordingFile>> RecordingFile::Open(
     return base::ErrnoStatus(ENOMEM, "write a recording");
   }
   fd->Release();
-  auto opened = absl::WrapUnique(new RecordingFile(file, recorder, max_bytes));
+  auto opened =
+      absl::WrapUnique(new RecordingFile(path, file, recorder, max_bytes));
   const absl::Status begun = opened->Begin();
   if (begun.ok()) return opened;
   return absl::Status(begun.code(), absl::StrCat("write a recording to ", path,
@@ -65,9 +66,9 @@ absl::Status RecordingFile::Begin() {
   return status;
 }
 
-RecordingFile::RecordingFile(gzFile_s* file, Recorder* recorder,
-                             int64_t max_bytes)
-    : recorder_(recorder), max_bytes_(max_bytes), file_(file) {}
+RecordingFile::RecordingFile(const std::string& path, gzFile_s* file,
+                             Recorder* recorder, int64_t max_bytes)
+    : path_(path), recorder_(recorder), max_bytes_(max_bytes), file_(file) {}
 
 RecordingFile::~RecordingFile() { Close(); }
 
@@ -131,11 +132,12 @@ void RecordingFile::EndLocked(const absl::Status& why) {
   recorder_->Stop();
   const int closed = gzclose(std::exchange(file_, nullptr));
   if (!why.ok()) {
-    base::LogWarning(absl::StrCat("the recording ends here: ", why.message()));
+    base::LogWarning(absl::StrCat("the recording in ", path_,
+                                  " ends here: ", why.message()));
   } else if (closed != Z_OK) {
-    base::LogWarning(
-        absl::StrCat("the end of the recording could not be written: ",
-                     base::WriteError(errno).message()));
+    base::LogWarning(absl::StrCat(
+        "the end of the recording in ", path_,
+        " could not be written: ", base::WriteError(errno).message()));
   }
 }
 

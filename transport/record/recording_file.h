@@ -47,7 +47,8 @@ class RecordingFile {
   void Close();
 
  private:
-  RecordingFile(gzFile_s* file, Recorder* recorder, int64_t max_bytes);
+  RecordingFile(const std::string& path, gzFile_s* file, Recorder* recorder,
+                int64_t max_bytes);
 
   // Closes the file on an error.
   absl::Status Begin();
@@ -60,6 +61,7 @@ class RecordingFile {
   // Ends the file. `why` is an error for the log, or OK for a regular end.
   void EndLocked(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const std::string path_;
   Recorder* const recorder_;
   const int64_t max_bytes_;
   mutable base::Mutex mu_;

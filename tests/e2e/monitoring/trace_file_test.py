@@ -96,10 +96,17 @@ class TraceFileTest(unittest.TestCase):
         os.mkfifo(pipe)
         link = self.folder / "link"
         link.symlink_to(self.folder / "elsewhere")
-        for path in ("/nowhere/trace.json", "/dev/null", pipe, link,
-                     self.folder / "server.json"):
+        for path, remedy in [
+                ("/nowhere/trace.json", "make the folder first"),
+                (self.folder, "name a file in a folder"),
+                ("/dev/null", "not a regular file"), (pipe, ""),
+                (link, "not by a symbolic link"),
+                (self.folder / "server.json", "put %p")]:
             said = self.greet(path)
-            self.assertEqual(said.count("write a trace to"), 1, said)
+            self.assertEqual(
+                said.count("PENSTOCK_TRACE is not used: write a trace to"), 1,
+                said)
+            self.assertIn(remedy, said)
         self.assertFalse((self.folder / "elsewhere").exists())
 
     def test_a_relative_path_costs_one_line(self):
@@ -117,7 +124,8 @@ class TraceFileTest(unittest.TestCase):
                 env={**os.environ,
                      "PENSTOCK_TRACE": str(self.folder / "client.json")})
             self.assertIn("Hello", said.stdout)
-            self.assertEqual(said.stderr.count("the trace ends here"), 1)
+            self.assertEqual(
+                said.stderr.count("PENSTOCK_TRACE: the trace ends here"), 1)
             self.assertIn("ulimit -f", said.stderr)
 
     def test_a_recording_without_room_costs_one_line_and_nothing_else(self):
@@ -135,7 +143,9 @@ class TraceFileTest(unittest.TestCase):
         self.assertIn("Hello", done.stdout)
         server.kill()
         said = server.communicate(timeout=LIMIT_S)[1]
-        self.assertEqual(said.count("write a recording to"), 1, said)
+        self.assertEqual(
+            said.count("PENSTOCK_RECORD is not used: write a recording to"), 1,
+            said)
         self.assertIn("ulimit -f", said)
 
     def test_a_disk_that_fills_leaves_an_array_and_a_count(self):

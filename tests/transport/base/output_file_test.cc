@@ -79,7 +79,9 @@ TEST(WriteErrorTest, NamesTheLimit) {
   EXPECT_EQ(WriteError(EFBIG).message(),
             "write: the file is larger than the limit on file sizes: raise it "
             "(ulimit -f, RLIMIT_FSIZE)");
-  EXPECT_EQ(WriteError(ENOSPC).message(), "write: No space left on device");
+  EXPECT_EQ(WriteError(ENOSPC).message(),
+            "write: No space left on device: free some space, or name a file "
+            "on another disk");
 }
 
 }  // namespace

@@ -207,8 +207,9 @@ TEST(RecordingFileTest, AFullDiskIsALineAndTheEnd) {
   for (const bool at_once : {false, true}) {
     EXPECT_EXIT(RecordWithoutRoom(PathOf("no-room"), at_once),
                 testing::ExitedWithCode(0),
-                "^[^\n]*the recording ends here: write: the file is larger "
-                "than the limit on file sizes: raise it \\(ulimit -f[^\n]*\n$");
+                "^[^\n]*the recording in [^\n]*no-room[^\n]* ends here: "
+                "write: the file is larger than the limit on file sizes: "
+                "raise it \\(ulimit -f[^\n]*\n$");
   }
 }
 
@@ -287,8 +288,9 @@ constexpr char kTooLarge[] =
   setrlimit(RLIMIT_FSIZE, &limit);
   recorder.Add(OneCall());
   (*file)->Close();
-  const std::string line = absl::StrCat(
-      "the end of the recording could not be written", kTooLarge, "\n");
+  const std::string line =
+      absl::StrCat("the end of the recording in ", path,
+                   " could not be written", kTooLarge, "\n");
   _exit(absl::EndsWith(said.Take(), line) ? 0 : 1);
 }
 
