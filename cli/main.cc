@@ -1,6 +1,5 @@
 // penstock: one command to inspect, try and measure. See docs/cli.md.
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,23 +8,11 @@
 #include "cli/self.h"
 #include "grpc/support/log.h"
 #include "transport/base/openssl_at_exit.h"
-
-namespace {
-
-// Opens missing standard descriptors. Otherwise a socket would get their
-// number, and output would go to the peer. Writing to the opened descriptors
-// fails, as it should.
-void FillStandardDescriptors() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", O_RDONLY);
-  }
-}
-
-}  // namespace
+#include "transport/base/program_start.h"
 
 int main(int argc, char** argv) {
+  penstock::base::PrepareProgram("penstock");
   penstock::base::KeepOpenSslAtExit();
-  FillStandardDescriptors();
   penstock::cli::IgnoreSigpipe();
   const penstock::cli::Environment environment =
       penstock::cli::ProcessEnvironment();

@@ -56,6 +56,7 @@
 #include "transport/base/flag_errors.h"
 #include "transport/base/listen_error.h"
 #include "transport/base/log.h"
+#include "transport/base/program_start.h"
 
 namespace penstock::ps {
 namespace {
@@ -381,6 +382,7 @@ int Main(int argc, char** argv) {
   // CLI11 would read the next flag as the value.
   const std::string empty = base::FlagWithoutValue({argv, argv + argc});
   if (!empty.empty()) return WrongFlags(empty);
+  base::PrepareProgram(program_invocation_short_name);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {

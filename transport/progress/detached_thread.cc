@@ -4,12 +4,30 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/address_space.h"
 #include "transport/base/status_util.h"
 
 namespace penstock {
 namespace progress {
+
+namespace {
+
+// Returns why there is no thread. pthread_create() has EAGAIN for two limits.
+absl::Status CannotStart(const char* name, int error, size_t stack) {
+  const std::string operation = absl::StrCat("pthread_create of ", name);
+  if (error != EAGAIN) return base::ErrnoStatus(error, operation);
+  if (base::ExceedsAddressSpace(stack)) {
+    return base::NoAddressSpace(operation, stack);
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(operation, ": too many threads; raise ulimit -u"));
+}
+
+}  // namespace
 
 absl::Status StartDetachedThread(const char* name, void* (*main)(void*),
                                  void* argument) {
@@ -22,13 +40,11 @@ absl::Status StartDetachedThread(const char* name, void* (*main)(void*),
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
   const int error = pthread_create(&thread, &attributes, main, argument);
+  size_t stack = 0;
+  pthread_attr_getstacksize(&attributes, &stack);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
-  if (error == EAGAIN) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "pthread_create of ", name, ": too many threads; raise ulimit -u"));
-  }
-  if (error != 0) return base::ErrnoStatus(error, "pthread_create");
+  if (error != 0) return CannotStart(name, error, stack);
   pthread_setname_np(thread, name);
   return absl::OkStatus();
 }

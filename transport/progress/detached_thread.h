@@ -10,7 +10,7 @@ namespace progress {
 
 // Runs `main(argument)` on a new thread, which takes no signals and is not
 // joined. `name` has at most 15 bytes. Returns RESOURCE_EXHAUSTED if the
-// process or user has too many threads.
+// process or user has too many threads, or no address space for the stack.
 absl::Status StartDetachedThread(const char* name, void* (*main)(void*),
                                  void* argument);
 

@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/address_space.h"
 #include "transport/base/status_util.h"
 #include "transport/fabric/shm/huge_pages.h"
 
@@ -16,12 +18,14 @@ namespace fabric {
 namespace shm {
 namespace {
 
-absl::Status CannotMap(uint64_t size) {
-  if (errno != ENOMEM) return base::ErrnoStatus(errno, "mmap of a memfd");
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "mmap of ", size,
-      " bytes of shared memory: no address space or too "
-      "many mappings; raise ulimit -v (RLIMIT_AS) or vm.max_map_count"));
+constexpr char kShared[] = "shared memory";
+
+absl::Status CannotMap(uint64_t size, const char* what) {
+  const int error = errno;
+  const std::string operation =
+      absl::StrCat("mmap of ", size, " bytes of ", what);
+  if (error != ENOMEM) return base::ErrnoStatus(error, operation);
+  return base::NoAddressSpace(operation, size);
 }
 
 // Reserves address space, aligned to huge pages. Returns null if there is not
@@ -45,7 +49,7 @@ uint8_t* ReserveAligned(uint64_t size) {
 
 absl::StatusOr<Mapping> Mapping::Share(int fd, uint64_t size, int protection) {
   void* data = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED) return CannotMap(size);
+  if (data == MAP_FAILED) return CannotMap(size, kShared);
   return Mapping(data, size);
 }
 
@@ -55,14 +59,14 @@ absl::StatusOr<Mapping> Mapping::ShareAligned(int fd, uint64_t size,
   if (at == nullptr) return Share(fd, size, protection);
   Mapping reserved(at, size);
   void* data = mmap(at, size, protection, MAP_SHARED | MAP_FIXED, fd, 0);
-  if (data == MAP_FAILED) return CannotMap(size);
+  if (data == MAP_FAILED) return CannotMap(size, kShared);
   return reserved;
 }
 
 absl::StatusOr<Mapping> Mapping::Private(uint64_t size) {
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) return base::ErrnoStatus(errno, "mmap of memory");
+  if (data == MAP_FAILED) return CannotMap(size, "private memory");
   return Mapping(data, size);
 }
 
