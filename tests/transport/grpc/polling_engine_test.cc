@@ -3,6 +3,7 @@
 
 #include "transport/grpc/polling/polling_engine.h"
 
+#include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -206,6 +207,33 @@ TEST_F(PollingEngineTest, ClockThatIsSetBackDoesNotKeepItSpinning) {
   alarm_.Cancel();
 }
 
+// Moves the stopped clock on, if the test does not do so for 10 seconds. A wait
+// whose path nobody polls would otherwise never end.
+class ClockGuard {
+ public:
+  ~ClockGuard() {
+    is_over_ = true;
+    thread_.join();
+  }
+  bool has_moved() const { return has_moved_; }
+
+ private:
+  void Guard() {
+    // Counts the kernel's time, because the clock may be stopped.
+    constexpr int kPauseMs = 10;
+    for (int ms = 0; !is_over_; ms += kPauseMs) {
+      poll(nullptr, 0, kPauseMs);
+      if (ms < 10 * 1000) continue;
+      has_moved_ = true;
+      MoveSteadyClockBy(absl::Seconds(1));
+    }
+  }
+
+  std::atomic<bool> is_over_{false};
+  std::atomic<bool> has_moved_{false};
+  std::thread thread_{[this] { Guard(); }};
+};
+
 // Tests slow rounds of looks, as at many sockets. Each spin but the first of
 // the thread exceeds its time by one round at most. Runs last, because it stops
 // the clock. Otherwise a yield on a busy machine would end a spin, or all spins
@@ -213,16 +241,18 @@ TEST_F(PollingEngineTest, ClockThatIsSetBackDoesNotKeepItSpinning) {
 TEST_F(PollingEngineTest, SlowRoundsDoNotProlongASpin) {
   StopSteadyClock();
   MoveSteadyClockBy(absl::Minutes(1));  // beyond a rest after earlier spins
+  const ClockGuard guard;
   path_->on_look = [] { MoveSteadyClockBy(absl::Milliseconds(1)); };
   int spins = 0, most = 0;
   path_->on_armed = [&] {
     const int looks = path_->looks.exchange(0);
     if (++spins > 1) most = std::max(most, looks);
   };
-  for (int i = 0; i < 10 && spins < 3; ++i) {
+  for (int i = 0; i < 10 && spins < 3 && !guard.has_moved(); ++i) {
     EXPECT_EQ(Wait(std::chrono::milliseconds(1)),
               grpc::CompletionQueue::TIMEOUT);
   }
+  EXPECT_FALSE(guard.has_moved()) << "nobody polled the path";
   EXPECT_GE(spins, 3);
   EXPECT_LE(most, 2) << "one round, and one look while arming";
   path_->on_armed = nullptr;

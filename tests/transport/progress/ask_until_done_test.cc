@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -25,7 +24,15 @@ TEST(AskUntilDoneTest, AsksUntilItIsDoneAndNoMore) {
                 return true;
               }).ok());
   done.WaitForNotification();
-  absl::SleepFor(absl::Milliseconds(20));
+  // Asks another question as often. The first would be asked again meanwhile.
+  std::atomic<int> others{0};
+  absl::Notification others_done;
+  ASSERT_TRUE(AskUntilDone([&] {
+                if (++others < 10) return false;
+                others_done.Notify();
+                return true;
+              }).ok());
+  others_done.WaitForNotification();
   EXPECT_EQ(asked, 10);
 }
 
@@ -66,9 +73,12 @@ TEST(AskUntilDoneTest, MayBeCalledByWhatItAsks) {
 TEST(AskUntilDoneTest, IsThereInAChild) {
   std::atomic<bool> ends{false};
   std::atomic<pid_t> last{0};
+  absl::Notification ended;
   ASSERT_TRUE(AskUntilDone([&] {
                 last = getpid();
-                return ends.load();
+                if (!ends) return false;
+                ended.Notify();
+                return true;
               }).ok());
   while (last == 0) std::this_thread::yield();
   const pid_t child = fork();
@@ -87,7 +97,7 @@ TEST(AskUntilDoneTest, IsThereInAChild) {
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   ends = true;
-  absl::SleepFor(absl::Milliseconds(20));
+  ended.WaitForNotification();  // before the variables end
 }
 
 }  // namespace
