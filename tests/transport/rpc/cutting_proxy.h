@@ -14,6 +14,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -61,7 +62,8 @@ class CuttingProxy {
     bytes_ = bytes;
   }
   // Breaks later connections after one of their directions was silent for
-  // `silence`, like load balancers.
+  // `silence`, like load balancers. Measures the time by waits of this proxy's
+  // threads: a busy machine delays both peers and the proxy.
   void CutAfterSilence(std::chrono::milliseconds silence) {
     std::lock_guard<std::mutex> lock(mu_);
     silence_ = silence;
@@ -83,8 +85,8 @@ class CuttingProxy {
   // false as soon as a connection has ended.
   bool OutlivesSilence(const std::function<void()>& action) {
     std::unique_lock<std::mutex> lock(mu_);
-    const Clock::time_point end = Clock::now() + 2 * silence_;
-    while (ended_ == 0 && Clock::now() < end) {
+    const auto end = std::chrono::steady_clock::now() + 2 * silence_;
+    while (ended_ == 0 && std::chrono::steady_clock::now() < end) {
       const size_t before = carried_;
       lock.unlock();
       action();
@@ -95,8 +97,11 @@ class CuttingProxy {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  static constexpr int kWaitMs = 20;  // the longest wait for input
 
+  static int64_t WaitsIn(std::chrono::milliseconds time) {
+    return time.count() / kWaitMs;
+  }
   static sockaddr_in Loopback(int port) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -131,26 +136,26 @@ class CuttingProxy {
       return;
     }
     std::vector<char> buffer(64 * 1024);
-    Clock::time_point heard[] = {Clock::now(), Clock::now()};
+    int64_t waits = 0;  // waits without input so far
+    int64_t heard[] = {0, 0};
     while (bytes > 0 && !stopped_) {
       if (held_) {
-        poll(nullptr, 0, 20);
+        poll(nullptr, 0, kWaitMs);
         continue;
       }
       pollfd ready[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
-      const int count = poll(ready, 2, 20);
+      const int count = poll(ready, 2, kWaitMs);
       if (count < 0) return;
-      // Ends the connection only if no input is waiting. Waiting input shows
-      // that this thread was late and that the connection was not silent.
-      if (count == 0 && Clock::now() - std::min(heard[0], heard[1]) > silence) {
-        return;
+      if (count == 0) {
+        ++waits;
+        if (waits - std::min(heard[0], heard[1]) > WaitsIn(silence)) return;
       }
       for (int i = 0; i < 2; ++i) {
         if (ready[i].revents == 0) continue;
         const ssize_t got =
             recv(ready[i].fd, buffer.data(), std::min(buffer.size(), bytes), 0);
         if (got <= 0) return;
-        heard[i] = Clock::now();
+        heard[i] = waits;
         bytes -= static_cast<size_t>(got);
         Count(static_cast<size_t>(got));
         if (!Forward(ready[1 - i].fd, buffer.data(), got)) return;
@@ -168,7 +173,7 @@ class CuttingProxy {
   bool Forward(int fd, const char* bytes, ssize_t left) {
     while (left > 0) {
       pollfd ready = {fd, POLLOUT, 0};
-      if (stopped_ || poll(&ready, 1, 20) < 0) return false;
+      if (stopped_ || poll(&ready, 1, kWaitMs) < 0) return false;
       if (ready.revents == 0) continue;
       const ssize_t sent = send(fd, bytes, static_cast<size_t>(left),
                                 MSG_NOSIGNAL | MSG_DONTWAIT);
