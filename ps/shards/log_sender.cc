@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "ps/replication/view.h"
 #include "ps/shards/boot_time.h"
 #include "ps/shards/wire.h"
 
@@ -80,6 +82,14 @@ void LogSender::Send(const ReplicaId& to, const Append& append) {
       });
 }
 
+void LogSender::WarnOfGroup(const ReplicaId& from,
+                            const replication::Group& theirs, Link* link) {
+  const absl::Status same = replication::CheckSameGroup(state_->group, theirs);
+  if (same.ok() || std::exchange(link->is_warned, true)) return;
+  state_->Say(absl::StrCat(replication::TextOf(from),
+                           " refuses to be a replica: ", same.message()));
+}
+
 void LogSender::OnReply(const ReplicaId& to, uint64_t view,
                         const absl::StatusOr<grpc::ByteBuffer>& reply) {
   absl::StatusOr<Answer> answer =
@@ -97,7 +107,10 @@ void LogSender::OnReply(const ReplicaId& to, uint64_t view,
       Link& link = links_[to];
       link.is_busy = false;
       link.news = now + kNewsWait;
-      if (answer.ok()) leads->OnAnswer(*answer, now);
+      if (answer.ok()) {
+        WarnOfGroup(to, answer->envelope.group, &link);
+        leads->OnAnswer(*answer, now);
+      }
       if (!answer.ok() || !answer->status.ok()) {
         leads->Resend(to);
         link.sent = 0;

@@ -38,12 +38,19 @@ class LogSender final : public std::enable_shared_from_this<LogSender> {
     // must tell how far the log is committed.
     uint64_t sent = 0;
     absl::Time news = absl::InfinitePast();
+    // True after the log has a line about another group of the replica.
+    bool is_warned = false;
   };
 
   void Send(const replication::ReplicaId& to,
             const replication::Append& append);
   void OnReply(const replication::ReplicaId& to, uint64_t view,
                const absl::StatusOr<grpc::ByteBuffer>& reply);
+  // Logs once that a replica is of another group. Such a replica never becomes
+  // a backup.
+  void WarnOfGroup(const replication::ReplicaId& from,
+                   const replication::Group& theirs, Link* link)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
 
   const std::shared_ptr<ReplicaState> state_;
   std::map<replication::ReplicaId, Link> links_ ABSL_GUARDED_BY(state_->mu);

@@ -80,12 +80,13 @@ std::shared_ptr<Server> MakeServer() {
 
 // A replica without the thread of a Shard.
 struct Replica {
-  Replica(const replication::ReplicaId& self, Peers* peers) {
+  Replica(const replication::ReplicaId& self, Peers* peers,
+          const std::string& build = "test") {
     ShardOptions options;
     options.peers = peers;
-    options.build = "test";
-    options.log = [](const std::string&) {};
-    const replication::Group group{kRun, 1, "test", 0};
+    options.build = build;
+    options.log = [this](const std::string& line) { lines.push_back(line); };
+    const replication::Group group{kRun, 1, build, 0};
     state = std::make_shared<ReplicaState>(options, group, self, MakeServer(),
                                            /*leads=*/true);
     calls = std::make_shared<WorkerCalls>(state);
@@ -117,6 +118,7 @@ struct Replica {
     return ElementsOf(pulled->bundle.tensors.front().tensor).front();
   }
 
+  std::vector<std::string> lines;  // of the log
   std::shared_ptr<ReplicaState> state;
   std::shared_ptr<WorkerCalls> calls;
   std::shared_ptr<Rounds> rounds;
@@ -140,14 +142,15 @@ class RoundsTest : public testing::Test {
   }
 
   // Takes a message to the backup, and its answer to the primary.
-  void Deliver() {
+  void Deliver() { DeliverTo(&backup_); }
+  void DeliverTo(Replica* backup) {
     const Post::Letter letter = post_.Take();
     const auto message = MessageIn(letter.request);
     ASSERT_TRUE(message.ok()) << message.status();
     replication::Answer answer;
     {
-      absl::MutexLock lock(&backup_.state->mu);
-      answer = backup_.state->replica.backup()->OnAppend(*message->append,
+      absl::MutexLock lock(&backup->state->mu);
+      answer = backup->state->replica.backup()->OnAppend(*message->append,
                                                          BootNow());
     }
     letter.callback(ToBytes(answer));
@@ -185,6 +188,22 @@ class RoundsTest : public testing::Test {
   Replica primary_;
   Replica backup_;
 };
+
+TEST_F(RoundsTest, ABackupOfAnotherReleaseIsLoggedOnce) {
+  Replica other(kBackup, &post_, "another");
+  Answer<Exchange::PushVerdict> answer;
+  Push(kWorker, 0, &answer);
+  primary_.lines.clear();
+  DeliverTo(&other);
+  ASSERT_EQ(primary_.lines.size(), 1U);
+  EXPECT_TRUE(
+      absl::StrContains(primary_.lines[0], "replicas need the same program"))
+      << primary_.lines[0];
+  Push(kOther, 0, &answer);
+  while (post_.size() > 0) DeliverTo(&other);
+  EXPECT_EQ(primary_.lines.size(), 1U);
+  EXPECT_FALSE(answer.is_there());
+}
 
 TEST_F(RoundsTest, AcceptingAPushSendsIt) {
   Answer<Exchange::PushVerdict> first;
