@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Load{"async", 1, 16}, Load{"async", 8, 4},
                     Load{"async", 32, 4}, Load{"callback", 1, 16},
                     Load{"callback", 8, 4}, Load{"sync", 8, 1},
-                    Load{"sync", 32, 1}, Load{"sync", 1, 64, 1 << 20, "Tcp"}),
+                    Load{"sync", 32, 1}),
     [](const auto& info) { return testing::PrintToString(info.param); });
 
 }  // namespace
