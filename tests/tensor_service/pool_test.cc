@@ -11,17 +11,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"
 #include "tensor_service/client.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/service.h"
-#include "tensor_service/status.h"
 #include "tensor_service/store.h"
+#include "tests/tensor_service/enabled_server.h"
 #include "tests/tensor_service/random_bundle.h"
 #include "tests/tensor_service/same_memory.h"
 
@@ -54,29 +51,11 @@ std::vector<std::string> NamesOf(const Bundle& bundle) {
 
 class PoolTest : public testing::TestWithParam<Fabric> {
  protected:
-  PoolTest() : service_(MakeTensorService(&store_)) {
-    Options options;
-    options.policy = Policy::kRequire;
-    options.fabrics = {GetParam()};
-    grpc::ServerBuilder builder;
-    Enable(&builder, options);
-    AllowUnlimitedMessages(&builder);
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(service_.get());
-    server_ = builder.BuildAndStart();
-    client_ = std::make_unique<TensorClient>(grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", port),
-        Credentials(grpc::InsecureChannelCredentials(), options),
-        UnlimitedMessages()));
-    // Makes a first call, because the first message of a connection may precede
-    // the agreement on the path.
+  PoolTest()
+      : service_(MakeTensorService(&store_)),
+        server_(service_.get(), GetParam()),
+        client_(std::make_unique<TensorClient>(server_.channel())) {
     EXPECT_TRUE(client_->List().ok());
-  }
-  ~PoolTest() override {
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
   }
 
   bool InPlace() const { return GetParam() == Fabric::kShm; }
@@ -93,7 +72,7 @@ class PoolTest : public testing::TestWithParam<Fabric> {
 
   TensorStore store_{size_t{16} << 30};
   std::unique_ptr<grpc::Service> service_;
-  std::unique_ptr<grpc::Server> server_;
+  EnabledServer server_;
   std::unique_ptr<TensorClient> client_;
 };
 

@@ -6,16 +6,14 @@
 #include <memory>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/rendezvous_client.h"
 #include "tensor_service/rendezvous_service.h"
-#include "tensor_service/status.h"
+#include "tests/tensor_service/enabled_server.h"
 #include "tests/tensor_service/same_memory.h"
 
 namespace penstock::tensor {
@@ -32,36 +30,20 @@ Tensor InPool(uint8_t value) {
 
 class RendezvousPoolTest : public testing::Test {
  protected:
-  RendezvousPoolTest() : service_(MakeRendezvousService(&table_)) {
-    Options options;
-    options.policy = Policy::kRequire;
-    options.fabrics = {Fabric::kShm};
-    grpc::ServerBuilder builder;
-    Enable(&builder, options);
-    AllowUnlimitedMessages(&builder);
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(service_.get());
-    server_ = builder.BuildAndStart();
-    client_ = std::make_unique<RendezvousClient>(grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", port),
-        Credentials(grpc::InsecureChannelCredentials(), options),
-        UnlimitedMessages()));
-    // Makes a first call, because the first message of a connection may precede
-    // the agreement on the path.
+  RendezvousPoolTest()
+      : service_(MakeRendezvousService(&table_)),
+        server_(service_.get(), Fabric::kShm),
+        client_(std::make_unique<RendezvousClient>(server_.channel())) {
     EXPECT_TRUE(client_->Send({0, "x", "", ""}, Tensor()).ok());
     EXPECT_TRUE(client_->FinishStep(0).ok());
   }
   ~RendezvousPoolTest() override {
     table_.CancelAll(absl::UnavailableError("the test ends")).IgnoreError();
-    server_->Shutdown();
-    server_->Wait();
   }
 
   Rendezvous table_;
   std::unique_ptr<grpc::Service> service_;
-  std::unique_ptr<grpc::Server> server_;
+  EnabledServer server_;
   std::unique_ptr<RendezvousClient> client_;
 };
 

@@ -12,9 +12,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "penstock/destinations.h"
 #include "penstock/device_slices.h"
@@ -23,8 +20,8 @@
 #include "tensor_service/cuda/cuda_memory.h"
 #include "tensor_service/direct_receive.h"
 #include "tensor_service/service.h"
-#include "tensor_service/status.h"
 #include "tensor_service/store.h"
+#include "tests/tensor_service/enabled_server.h"
 #include "tests/transport/device/fake_driver.h"
 #include "transport/memory/device_ranges.h"
 
@@ -75,29 +72,13 @@ class CudaTransport : public testing::Test {
   CudaTransport() {
     Cuda();
     service_ = MakeTensorService(&store_, DeviceTensors::kKeep);
-    Options options;
-    options.policy = Policy::kRequire;
-    options.fabrics = {Fabric::kShm};
-    grpc::ServerBuilder builder;
-    Enable(&builder, options);
-    AllowUnlimitedMessages(&builder);
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(service_.get());
-    server_ = builder.BuildAndStart();
-    channel_ = grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", port),
-        Credentials(grpc::InsecureChannelCredentials(), options),
-        UnlimitedMessages());
-    client_ = std::make_unique<TensorClient>(channel_);
+    server_ = std::make_unique<EnabledServer>(service_.get(), Fabric::kShm);
+    client_ = std::make_unique<TensorClient>(server_->channel());
     EXPECT_TRUE(client_->List().ok());
   }
   ~CudaTransport() override {
     client_.reset();
-    channel_.reset();
-    server_->Shutdown();
-    server_->Wait();
+    server_.reset();
     EXPECT_THAT(Driver()->violations(), IsEmpty());
   }
 
@@ -114,8 +95,7 @@ class CudaTransport : public testing::Test {
 
   TensorStore store_{size_t{1} << 30};
   std::unique_ptr<grpc::Service> service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<EnabledServer> server_;
   std::unique_ptr<TensorClient> client_;
 };
 
@@ -154,7 +134,7 @@ TEST_F(CudaTransport, NothingIsCopiedToTheHost) {
     EXPECT_EQ(after.on_device - before.on_device, 2)
         << "the store's own, and to the place";
   }
-  const auto reports = DescribePaths(*channel_);
+  const auto reports = DescribePaths(*server_->channel());
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_THAT(reports[0].ToString(), HasSubstr("devices' memory in place"));
 }
