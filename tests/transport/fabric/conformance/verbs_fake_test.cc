@@ -1,9 +1,7 @@
 // Runs the suite over the verbs fabric, on devices in memory: one enforces the
 // range of a window, one behaves like Soft-RoCE, and one has no windows.
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,33 +10,15 @@
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/conformance/harness.h"
 #include "tests/transport/fabric/conformance/verbs_pair.h"
+#include "tests/transport/fabric/verbs/drain_loop.h"
 #include "tests/transport/fabric/verbs/fake/fake_verbs.h"
 #include "transport/fabric/verbs/fabric.h"
 #include "transport/fabric/verbs/options.h"
-#include "transport/progress/event_loop.h"
 
 namespace penstock {
 namespace fabric {
 namespace conformance {
 namespace {
-
-// Waits until the event loop has done all of its work.
-void DrainLoop() {
-  progress::EventLoop* loop = progress::EventLoop::Get().value();
-  // Waits for several rounds, because the first may cause work for later ones.
-  for (int round = 0; round < 3; ++round) {
-    std::mutex mu;
-    std::condition_variable changed;
-    bool done = false;
-    loop->Post([&] {
-      std::lock_guard<std::mutex> lock(mu);
-      done = true;
-      changed.notify_all();
-    });
-    std::unique_lock<std::mutex> lock(mu);
-    changed.wait(lock, [&] { return done; });
-  }
-}
 
 verbs::Options At(const std::string& address) {
   verbs::Options options;
@@ -62,16 +42,16 @@ class FakeVerbsHarness : public Harness {
   }
   ~FakeVerbsHarness() override {
     for (Side side : kSides) Kill(side);
-    DrainLoop();
+    verbs::DrainLoop();
     for (const std::string& misuse : api_->misuse()) ADD_FAILURE() << misuse;
   }
 
   bool Step() override {
     if (Harness::Step()) return true;
-    DrainLoop();
+    verbs::DrainLoop();
     return Harness::Step();
   }
-  void Settle() override { DrainLoop(); }
+  void Settle() override { verbs::DrainLoop(); }
   bool withdraw_ends_reads() const override { return has_windows_; }
   bool survives_bad_reads() const override { return false; }
 
