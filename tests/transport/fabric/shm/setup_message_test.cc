@@ -25,7 +25,7 @@ namespace {
 SetupMessage Hello() {
   SetupMessage hello;
   hello.kind = SetupMessage::Kind::kHello;
-  hello.size = 0x00200000;
+  hello.size = 0x00080000;
   hello.copies = true;
   hello.token = "token";
   return hello;
@@ -81,7 +81,7 @@ void SendRaw(int socket, const std::string& bytes, size_t count) {
 
 TEST(SetupMessage, HasTheseBytes) {
   const std::string expected(
-      "PSHM\x05\x00\x01\x05\x00\x00\x20\x00\x00\x00\x00\x00\x01\x00\x00\x00"
+      "PSHM\x05\x00\x01\x05\x00\x00\x08\x00\x00\x00\x00\x00\x01\x00\x00\x00"
       "token",
       25);
   EXPECT_EQ(EncodeSetup(Hello()), expected);
@@ -132,8 +132,8 @@ TEST(SetupMessage, ASizeIsWithinTheLimitsOfItsKind) {
     std::vector<uint64_t> good;
     std::vector<uint64_t> bad;
   } const cases[] = {
-      {Kind::kHello, {128 << 10, 16 << 20}, {0, 4096, 192 << 10, 32 << 20}},
-      {Kind::kWelcome, {128 << 10, 16 << 20}, {0, 4096, 192 << 10, 32 << 20}},
+      {Kind::kHello, {128 << 10, 1 << 20}, {0, 4096, 192 << 10, 2 << 20}},
+      {Kind::kWelcome, {128 << 10, 1 << 20}, {0, 4096, 192 << 10, 2 << 20}},
       {Kind::kSegment, {1, kMaxPeerBytes}, {0, kMaxPeerBytes + 1}},
       {Kind::kDevice,
        {memory::kMinDeviceBytes, kMaxPassedDeviceBytes},
