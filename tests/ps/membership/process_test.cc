@@ -117,11 +117,11 @@ TEST(ProcessTest, WrongFlagsAreNamed) {
   server = StartServer({"--etcd=127.0.0.1:1", "--etcd-prefix=/t"});
   ASSERT_NE(server, nullptr);
   EXPECT_THAT(server->ReadAll(), HasSubstr("prefix '/t'"));
-  EXPECT_EQ(server->Finish(), 1);
+  EXPECT_EQ(server->Finish(), 2);
   server = StartServer({"--etcd=127.0.0.1:1", "--servers=2", "--replicas=2"});
   ASSERT_NE(server, nullptr);
   EXPECT_THAT(server->ReadAll(), HasSubstr("needs --servers=3"));
-  EXPECT_EQ(server->Finish(), 1);
+  EXPECT_EQ(server->Finish(), 2);
 }
 
 TEST(ProcessTest, WrongAddressesAreNamed) {
@@ -135,12 +135,12 @@ TEST(ProcessTest, WrongAddressesAreNamed) {
     const auto server = StartServer({flag});
     ASSERT_NE(server, nullptr);
     EXPECT_THAT(server->ReadAll(), AllOf(HasSubstr("--etcd"), HasSubstr(why)));
-    EXPECT_EQ(server->Finish(), 1);
+    EXPECT_EQ(server->Finish(), 2);
   }
   const auto server = StartServer({"--etcd=h:2379", "--advertise=here"});
   ASSERT_NE(server, nullptr);
   EXPECT_THAT(server->ReadAll(), HasSubstr("--advertise=here"));
-  EXPECT_EQ(server->Finish(), 1);
+  EXPECT_EQ(server->Finish(), 2);
 }
 
 TEST(FindServersTest, OtherNamesStayAsTheyAre) {
