@@ -35,13 +35,17 @@ extern "C" void BeginCcl() {
 
 extern "C" void EndCcl() { communicator.reset(); }
 
-extern "C" void RunOnce(const char* operation, float* data, int count) {
+extern "C" int RunOnce(const char* operation, float* in, float* /*out*/,
+                       int count) {
   const auto size = static_cast<size_t>(count);
   if (std::strcmp(operation, "all_reduce") == 0) {
-    ccl::allreduce(data, data, size, ccl::reduction::max, *communicator).wait();
+    ccl::allreduce(in, in, size, ccl::reduction::max, *communicator).wait();
   } else if (std::strcmp(operation, "broadcast") == 0) {
-    ccl::broadcast(data, size, 0, *communicator).wait();
-  } else {
+    ccl::broadcast(in, size, 0, *communicator).wait();
+  } else if (std::strcmp(operation, "barrier") == 0) {
     ccl::barrier(*communicator).wait();
+  } else {
+    return 0;
   }
+  return 1;
 }

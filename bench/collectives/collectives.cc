@@ -116,6 +116,11 @@ absl::Status Run(Group* group, const std::string& operation, int64_t count,
   if (operation == "all_to_all") {
     return group->AllToAll(kType, in, out, count);
   }
+  if (operation == "reduce") {
+    return group->Reduce(ReduceOp::kMax, kType, in, out, count, 0);
+  }
+  if (operation == "gather") return group->Gather(kType, in, out, count, 0);
+  if (operation == "scatter") return group->Scatter(kType, in, out, count, 0);
   return group->Barrier();
 }
 
@@ -267,8 +272,9 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, penstock::collectives::kMaxHostRanks));
   app.add_option("--operations", options.operations)
       ->delimiter(',')
-      ->check(CLI::IsMember({"all_reduce", "broadcast", "reduce_scatter",
-                             "all_gather", "all_to_all", "barrier"}));
+      ->check(CLI::IsMember({"all_reduce", "broadcast", "reduce",
+                             "reduce_scatter", "all_gather", "gather",
+                             "scatter", "all_to_all", "barrier"}));
   app.add_option("--sizes", options.sizes,
                  "Bytes of a rank's buffer, or of one of its blocks")
       ->delimiter(',')

@@ -1,5 +1,5 @@
-// Measures all_reduce and broadcast of an MPI library in the same form as
-// collectives.cc, for compare.py. Bazel does not build this file: compare.py
+// Measures the operations of an MPI library in the same form as collectives.cc,
+// for compare.py. Bazel does not build this file: compare.py
 // compiles it with the wrapper of each library, such as mpicc.openmpi.
 //
 // With -DPENSTOCK_CCL and ccl.cc, measures oneCCL instead.
@@ -25,21 +25,41 @@ static int CompareTimes(const void* a, const void* b) {
 enum { kThreads = MPI_THREAD_MULTIPLE };
 void BeginCcl(void);
 void EndCcl(void);
-void RunOnce(const char* operation, float* data, int count);
+// Returns 0 if the operation is unknown.
+int RunOnce(const char* operation, float* in, float* out, int count);
 #else
 enum { kThreads = MPI_THREAD_SINGLE };
 static void BeginCcl(void) {}
 static void EndCcl(void) {}
 
-static void RunOnce(const char* operation, float* data, int count) {
-  if (strcmp(operation, "all_reduce") == 0) {
-    MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_FLOAT, MPI_MAX,
-                  MPI_COMM_WORLD);
-  } else if (strcmp(operation, "broadcast") == 0) {
-    MPI_Bcast(data, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+static int Is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+
+// `in` and `out` have `count` elements for each rank. Returns 0 if the
+// operation is unknown.
+static int RunOnce(const char* operation, float* in, float* out, int count) {
+  const MPI_Comm all = MPI_COMM_WORLD;
+  if (Is(operation, "all_reduce")) {
+    MPI_Allreduce(MPI_IN_PLACE, in, count, MPI_FLOAT, MPI_MAX, all);
+  } else if (Is(operation, "broadcast")) {
+    MPI_Bcast(in, count, MPI_FLOAT, 0, all);
+  } else if (Is(operation, "reduce")) {
+    MPI_Reduce(in, out, count, MPI_FLOAT, MPI_MAX, 0, all);
+  } else if (Is(operation, "reduce_scatter")) {
+    MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_MAX, all);
+  } else if (Is(operation, "all_gather")) {
+    MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, all);
+  } else if (Is(operation, "gather")) {
+    MPI_Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, all);
+  } else if (Is(operation, "scatter")) {
+    MPI_Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, all);
+  } else if (Is(operation, "all_to_all")) {
+    MPI_Alltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, all);
+  } else if (Is(operation, "barrier")) {
+    MPI_Barrier(all);
   } else {
-    MPI_Barrier(MPI_COMM_WORLD);
+    return 0;
   }
+  return 1;
 }
 #endif
 
@@ -49,24 +69,34 @@ static int RoundsOf(long long bytes) {
   return rounds > kSmallRounds ? kSmallRounds : (int)rounds;
 }
 
+static float* NewOnes(size_t count) {
+  float* const ones = malloc(count > 0 ? count * sizeof(float) : 1);
+  if (ones == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  for (size_t i = 0; i < count; ++i) ones[i] = 1;
+  return ones;
+}
+
 static void Measure(const char* library, const char* operation,
                     long long bytes) {
   static double times[kSmallRounds];
   const int count = (int)(bytes / (long long)sizeof(float));
   const int rounds = RoundsOf(bytes);
-  float* const data = malloc(bytes > 0 ? (size_t)bytes : 1);
-  if (data == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-  for (int i = 0; i < count; ++i) data[i] = 1;
-  for (int round = -rounds / 10; round < rounds; ++round) {
-    const double begin = MPI_Wtime();
-    RunOnce(operation, data, count);
-    if (round >= 0) times[round] = (MPI_Wtime() - begin) * 1e6;
-  }
-  free(data);
   int rank;
   int ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  float* const in = NewOnes((size_t)count * ranks);
+  float* const out = NewOnes((size_t)count * ranks);
+  for (int round = -rounds / 10; round < rounds; ++round) {
+    const double begin = MPI_Wtime();
+    if (!RunOnce(operation, in, out, count)) {
+      fprintf(stderr, "%s has no operation %s\n", library, operation);
+      MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    if (round >= 0) times[round] = (MPI_Wtime() - begin) * 1e6;
+  }
+  free(in);
+  free(out);
   if (rank != 0) return;
   qsort(times, rounds, sizeof times[0], CompareTimes);
   printf(

@@ -32,11 +32,21 @@ SMALL_ROUNDS, FEWEST_ROUNDS, BYTES_IN_ALL = 2000, 10, 512 << 20
 def call(operation, ranks, elements):
     """Returns a function that runs the operation once."""
     data = torch.ones(max(elements, 1))
-    blocks = [torch.ones(max(elements, 1)) for _ in range(ranks)]
+    whole = torch.ones(max(elements, 1) * ranks)
+    other = torch.ones_like(whole)
+    blocks = list(whole.chunk(ranks))
+    of_root = blocks if dist.get_rank() == 0 else None
+    largest = dist.ReduceOp.MAX
     return {
-        "all_reduce": lambda: dist.all_reduce(data, dist.ReduceOp.MAX),
+        "all_reduce": lambda: dist.all_reduce(data, largest),
         "broadcast": lambda: dist.broadcast(data, 0),
+        "reduce": lambda: dist.reduce(data, 0, largest),
+        "reduce_scatter":
+            lambda: dist.reduce_scatter_tensor(data, whole, largest),
         "all_gather": lambda: dist.all_gather(blocks, data),
+        "gather": lambda: dist.gather(data, of_root, 0),
+        "scatter": lambda: dist.scatter(data, of_root, 0),
+        "all_to_all": lambda: dist.all_to_all_single(other, whole),
         "barrier": dist.barrier,
     }[operation]
 
