@@ -214,8 +214,9 @@ TEST_F(RawPeerTest, FramesOfALaterAttemptEndTheSession) {
     raw.SendHello();
     raw.Send(Header(type, 0, 2), "x");
     lifeline.StepAll();
-    EXPECT_EQ(peer.Take(), Lines{"closed INVALID_ARGUMENT: the peer speaks of "
-                                 "a path to come"});
+    EXPECT_EQ(peer.Take(),
+              Lines{"closed INVALID_ARGUMENT: the peer names a path "
+                    "that was not requested yet"});
   }
 }
 

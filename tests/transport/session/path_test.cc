@@ -245,7 +245,7 @@ TEST_F(RawPeerTest, BytesThatAreNoFrameOnTheFastPathEndThePathOnly) {
   EXPECT_EQ(peer_->Take(),
             (Lines{"path tcp (fake) lost: malformed frame: header cut short; "
                    "the peer says: why",
-                   "goaway 1 CANCELLED: "}));
+                   "goaway 1 CANCELLED: the peer gave no reason"}));
 }
 
 TEST_F(RawPeerTest, NonsenseOfAnAcknowledgementOnTheFastPathEndsThePathOnly) {
@@ -279,10 +279,10 @@ TEST_F(RawPeerTest, FramesComeInOrderWhateverPathTheyTook) {
     raw_->Send(ping);
   }
   Run();
-  EXPECT_EQ(peer_->Take(), (Lines{"goaway 1 CANCELLED: ",
-                                  "goaway 2 "
-                                  "CANCELLED: ",
-                                  "goaway 3 CANCELLED: "}));
+  EXPECT_EQ(peer_->Take(),
+            (Lines{"goaway 1 CANCELLED: the peer gave no reason",
+                   "goaway 2 CANCELLED: the peer gave no reason",
+                   "goaway 3 CANCELLED: the peer gave no reason"}));
 }
 
 TEST_F(RawPeerTest, TooMuchAheadOfAMissingFrameEndsTheSession) {
