@@ -40,6 +40,10 @@ struct Config {
   size_t max_metadata_bytes = 8 * 1024;
   // Limits the number of streams that a client may have open at this server.
   uint32_t max_streams = UINT32_MAX;
+  // Sends a release together with a later frame, up to 25 ms late. False where
+  // a program waits until the peer has released its memory, such as
+  // TensorFlow's ring.
+  bool defers_answers = false;
   // This connection's slot in the server's limit of half-open connections.
   // Freed when a path is chosen or the session ends.
   paths::HalfOpen::Slot half_open;

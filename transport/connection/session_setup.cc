@@ -52,7 +52,7 @@ session::Config SessionConfig(const Config& config,
   result.version = config.version;
   result.offers = side_paths.Offers();
   result.load_in_place = settings.shm_sharing == ShmSharing::kSameUid;
-  result.defers_answers = true;
+  result.defers_answers = config.defers_answers;
   result.tuning.now_ns = MonotonicNanoseconds;
   result.tuning.eager_max_bytes = settings.eager_max_bytes;
   result.tuning.chunk_bytes = settings.chunk_bytes;

@@ -25,6 +25,7 @@ connection::Config ConnectionConfig(const Transport::Config& config,
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_metadata_bytes = config.limits.max_metadata_bytes;
   result.max_streams = config.limits.max_streams;
+  result.defers_answers = true;
   return result;
 }
 

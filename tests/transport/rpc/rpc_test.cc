@@ -1,6 +1,8 @@
 // Tests calls that get answers.
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <random>
@@ -9,8 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "tests/transport/rpc/rpc_fixture.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock {
 namespace rpc {
@@ -179,6 +184,32 @@ TEST_P(RpcTest, ErrorCarriesMetadataAndDetails) {
   EXPECT_EQ(result.status().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(result.status().GetPayload("details"), std::string("\0\xff", 2));
   EXPECT_EQ(result.status().GetPayload(kMetadataUrl), "trailing");
+}
+
+// Tests that a sender gets its memory back without a later call. A deferred
+// release would take a timer's 25 ms each time.
+TEST_P(RpcTest, MessageIsReleasedImmediately) {
+  const Awaited<absl::Time> released;
+  Serve([released](std::shared_ptr<IncomingCall> call) {
+    const std::shared_ptr<const std::string> owner(
+        new std::string(100000, 'x'), [released](const std::string* text) {
+          delete text;
+          released.Set(base::SteadyNow());
+        });
+    const auto* const data = reinterpret_cast<const uint8_t*>(owner->data());
+    call->Respond(Response{
+        "", memory::Payload(memory::Bytes{data, owner->size(), owner})});
+  });
+  const std::unique_ptr<Client> client = Connect();
+  absl::Duration least = absl::InfiniteDuration();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Call(client.get(), Named("large")).ok());
+    const absl::Time answered = base::SteadyNow();
+    const absl::optional<absl::Time> end = released.Get();
+    ASSERT_TRUE(end.has_value());
+    least = std::min(least, *end - answered);
+  }
+  EXPECT_LT(least, absl::Milliseconds(20));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RpcTest,
