@@ -8,14 +8,13 @@ namespace penstock {
 namespace core {
 
 std::shared_ptr<HeldWrite> HeldWrite::Start(Write write) {
-  // The time of the last call. AskUntilDone() pauses for an eighth of the time
+  // The time of the first kEnd. AskUntilDone() pauses for an eighth of the time
   // since its beginning, so the pauses take 100 us at most.
   const absl::Time end = base::SteadyNow() + absl::Microseconds(800);
   auto held = std::make_shared<HeldWrite>(std::move(write));
   const absl::Status asked = progress::AskUntilDone([held, end] {
-    const bool is_last = base::SteadyNow() >= end;
-    return !held->write_(is_last ? Moment::kLastTime : Moment::kTime) ||
-           is_last;
+    return !held->write_(base::SteadyNow() < end ? Moment::kTime
+                                                 : Moment::kEnd);
   });
   return asked.ok() ? held : nullptr;
 }

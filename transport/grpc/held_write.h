@@ -19,17 +19,17 @@ namespace core {
 class HeldWrite final : public BeforeWait {
  public:
   enum class Moment {
-    kWait,      // the thread that has held messages back is about to wait
-    kTime,      // the background thread calls
-    kLastTime,  // the background thread calls, and will not call again
+    kWait,  // the thread that has held messages back is about to wait
+    kTime,  // the background thread calls
+    kEnd,   // the same, and the result should be false
   };
   // Writes what is held back. The background thread calls until the result is
-  // false.
+  // false. Does not block, because that thread serves all connections.
   using Write = std::function<bool(Moment moment)>;
 
   // Makes the background thread call `write`, immediately and for about a
-  // millisecond. Returns null if that thread cannot be started. The thread
-  // holds the result until its last call has ended.
+  // millisecond, then with kEnd. Returns null if that thread cannot be started.
+  // The thread holds the result until its last call has ended.
   static std::shared_ptr<HeldWrite> Start(Write write);
 
   explicit HeldWrite(Write write) : write_(std::move(write)) {}

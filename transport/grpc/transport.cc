@@ -185,18 +185,18 @@ bool Transport::WriteLater() {
   if (held == nullptr) {
     const std::shared_ptr<Transport> self = ShareAs<Transport>();
     held = HeldWrite::Start([self](HeldWrite::Moment moment) {
-      bool any = true;
-      self->Enter([&] {
+      bool goes_on = true;  // also while another thread holds the lock
+      self->PollInSection(/*may_block=*/false, [&] {
         self->mu_.AssertHeld();
         self->lifeline_->WriteQueued(/*may_wait=*/false);
-        if (moment == HeldWrite::Moment::kWait) return;
-        any = std::exchange(self->holds_, false);
+        if (moment == HeldWrite::Moment::kWait) return true;
+        goes_on = std::exchange(self->holds_, false) &&
+                  moment == HeldWrite::Moment::kTime;
         // The next WriteLater() makes the background thread call again.
-        if (!any || moment == HeldWrite::Moment::kLastTime) {
-          self->held_write_.reset();
-        }
+        if (!goes_on) self->held_write_.reset();
+        return true;
       });
-      return any;
+      return goes_on;
     });
     if (held == nullptr) return false;
     held_write_ = held;
@@ -226,7 +226,7 @@ bool Transport::PollInput() {
 
 bool Transport::PollInSection(bool may_block, absl::FunctionRef<bool()> poll) {
   grpc_core::ExecCtx* const context = grpc_core::ExecCtx::Get();
-  if (context == nullptr) {  // a thread of transport/rpc
+  if (context == nullptr) {  // not a thread of gRPC's
     grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
     grpc_core::ExecCtx exec_ctx;
     return PollInSection(may_block, poll);
