@@ -382,7 +382,6 @@ int Main(int argc, char** argv) {
   // CLI11 would read the next flag as the value.
   const std::string empty = base::FlagWithoutValue({argv, argv + argc});
   if (!empty.empty()) return WrongFlags(empty);
-  base::PrepareProgram(program_invocation_short_name);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
