@@ -4,12 +4,14 @@
 
 #include <pybind11/pybind11.h>
 
+#include "collectives/net/group.h"
 #include "python/collectives/bindings.h"
 #include "python/collectives/group.h"
 #include "python/gil.h"
 
 PYBIND11_MODULE(_collectives, module) {
   namespace python = penstock::python;
+  module.attr("MAX_RANKS") = penstock::collectives::kMaxNetRanks;
   python::BindLentMemory(module);
   python::BindForming(module);
   python::BindPoolArray(module);

@@ -36,8 +36,6 @@ __all__ = [
 
 # The longest wait that both C++ and Python accept: about a year.
 _MOST_SECONDS = 3e7
-# Limits the size of a group: kMaxNetRanks of collectives/net/group.h.
-_MOST_RANKS = 256
 
 
 def init(rank: Optional[int] = None, size: Optional[int] = None, *,
@@ -124,9 +122,10 @@ def _place(rank: Optional[int], size: Optional[int],
     if not 0 <= rank < size:
         raise InvalidArgument(f"rank is {rank} of a group of size {size}: "
                               "ranks are 0 to size - 1")
-    if size > _MOST_RANKS:
+    if size > _collectives.MAX_RANKS:
         raise InvalidArgument(
-            f"size is {size}: a group has at most {_MOST_RANKS} ranks")
+            f"size is {size}: a group has at most {_collectives.MAX_RANKS} "
+            "ranks")
     return int(rank), int(size)
 
 
