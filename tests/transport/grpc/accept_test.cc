@@ -33,15 +33,6 @@ class AcceptTest : public testing::Test {
   ~AcceptTest() override {
     server_->Shutdown(std::chrono::system_clock::now());
   }
-  static void OpenCall(WirePeer* client, uint32_t stream) {
-    client->Send(FrameType::kHeaders, stream, 0,
-                 Metadata({{":path", "/s/m"},
-                           {":method", "POST"},
-                           {":scheme", "http"},
-                           {":authority", "x"},
-                           {"te", "trailers"},
-                           {"content-type", "application/grpc"}}));
-  }
 
   FinishingService service_;
   int port_ = 0;
@@ -59,14 +50,14 @@ TEST_F(AcceptTest, ConnectionsMayEndWhileTheirStreamsAreAccepted) {
       for (int n = 0; n < kConnections; ++n) {
         auto client = WirePeer::Connect(port_);
         ASSERT_NE(client, nullptr);
-        for (uint32_t id = 1; id <= kStreams; ++id) OpenCall(client.get(), id);
+        for (uint32_t id = 1; id <= kStreams; ++id) client->OpenCall(id);
       }
     });
   }
   for (std::thread& client : clients) client.join();
   auto client = WirePeer::Connect(port_);
   ASSERT_NE(client, nullptr);
-  OpenCall(client.get(), 1);
+  client->OpenCall(1);
   client->Send(FrameType::kHalfClose, 1);
   EXPECT_EQ(client->Next(), "trailers 1");
 }
@@ -75,14 +66,14 @@ TEST_F(AcceptTest, StreamOpenedAfterAShutdownBeganIsRefused) {
   auto client = WirePeer::Connect(port_);
   ASSERT_NE(client, nullptr);
   // Opens a call that keeps the connection until the deadline.
-  OpenCall(client.get(), 1);
+  client->OpenCall(1);
   service_.AwaitCalls(1);
   std::thread shutdown([this] {
     server_->Shutdown(std::chrono::system_clock::now() +
                       std::chrono::seconds(20));
   });
   EXPECT_EQ(client->Next(), "goaway 4294967295");
-  OpenCall(client.get(), 2);
+  client->OpenCall(2);
   EXPECT_EQ(client->Next(), "ping");
   EXPECT_EQ(client->Next(), "reset 2");
   client->Send(FrameType::kHalfClose, 1);

@@ -44,15 +44,7 @@ class ServerGoawayTest : public testing::Test {
     client_ = WirePeer::Connect(port);
     ASSERT_NE(client_, nullptr);
   }
-  void OpenCall(uint32_t stream) {
-    client_->Send(FrameType::kHeaders, stream, 0,
-                  Metadata({{":path", "/s/m"},
-                            {":method", "POST"},
-                            {":scheme", "http"},
-                            {":authority", "x"},
-                            {"te", "trailers"},
-                            {"content-type", "application/grpc"}}));
-  }
+  void OpenCall(uint32_t stream) { client_->OpenCall(stream); }
   void EndCall(uint32_t stream) {
     client_->Send(FrameType::kHalfClose, stream);
   }

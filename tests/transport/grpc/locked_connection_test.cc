@@ -82,13 +82,7 @@ class OneThreadServer {
 };
 
 void Open(WirePeer* client, uint32_t stream) {
-  client->Send(FrameType::kHeaders, stream, 0,
-               Metadata({{":path", "/s/m"},
-                         {":method", "POST"},
-                         {":scheme", "http"},
-                         {":authority", "x"},
-                         {"te", "trailers"},
-                         {"content-type", "application/grpc"}}));
+  client->OpenCall(stream);
   client->Send(FrameType::kHalfClose, stream);
 }
 

@@ -124,6 +124,16 @@ void WirePeer::SendMessage(absl::string_view frames) {
   Write(unit);
 }
 
+void WirePeer::OpenCall(uint32_t stream) {
+  Send(FrameType::kHeaders, stream, 0,
+       Metadata({{":path", "/s/m"},
+                 {":method", "POST"},
+                 {":scheme", "http"},
+                 {":authority", "x"},
+                 {"te", "trailers"},
+                 {"content-type", "application/grpc"}}));
+}
+
 void WirePeer::SendUnit(uint8_t type, uint64_t cookie, absl::string_view body) {
   std::string unit;
   Append<uint32_t>(static_cast<uint32_t>(body.size()), &unit);

@@ -39,6 +39,8 @@ class WirePeer {
   // Sends a sequenced frame.
   void Send(wire::FrameType type, uint32_t stream, uint32_t aux = 0,
             absl::string_view payload = absl::string_view());
+  // Opens a stream, as a client does. The call has no message yet.
+  void OpenCall(uint32_t stream);
   // Sends a unit of the tcp fabric without a message.
   void SendUnit(uint8_t type, uint64_t cookie,
                 absl::string_view body = absl::string_view());
