@@ -69,7 +69,7 @@ class Router {
   // Returns the next server to ask.
   size_t Next() ABSL_LOCKS_EXCLUDED(mu_);
   void Ask();
-  // Returns the time until the next question.
+  // Returns how long the router waits before it asks the next server.
   absl::Duration Pause() const;
   void OnAnswer(size_t server, const CallLoop::Reply& answer);
 

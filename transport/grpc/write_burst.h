@@ -51,8 +51,9 @@ class WriteBurst {
   void EndWrite(absl::Time now) { end_ = now; }
 
  private:
-  // The writes that a received packet cancels. A unary call receives at least
-  // one packet for each write. A stream receives a packet for many writes.
+  // The writes that a received packet cancels. Unary calls bring at least one
+  // packet for each write. A stream in one direction brings one for many
+  // writes.
   static constexpr int64_t kWritesPerPacket = 2;
   // The writes that a gap cancels. A burst survives single gaps, in which the
   // stream waits for its receiver.

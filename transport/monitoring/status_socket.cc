@@ -64,9 +64,9 @@ class Asker : public std::enable_shared_from_this<Asker> {
       : loop_(loop), socket_(std::move(socket)), count_(count) {
     ++*count_;
   }
-  // Makes room first, so that a client that has seen the end of its answer is
-  // counted no more. Shuts the socket down, because a copy in a forked child
-  // would keep the connection open.
+  // Makes room first. A client that sees the end of its answer may connect
+  // again, and must not be counted twice. Shuts the socket down, because a copy
+  // in a forked child would keep the connection open.
   ~Asker() {
     --*count_;
     shutdown(socket_.get(), SHUT_RDWR);

@@ -16,10 +16,10 @@
 namespace penstock {
 namespace paths {
 
-// Frees file descriptors for new connections. Has a list of the connections
-// with a path besides TCP. When a connection begins and few descriptors are
-// free, ends the newest of these paths, whose sessions continue over TCP.
-// Clients later retry their paths, with a backoff. Thread-safe.
+// Frees file descriptors for new connections. Paths besides TCP cost further
+// descriptors. If few descriptors are free when a connection begins, ends the
+// newest of these paths. Their sessions continue over TCP, and clients later
+// retry the paths, with a backoff. Thread-safe.
 class PathRelief {
  public:
   // A connection whose session can continue without its path.
