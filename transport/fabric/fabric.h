@@ -187,7 +187,9 @@ class Endpoint {
   // Returns the whole region without a copy, with one piece for each part. The
   // last reference to the bytes ends the loan, on any thread. Requires
   // can_load.
-  virtual absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) = 0;
+  virtual absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) {
+    return absl::UnimplementedError("this fabric shares no memory");
+  }
   // Releases a region that was not loaded: the region was read with Read(), or
   // not at all. (A loaded region is released by the last reference to its
   // bytes.) Call exactly once for each such region, with no read in flight.

@@ -29,9 +29,6 @@ class FakePath : public fabric::Endpoint {
   void Withdraw(const fabric::RemoteRegion&) override {}
   void Read(const fabric::RemotePart&, uint64_t, absl::Span<uint8_t>,
             uint64_t) override {}
-  absl::StatusOr<memory::Payload> Load(const fabric::RemoteRegion&) override {
-    return absl::UnimplementedError("fake");
-  }
   bool Poll() override { return false; }
   bool HasInput() const override { return input; }
   void SetArmed(bool value) override {

@@ -85,9 +85,6 @@ class ScriptedPath final : public fabric::Endpoint {
             uint64_t cookie) override {
     events_->OnReadDone(cookie, absl::UnimplementedError("no regions"));
   }
-  absl::StatusOr<memory::Payload> Load(const fabric::RemoteRegion&) override {
-    return absl::UnimplementedError("no regions");
-  }
 
  private:
   bool Notices() const {

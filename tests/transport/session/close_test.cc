@@ -101,9 +101,6 @@ class EndlessPath : public fabric::Endpoint {
   void Withdraw(const fabric::RemoteRegion&) override {}
   void Read(const fabric::RemotePart&, uint64_t, absl::Span<uint8_t>,
             uint64_t) override {}
-  absl::StatusOr<memory::Payload> Load(const fabric::RemoteRegion&) override {
-    return absl::UnimplementedError("");
-  }
   bool Poll() override {
     ++*polls_;
     Work(std::chrono::milliseconds(3));

@@ -122,10 +122,6 @@ void Endpoint::Read(const RemotePart& part, uint64_t offset,
   WriteQueued();
 }
 
-absl::StatusOr<memory::Payload> Endpoint::Load(const RemoteRegion&) {
-  return absl::UnimplementedError("tcp has no memory in common");
-}
-
 void Endpoint::RingDoorbell() {
   if (doorbell_queued_) return;
   doorbell_queued_ = true;

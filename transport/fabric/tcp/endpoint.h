@@ -80,7 +80,6 @@ class Endpoint : public fabric::Endpoint {
   void Withdraw(const RemoteRegion& region) override;
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
-  absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   bool Poll() override { return false; }
   bool HasInput() const override { return false; }
   void SetArmed(bool) override {}

@@ -230,10 +230,6 @@ bool VerbsEndpoint::IsDrained() {
   return false;
 }
 
-absl::StatusOr<memory::Payload> VerbsEndpoint::Load(const RemoteRegion&) {
-  return absl::UnimplementedError("verbs has no memory in common");
-}
-
 bool VerbsEndpoint::Poll() {
   if (events_ == nullptr || broken_) return false;
   bool destroyed = false;

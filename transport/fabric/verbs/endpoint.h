@@ -57,7 +57,6 @@ class VerbsEndpoint : public Endpoint {
   }
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
-  absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
 
   bool TakesDeviceMemory() const override {
     return !broken_ && connection_->domain()->may_expose_gpus();

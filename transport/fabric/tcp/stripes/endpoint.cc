@@ -230,10 +230,6 @@ void StripesEndpoint::Read(const RemotePart& part, uint64_t offset,
   Pump(stripe);
 }
 
-absl::StatusOr<memory::Payload> StripesEndpoint::Load(const RemoteRegion&) {
-  return absl::UnimplementedError("tcp has no memory in common");
-}
-
 // Waits until the peer's kernel has acknowledged everything. Otherwise the end
 // of the lifeline could overtake the last packets, and the peer would not wait
 // for them.

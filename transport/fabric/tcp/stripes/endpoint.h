@@ -51,7 +51,6 @@ class StripesEndpoint : public Endpoint {
   void Withdraw(const RemoteRegion& region) override;
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
-  absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   bool IsDrained() override;
   bool HasFailed() const override { return has_failed_; }
   bool Poll() override;
