@@ -150,7 +150,7 @@ void Connection::OnStreamClosed(const std::function<absl::Status()>& cause) {
   // Reads the fast path first, because the peer may have sent the reason for
   // the end over it.
   session_->DrainFastPath();
-  lifeline_->OnClosed(cause());
+  lifeline_->Break(cause());
 }
 
 void Connection::SendDeferredSoon() {

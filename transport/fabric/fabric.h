@@ -88,6 +88,16 @@ struct Exposure {
   memory::Payload stable;
 };
 
+// Returns a result of Endpoint::PrepareToRead() that holds nothing, for fabrics
+// that write to the host's memory without preparation. Returns null for memory
+// of a device.
+inline std::shared_ptr<const void> HostMemoryAsItIs(
+    const memory::Destination& into) {
+  if (into.device != nullptr) return nullptr;
+  // Points to the memory, but owns nothing.
+  return {std::shared_ptr<const void>(), into.data};
+}
+
 // The receiver of an endpoint's events. Called under the lock of the endpoint's
 // owner.
 class EndpointEvents {
@@ -184,6 +194,10 @@ class Endpoint {
   // bytes.
   virtual void Read(const RemotePart& part, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) = 0;
+  // Makes the reads with this `cookie`, which nobody wants any more, write
+  // nothing from now on. OnReadDone() still follows for each. Returns false,
+  // and changes nothing, if the fabric cannot do that: a device writes.
+  virtual bool Divert(uint64_t cookie) { return false; }
   // Returns the whole region without a copy, with one piece for each part. The
   // last reference to the bytes ends the loan, on any thread. Requires
   // can_load.

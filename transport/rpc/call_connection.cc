@@ -186,7 +186,7 @@ void CallConnection::EndStream() {
   // keep the connection.
   if (watch_ != 0) {  // the connection was started
     loop_->Unwatch(std::exchange(watch_, 0));
-    lifeline_->OnClosed(absl::UnavailableError("the connection has ended"));
+    lifeline_->Break(absl::UnavailableError("the connection has ended"));
   }
   socket_->Close();
 }

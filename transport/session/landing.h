@@ -39,6 +39,14 @@ class Landing {
   absl::Span<uint8_t> At(size_t part, uint64_t offset, size_t length) const {
     return {at_[part] + offset, length};
   }
+  // Returns true if some part goes to a destination.
+  bool uses_destinations() const { return taken_ != nullptr; }
+  // Ends the right to the destinations. Call if no read writes there any more
+  // and nobody wants the message.
+  void LeaveDestinations() {
+    prepared_.clear();
+    taken_ = nullptr;
+  }
   // Returns the message. Call after all parts have been read. The message's
   // pieces keep the memory and the destinations alive.
   memory::Payload Message() const;

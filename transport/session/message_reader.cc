@@ -105,6 +105,7 @@ MessageReader::Filled MessageReader::Stop() {
     const bool is_reading = pull.puller != nullptr && pull.path != lost;
     if (is_reading) {
       pull.puller->Abandon();
+      FreeDestinations(it->first, &pull);
       ++it;
     } else {
       if (pull.landing != nullptr) filled.push_back(std::move(pull.landing));
@@ -307,10 +308,21 @@ void MessageReader::AbandonPull(uint64_t id) {
   Pull& pull = it->second;
   pull.wanted = false;
   if (pull.landing != nullptr) abandoned_ += pull.announce.length;
-  if (pull.puller != nullptr) pull.puller->Abandon();
+  if (pull.puller != nullptr) {
+    pull.puller->Abandon();
+    FreeDestinations(id, &pull);
+  }
   if (pull.puller == nullptr || pull.puller->finished()) {
     Fail(id, absl::CancelledError("the stream ended"));
   }
+}
+
+void MessageReader::FreeDestinations(uint64_t id, Pull* pull) {
+  pull->destinations = nullptr;
+  if (pull->landing == nullptr || !pull->landing->uses_destinations()) return;
+  // Keeps the destinations while StartReads() still starts reads into them.
+  if (pull->starting || !pull->path->Divert(id)) return;
+  pull->landing->LeaveDestinations();
 }
 
 void MessageReader::Consumed(uint64_t bytes) {

@@ -131,6 +131,9 @@ class MessageReader {
   bool MayStartWanted() const { return abandoned_ <= budget_; }
   void Start(uint64_t id);
   void AbandonPull(uint64_t id);
+  // Frees the destinations of an abandoned message immediately, if the path can
+  // divert the reads in flight.
+  static void FreeDestinations(uint64_t id, Pull* pull);
   // Removes the pull of message `id` from all containers, and returns the pull.
   Pull Take(uint64_t id);
   // Chooses the path over which a message is read. Returns the announced region

@@ -29,12 +29,16 @@ using memory::Destinations;
 
 class DestinationsTest : public MessageReaderTest {
  protected:
-  static LinkOptions Options() {
+  static LinkOptions Options(bool can_divert) {
     LinkOptions options;
     options.min_destination_bytes = 3;
+    options.can_divert = can_divert;
     return options;
   }
-  DestinationsTest() : MessageReaderTest(Options()) { keeps_ = true; }
+  explicit DestinationsTest(bool can_divert = false)
+      : MessageReaderTest(Options(can_divert)) {
+    keeps_ = true;
+  }
 
   // Returns memory that is freed when nobody may write to it any longer.
   uint8_t* NewMemory(size_t size) {
@@ -192,6 +196,26 @@ TEST_F(DestinationsTest, AbandonedReadHasThemUntilItEnds) {
   EXPECT_EQ(fast_.prepared(Side::kB), 0);
 }
 
+class DivertedDestinationsTest : public DestinationsTest {
+ protected:
+  DivertedDestinationsTest() : DestinationsTest(/*can_divert=*/true) {}
+};
+
+TEST_F(DivertedDestinationsTest, AbandonedReadLeavesThemImmediately) {
+  PostSizes({9000});
+  BeginPosted(7, PayloadOf({9000}));
+  fast_.Step();
+  uint8_t* const data = places_[0].data;
+  EXPECT_NE(data[0], 'Z') << "the first chunk has not come";
+  reader_->Abandon(1);
+  EXPECT_FALSE(destinations_->is_taken());
+  std::fill_n(data, 9000, 'F');
+  Run();
+  EXPECT_EQ(std::count(data, data + 9000, 'F'), 9000);
+  EXPECT_EQ(Take(), Lines{"released 7"});
+  EXPECT_EQ(reader_->in_use(), 0u);
+}
+
 // Tests that a lost path keeps the destinations until the path is destroyed.
 TEST_F(DestinationsTest, LostPathHasThemUntilItIsDestroyed) {
   PostSizes({9000});
@@ -231,7 +255,9 @@ TEST_F(DestinationsTest, FailedReadStartsOverElsewhere) {
 class RandomDestinationsTest : public DestinationsTest,
                                public ::testing::WithParamInterface<uint32_t> {
  protected:
-  RandomDestinationsTest() : random_(GetParam()) {}
+  RandomDestinationsTest()
+      : DestinationsTest(/*can_divert=*/GetParam() % 2 == 1),
+        random_(GetParam()) {}
 
   size_t Size() {
     constexpr size_t kSizes[] = {1, 2, 3, 64, 100, 4096, 4097, 9000};

@@ -41,6 +41,9 @@ class Endpoint : public fabric::Endpoint {
   // The read fails if `into` exceeds max_read_bytes().
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
+  bool Divert(uint64_t cookie) override {
+    return medium_->Divert(side_, cookie);
+  }
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   void GiveBack(const RemoteRegion&) override { medium_->GiveBack(side_); }
   bool HasFailed() const override;

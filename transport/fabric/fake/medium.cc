@@ -50,6 +50,7 @@ Medium::Medium(const LinkOptions& options)
     : capabilities_(CapabilitiesOf(options)),
       credits_(options.credits),
       min_destination_bytes_(options.min_destination_bytes),
+      can_divert_(options.can_divert),
       now_ns_(options.now_ns) {}
 
 void Medium::Start(Side side, EndpointEvents* events) {
@@ -200,6 +201,16 @@ void Medium::Read(Side reader, const RemotePart& part, uint64_t offset,
   Queue(reader, std::move(event));
 }
 
+bool Medium::Divert(Side reader, uint64_t cookie) {
+  if (!can_divert_) return false;
+  for (Event& event : end(reader).queue) {
+    if (event.kind == Event::Kind::kReadDone && event.cookie == cookie) {
+      event.is_diverted = true;
+    }
+  }
+  return true;
+}
+
 absl::Status Medium::Copy(Side reader, const Event& read) const {
   if (!read.status.ok()) return read.status;
   if (read.into.size() > capabilities_.max_read_bytes()) {
@@ -208,6 +219,7 @@ absl::Status Medium::Copy(Side reader, const Event& read) const {
   const auto found =
       Find(Other(reader), read.part, read.offset, read.into.size());
   if (!found.ok()) return found.status();
+  if (read.is_diverted) return absl::OkStatus();
   uint8_t* out = read.into.data();
   for (const memory::Bytes& part : *found) {
     absl::Status copied = part.CopyTo(out);

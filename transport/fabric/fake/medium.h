@@ -42,6 +42,7 @@ struct LinkOptions {
   // The smallest memory that PrepareToRead() accepts, in bytes. If 0,
   // PrepareToRead() accepts no memory.
   size_t min_destination_bytes = 0;
+  bool can_divert = false;
   bool is_lifeline = false;
   // Limits the packets in flight in each direction.
   int credits = 64;
@@ -87,6 +88,7 @@ class Medium {
   absl::StatusOr<memory::Payload> Load(Side reader, const RemoteRegion& region);
   std::shared_ptr<const void> PrepareToRead(Side reader,
                                             const memory::Destination& into);
+  bool Divert(Side reader, uint64_t cookie);
   void GiveBack(Side reader) { ++end(reader).counters.given_back; }
   void SetArmed(Side side, bool armed) { end(side).armed = armed; }
   bool TakeDoorbellRequest(Side side);
@@ -133,6 +135,7 @@ class Medium {
     uint64_t offset = 0;
     absl::Span<uint8_t> into;
     uint64_t cookie = 0;
+    bool is_diverted = false;  // copies nothing
     absl::Status status;  // kBroken, and a read that will fail
   };
 
@@ -184,6 +187,7 @@ class Medium {
   const Capabilities capabilities_;
   const int credits_;
   const size_t min_destination_bytes_;
+  const bool can_divert_;
   const std::function<uint64_t()> now_ns_;
   uint64_t next_number_ = 1;
   uint64_t next_key_ = 1;

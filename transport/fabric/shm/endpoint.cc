@@ -179,15 +179,6 @@ void ShmEndpoint::Withdraw(const RemoteRegion& region) {
   if (link_->sharing().copies) link_->lender()->End(region[0].key);
 }
 
-// Accepts any destination, because reads are copies.
-std::shared_ptr<const void> ShmEndpoint::PrepareToRead(
-    const memory::Destination& into) {
-  if (into.device != nullptr) return nullptr;
-  static const std::shared_ptr<const void>* const nothing_to_hold =
-      new std::shared_ptr<const void>(std::make_shared<char>());
-  return *nothing_to_hold;
-}
-
 void ShmEndpoint::Read(const RemotePart& part, uint64_t offset,
                        absl::Span<uint8_t> into, uint64_t cookie) {
   events_->OnReadDone(cookie, CopyPart(part, offset, into));

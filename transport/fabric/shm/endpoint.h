@@ -58,9 +58,10 @@ class ShmEndpoint : public Endpoint {
   // the loan itself, because loaded bytes may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
-  // Returns null for device memory. Other memory needs no preparation.
   std::shared_ptr<const void> PrepareToRead(
-      const memory::Destination& into) override;
+      const memory::Destination& into) override {
+    return HostMemoryAsItIs(into);
+  }
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
   // Returns the region's bytes. The last reference to the bytes releases the

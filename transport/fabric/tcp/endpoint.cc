@@ -214,7 +214,8 @@ size_t Endpoint::TakeReadData(absl::Span<const uint8_t> bytes) {
     Break(absl::InvalidArgumentError("tcp: data without a request"));
     return bytes.size();
   }
-  if (read != nullptr) {  // otherwise a push for which nobody waits
+  // Drops a push for which nobody waits, and the bytes of a diverted read.
+  if (read != nullptr && read->into.data() != nullptr) {
     memcpy(read->into.data() + body_received_, bytes.data(), bytes.size());
   }
   CountReadData(bytes.size());
@@ -231,7 +232,10 @@ void Endpoint::CountReadData(size_t size) {
 absl::Span<uint8_t> Endpoint::place() {
   if (broken_ || !in_body_ || !IsReadData(unit_.type)) return {};
   const ReadTable::Read* const read = reads_.Find(unit_);
-  if (read == nullptr || read->into.size() != unit_.length) return {};
+  if (read == nullptr || read->into.data() == nullptr ||
+      read->into.size() != unit_.length) {
+    return {};
+  }
   return read->into.subspan(body_received_);
 }
 
@@ -309,8 +313,6 @@ void Endpoint::FinishRead(const absl::Status& status) {
   }
   Break(absl::InvalidArgumentError("tcp: an answer without a read"));
 }
-
-void Endpoint::OnClosed(const absl::Status& cause) { Break(cause); }
 
 void Endpoint::Break(const absl::Status& cause) {
   if (broken_) return;

@@ -26,7 +26,7 @@ namespace fabric {
 namespace tcp {
 
 // The endpoint on a session's TCP connection, its lifeline. Calls its
-// EndpointEvents only from OnBytes(), OnWritten(), OnClosed() and Read(), so
+// EndpointEvents only from OnBytes(), OnWritten(), Break() and Read(), so
 // Poll() has nothing to do.
 class Endpoint : public fabric::Endpoint {
  public:
@@ -57,8 +57,9 @@ class Endpoint : public fabric::Endpoint {
   // Writes everything that is queued, unless a write or a batch is in progress.
   // With `may_wait`, the stream may also hold the write back.
   void WriteQueued(bool may_wait = true);
-  // Ends the reads in flight with `cause`, then breaks the endpoint.
-  void OnClosed(const absl::Status& cause);
+  // Ends the reads in flight with `cause`, then breaks the endpoint. The owner
+  // calls this function when the stream has ended.
+  void Break(const absl::Status& cause);
 
   // Returns true if a read of this side waits for bytes.
   bool reading() const { return !reads_.empty(); }
@@ -78,8 +79,16 @@ class Endpoint : public fabric::Endpoint {
       const memory::Payload& payload) override;
   void Push(const RemoteRegion& region) override;
   void Withdraw(const RemoteRegion& region) override;
+  std::shared_ptr<const void> PrepareToRead(
+      const memory::Destination& into) override {
+    return HostMemoryAsItIs(into);
+  }
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
+  bool Divert(uint64_t cookie) override {
+    reads_.Divert(cookie);
+    return true;
+  }
   bool Poll() override { return false; }
   bool HasInput() const override { return false; }
   void SetArmed(bool) override {}
@@ -117,7 +126,6 @@ class Endpoint : public fabric::Endpoint {
   // unit is an answer for which no read waits. Drops a push for which no read
   // waits.
   void FinishRead(const absl::Status& status);
-  void Break(const absl::Status& cause);
 
   ByteStream* const stream_;
   const size_t max_waiting_reads_;

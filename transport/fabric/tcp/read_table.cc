@@ -27,6 +27,15 @@ uint64_t ReadTable::Request(const Read& read) {
   return next_number_++;
 }
 
+void ReadTable::Divert(uint64_t cookie) {
+  for (Reads* reads : {&requested_, &expected_}) {
+    for (auto& [key, read] : *reads) {
+      if (read.cookie != cookie) continue;
+      read.into = absl::Span<uint8_t>(nullptr, read.into.size());
+    }
+  }
+}
+
 absl::Status ReadTable::BeginPush(const UnitHeader& unit) {
   const uint64_t key = unit.cookie;
   if ((key & kPushed) == 0 || key <= last_pushed_) {

@@ -26,7 +26,7 @@ constexpr uint64_t kPushed = uint64_t{1} << 63;
 class ReadTable {
  public:
   struct Read {
-    absl::Span<uint8_t> into;
+    absl::Span<uint8_t> into;  // data() is null after Divert()
     uint64_t cookie;  // the caller's
   };
 
@@ -37,6 +37,10 @@ class ReadTable {
   bool Expect(const RemotePart& part, uint64_t offset, const Read& read);
   // Adds a read. Returns its number, for the request.
   uint64_t Request(const Read& read);
+
+  // Takes the memory from the reads with this cookie. The reads remain. Takes a
+  // time linear in the number of reads.
+  void Divert(uint64_t cookie);
 
   // Checks a push whose header has arrived. The peer pushes in the order of its
   // keys. Returns INVALID_ARGUMENT if the peer has broken a rule.

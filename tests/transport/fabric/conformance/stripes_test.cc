@@ -37,7 +37,6 @@ class StripesHarness : public Harness {
   }
   ~StripesHarness() override { last_.Reset(); }
 
-  bool reads_into_memory() const override { return false; }
   // Breaks only the last stripe.
   bool Cut() override { return shutdown(last_.get(), SHUT_RDWR) == 0; }
 

@@ -41,7 +41,6 @@ class TcpHarness : public Harness {
     }
     return any;
   }
-  bool reads_into_memory() const override { return false; }
   void Kill(Side side) override {
     if (end(side) == nullptr) return;
     Harness::Kill(side);

@@ -155,6 +155,38 @@ TEST_F(TcpReceive, BytesWithoutAReadHaveNoPlace) {
   }
 }
 
+// Tests that a diverted read ends as always, but writes nothing more.
+TEST_F(TcpReceive, DivertedReadHasNoPlace) {
+  std::mt19937 random(1);
+  for (const bool is_push : {false, true}) {
+    SCOPED_TRACE(is_push);
+    NewEndpoint();
+    std::string into(kLarge, '.');
+    if (is_push) {
+      ReadPushed(1, &into, 7);
+    } else {
+      Read(&into, 7);
+    }
+    std::string other(5, '.');
+    Read(&other, 8);
+    const std::string unit =
+        MakeUnit(is_push ? UnitType::kPush : UnitType::kReadData,
+                 is_push ? 1 | kPushed : 1, Random(kLarge, &random));
+    const size_t half = kLarge / 2;
+    ASSERT_EQ(Say(unit.substr(0, half)), half);
+    ReceiveAll();
+    EXPECT_TRUE(endpoint_->Divert(7));
+    EXPECT_TRUE(endpoint_->place().empty());
+    into.assign(kLarge, '.');
+    Say(unit.substr(half) +
+        MakeUnit(UnitType::kReadData, is_push ? 1 : 2, "hello"));
+    ReceiveAll();
+    EXPECT_EQ(events_.Take(), (Lines{"read 7 OK", "read 8 OK"}));
+    EXPECT_EQ(into, std::string(kLarge, '.'));
+    EXPECT_EQ(other, "hello");
+  }
+}
+
 TEST_F(TcpReceive, BrokenEndpointHasNoPlace) {
   std::string into(5, '.');
   Read(&into, 7);

@@ -230,6 +230,11 @@ void StripesEndpoint::Read(const RemotePart& part, uint64_t offset,
   Pump(stripe);
 }
 
+bool StripesEndpoint::Divert(uint64_t cookie) {
+  for (const auto& stripe : stripes_) stripe->units()->Divert(cookie);
+  return true;
+}
+
 // Waits until the peer's kernel has acknowledged everything. Otherwise the end
 // of the lifeline could overtake the last packets, and the peer would not wait
 // for them.
@@ -291,7 +296,7 @@ void StripesEndpoint::Break() {
   broken_ = true;
   has_failed_ = false;
   has_more_ = false;
-  for (const auto& stripe : stripes_) stripe->units()->OnClosed(failure_);
+  for (const auto& stripe : stripes_) stripe->units()->Break(failure_);
   events_->OnBroken(failure_);
 }
 

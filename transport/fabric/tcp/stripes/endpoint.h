@@ -49,8 +49,13 @@ class StripesEndpoint : public Endpoint {
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts) override;
   void Withdraw(const RemoteRegion& region) override;
+  std::shared_ptr<const void> PrepareToRead(
+      const memory::Destination& into) override {
+    return HostMemoryAsItIs(into);
+  }
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
+  bool Divert(uint64_t cookie) override;
   bool IsDrained() override;
   bool HasFailed() const override { return has_failed_; }
   bool Poll() override;
