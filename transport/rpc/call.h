@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "transport/memory/bytes.h"
+#include "transport/memory/destinations.h"
 
 namespace penstock {
 namespace rpc {
@@ -53,6 +55,17 @@ struct End {
   // metadata of a response without a payload, if the status is OK.
   std::string metadata;
 };
+
+// Chooses memory for the payload of a received unary call, when the call's head
+// has arrived. `head` has no payload yet, and `peer` is the client's address.
+// Returns null for memory of the transport. A payload of exactly the size of
+// one of the ranges is received there, if its path can do so; the request's
+// payload then refers to that range.
+//
+//  Runs on any thread, under the connection's lock. Must be short, and must not
+// call the server.
+using Placer = std::function<std::shared_ptr<memory::Destinations>(
+    const Request& head, const std::string& peer)>;
 
 // Functions that a stream calls once, on the threads of other callbacks; see
 // Client::Done and Server::Handler.

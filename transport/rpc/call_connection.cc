@@ -246,6 +246,7 @@ void CallConnection::OnStreamOpened(uint32_t stream) {
   mu_.AssertHeld();
   if (!departure_.OnStreamOpened(stream)) return RefuseStream(stream);
   opened_.push_back(stream);
+  AcceptOpened();
 }
 
 void CallConnection::AcceptOpened() {

@@ -86,6 +86,9 @@ class Server::Core final : public CallConnection::Events,
       : options_(std::move(options)),
         loop_(loop),
         executor_(std::make_shared<LoopExecutor>(loop, options_.polling)),
+        placer_(options_.placer == nullptr
+                    ? nullptr
+                    : std::make_shared<const Placer>(options_.placer)),
         handlers_(std::move(handlers)) {}
 
   absl::Status Listen();
@@ -112,6 +115,7 @@ class Server::Core final : public CallConnection::Events,
   const Options options_;
   progress::EventLoop* const loop_;
   const std::shared_ptr<connection::Executor> executor_;
+  const std::shared_ptr<const Placer> placer_;  // or null
   std::shared_ptr<Greeters> greeters_;
   std::shared_ptr<progress::Acceptor> acceptor_;
 
@@ -191,7 +195,7 @@ void Server::Core::OnStream(CallConnection* connection, uint32_t stream) {
   };
   if (place == nullptr) handler = &RefuseCall;
   std::make_shared<ServerCall>(std::move(shared), stream, std::move(handler),
-                               std::move(place))
+                               placer_, std::move(place))
       ->Attach();
 }
 

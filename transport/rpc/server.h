@@ -109,6 +109,8 @@ class Server {
     // limit, new calls fail with RESOURCE_EXHAUSTED.
     uint32_t max_handled_calls = UINT32_MAX;
     CallbackThread callbacks = CallbackThread::kLoop;
+    // May be null.
+    Placer placer;
   };
   // Handles a call. Callbacks, including the callbacks of IncomingCall, run on
   // the threads of Options::callbacks, without locks. Callbacks of one client

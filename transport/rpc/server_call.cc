@@ -26,7 +26,10 @@ void ServerCall::OnHeaders(absl::string_view metadata) {
     recorded_.Begin(record::Recorder::OfProcess(),
                     connection_->recorded_client(), request_.method);
   }
-  if (is_stream) BeginStream();
+  if (is_stream) return BeginStream();
+  if (placer_ == nullptr) return;
+  connection_->session()->input().PostDestinations(
+      stream_, (*placer_)(request_, peer()));
 }
 
 void ServerCall::BeginStream() {

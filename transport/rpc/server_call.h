@@ -41,13 +41,15 @@ class ServerCall final : public session::StreamEvents,
   // Called on the loop's thread, without locks.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
-  // `place` counts the call against Options::max_handled_calls, and is kept
+  // `placer` may be null. `place` counts the call against Options::max_handled_calls, and is kept
   // until the last reference to the call is dropped.
   ServerCall(std::shared_ptr<CallConnection> connection, uint32_t stream,
-             Handler handler, std::shared_ptr<const void> place)
+             Handler handler, std::shared_ptr<const Placer> placer,
+             std::shared_ptr<const void> place)
       : connection_(std::move(connection)),
         stream_(stream),
         place_(std::move(place)),
+        placer_(std::move(placer)),
         handler_(std::move(handler)) {}
 
   // Attaches the call to its stream. Call once, under the connection's lock.
@@ -107,6 +109,7 @@ class ServerCall final : public session::StreamEvents,
   const std::shared_ptr<CallConnection> connection_;
   const uint32_t stream_;
   const std::shared_ptr<const void> place_;
+  const std::shared_ptr<const Placer> placer_;
   // True from CallHandler() on. RunHandler() or DropHandler() resets the flag;
   // whichever resets it owns handler_, and may change request_.
   std::atomic<bool> has_handler_{false};
