@@ -17,6 +17,8 @@
 #include "collectives/net/links.h"
 #include "collectives/net/loans.h"
 #include "collectives/net/message.h"
+#include "collectives/net/placement.h"
+#include "collectives/net/targets.h"
 #include "collectives/net/window.h"
 #include "collectives/operand_memory.h"
 #include "collectives/reduction/reduction.h"
@@ -28,47 +30,47 @@ namespace penstock::collectives {
 
 namespace {
 
-// Shorter sends are copied: a copy costs little, and nobody waits for answers.
-constexpr int64_t kMinLentBytes = 64 * 1024;
-// The end of each send in a rank's last step is copied, because waiting until
-// the peer has received it would take another round trip. The beginning need
-// not be copied: peers have received it by the time at which this rank has
-// received its last part.
-constexpr int64_t kCopiedEndBytes = 512 * 1024;
+// Limits the parts of a peer that are offered before they are received. More
+// than the peer may have in flight.
+constexpr uint32_t kMaxOffered = 2 * Execution::kWindow / kMaxPartBytes;
 // The longest sleep while the end of a lost connection is awaited.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
-
-bool Overlap(const Range& a, const Range& b) {
-  return a.begin < b.begin + b.count && b.begin < a.begin + a.count;
-}
 
 }  // namespace
 
 using Kind = Action::Kind;
 
-Execution::Execution(Ledger* ledger, Links* links, Loans* loans,
-                     const std::vector<std::shared_ptr<Window>>& windows,
-                     uint64_t number, const CallWords& words,
-                     const Operands& operands, absl::Duration timeout)
-    : ledger_(ledger),
-      links_(links),
-      loans_(loans),
-      windows_(windows),
+Execution::Execution(const Connections& connections, uint64_t number,
+                     const CallWords& words, const Operands& operands,
+                     absl::Duration timeout)
+    : ledger_(connections.ledger),
+      links_(connections.links),
+      loans_(connections.loans),
+      targets_(connections.targets),
+      windows_(*connections.windows),
       number_(number),
       words_(words),
       operands_(operands),
       part_elements_(kMaxPartBytes /
                      static_cast<int64_t>(tensor::ElementSize(operands.dtype))),
       patience_(
-          ledger,
-          [links](int peer, const Message& notice) {
+          ledger_,
+          [links = links_](int peer, const Message& notice) {
             links->Send(peer, notice);
           },
           number, words, timeout),
-      sent_parts_(ledger->ranks()),
-      received_parts_(ledger->ranks()) {}
+      sent_parts_(ledger_->ranks()),
+      received_parts_(ledger_->ranks()),
+      offered_parts_(ledger_->ranks()) {}
 
 absl::Status Execution::Run(const Schedule& schedule) {
+  absl::Status status = RunSteps(schedule);
+  if (!status.ok()) return status;
+  targets_->Withdraw();
+  return AwaitLoans();
+}
+
+absl::Status Execution::RunSteps(const Schedule& schedule) {
   size_t begin = 0;
   while (begin < schedule.size()) {
     size_t end = begin;
@@ -76,40 +78,58 @@ absl::Status Execution::Run(const Schedule& schedule) {
            schedule[end].step == schedule[begin].step) {
       ++end;
     }
-    absl::Status status =
-        RunStep(absl::MakeConstSpan(schedule).subspan(begin, end - begin),
-                end == schedule.size());
+    absl::Status status = RunStep(
+        {absl::MakeConstSpan(schedule).subspan(begin, end - begin),
+         ledger_->rank(), operands_.dtype, /*is_last=*/end == schedule.size()});
     if (!status.ok()) return status;
     begin = end;
   }
-  return AwaitLoans();
+  return absl::OkStatus();
 }
 
-// Lends in the last step only if this rank also receives something in that
-// step, because it then waits in any case. The root of a broadcast to one rank
-// does not wait.
-int64_t Execution::LentBy(const Action& send, bool is_last) const {
-  const int64_t bytes = BytesOf(operands_.dtype, send.range.count);
-  if (bytes < kMinLentBytes || send.peer == ledger_->rank()) return 0;
-  if (is_last && (receives_.empty() || bytes <= kCopiedEndBytes)) return 0;
+int64_t Execution::LentBy(const Step& step, const Action& send) const {
   const void* source;
   if (SourceOf(send, &source) != HostMemory()) return 0;
-  if (links_->PathTo(send.peer) != "tcp") return 0;
-  for (const Transfer& receive : receives_) {
-    if (send.buffer == Action::Buffer::kData &&
-        Overlap(send.range, receive.action->range)) {
-      return 0;
+  const int64_t lent = LentElements(step, send);
+  return lent > 0 && IsOverTcp(send.peer) ? lent : 0;
+}
+
+bool Execution::IsInPlace(const Step& step, const Action& receive) const {
+  return operands_.data_memory == HostMemory() &&
+         IsReceivedInPlace(step, receive) && IsOverTcp(receive.peer);
+}
+
+bool Execution::IsOverTcp(int peer) const {
+  return links_->PathTo(peer) == "tcp";
+}
+
+void Execution::OfferNext() {
+  while (next_offer_ < receives_.size()) {
+    Transfer& receive = receives_[next_offer_];
+    const Range& range = receive.action->range;
+    const int peer = receive.action->peer;
+    if (offered_parts_[peer] >= received_parts_[peer] + kMaxOffered) return;
+    const int64_t count =
+        std::min(part_elements_, range.count - receive.offered);
+    void* const place = DataAt(range.begin + receive.offered);
+    const size_t bytes = BytesOf(operands_.dtype, count);
+    if (receive.is_in_place) {
+      // An earlier step may still send the old elements.
+      if (loans_->BorrowerOf(place, bytes).has_value()) return;
+      targets_->Offer(peer, {0, number_, offered_parts_[peer]}, place, bytes);
     }
+    if (peer != ledger_->rank()) ++offered_parts_[peer];
+    receive.offered += count;
+    if (receive.offered == range.count) ++next_offer_;
   }
-  const int64_t size = bytes / send.range.count;
-  return send.range.count - (is_last ? kCopiedEndBytes / size : 0);
 }
 
 absl::Status Execution::AwaitLoans() {
   patience_.Restart();
   while (true) {
     const uint32_t seen = ledger_->signal().count();
-    const absl::optional<int> borrower = loans_->Borrower();
+    absl::optional<int> borrower = loans_->Borrower();
+    if (!borrower.has_value()) borrower = targets_->Writer();
     if (!borrower.has_value()) return absl::OkStatus();
     absl::Status status = AwaitReturn(*borrower, seen);
     if (!status.ok()) return status;
@@ -132,15 +152,17 @@ absl::optional<int> Execution::BorrowerOfNext() {
                             BytesOf(operands_.dtype, NextCount(next)));
 }
 
-absl::Status Execution::RunStep(absl::Span<const Action> actions,
-                                bool is_last) {
+absl::Status Execution::RunStep(const Step& step) {
   sends_.clear();
   receives_.clear();
-  next_send_ = next_receive_ = 0;
-  for (const Action& action : actions) {
+  next_send_ = next_receive_ = next_offer_ = 0;
+  for (const Action& action : step.actions) {
     (action.kind == Kind::kSend ? sends_ : receives_).push_back({&action});
   }
-  for (Transfer& send : sends_) send.lent = LentBy(*send.action, is_last);
+  for (Transfer& send : sends_) send.lent = LentBy(step, *send.action);
+  for (Transfer& receive : receives_) {
+    receive.is_in_place = IsInPlace(step, *receive.action);
+  }
   while (true) {
     const uint32_t seen = ledger_->signal().count();
     const absl::StatusOr<bool> sent = SendNext();
@@ -254,6 +276,7 @@ absl::StatusOr<bool> Execution::ReceiveNext() {
   const int64_t begin = action.range.begin + transfer.done;
   const int64_t count = NextCount(transfer);
   if (BorrowerOfNext().has_value()) return false;
+  OfferNext();  // offers at least this part, unless it was offered before
   if (action.peer == ledger_->rank()) {
     const absl::Status copied = CopyToSelf(&transfer);
     if (!copied.ok()) return copied;
@@ -320,6 +343,7 @@ absl::Status Execution::Apply(const Action& action, int64_t begin,
 absl::Status Execution::Combine(Kind kind, const void* from, void* into,
                                 int64_t count) {
   if (count == 0) return absl::OkStatus();
+  if (kind == Kind::kReceive && from == into) return absl::OkStatus();
   const absl::Status status =
       kind == Kind::kReceive
           ? operands_.data_memory->CopyFromHost(from, into,

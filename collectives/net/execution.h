@@ -19,6 +19,8 @@
 #include "collectives/net/loans.h"
 #include "collectives/net/message.h"
 #include "collectives/net/patience.h"
+#include "collectives/net/placement.h"
+#include "collectives/net/targets.h"
 #include "collectives/net/window.h"
 #include "collectives/operand_memory.h"
 #include "collectives/reduction/reduction.h"
@@ -37,8 +39,19 @@ struct Operands {
   const void* input = nullptr;
 };
 
+// The objects of a group through which an operation runs.
+struct Connections {
+  Ledger* ledger;
+  Links* links;
+  Loans* loans;      // empty between operations
+  Targets* targets;  // empty between operations
+  // The unacknowledged parts to each rank.
+  const std::vector<std::shared_ptr<Window>>* windows;
+};
+
 // One operation. Sends each transfer in parts. Several parts are in flight
-// concurrently, and a part is reduced while later parts arrive.
+// concurrently, and a part is reduced while later parts arrive. Parts that
+// replace elements are received in their place if possible.
 //
 //  Thread-compatible.
 class Execution {
@@ -46,15 +59,13 @@ class Execution {
   // Limits the parts that a peer has not acknowledged, in bytes.
   static constexpr int64_t kWindow = 4 * 1024 * 1024;
 
-  // `windows` holds the unacknowledged parts to each rank. `loans` must be
-  // empty.
-  Execution(Ledger* ledger, Links* links, Loans* loans,
-            const std::vector<std::shared_ptr<Window>>& windows,
-            uint64_t number, const CallWords& words, const Operands& operands,
+  Execution(const Connections& connections, uint64_t number,
+            const CallWords& words, const Operands& operands,
             absl::Duration timeout);
 
   // Returns the error that ended the group. After an error, parts in flight may
-  // still refer to the operands; after success, none does.
+  // still refer to the operands, and offers may remain; after success, neither
+  // is the case.
   absl::Status Run(const Schedule& schedule);
 
  private:
@@ -65,13 +76,23 @@ class Execution {
     bool over = false;
     // The number of elements, from the first one, that are sent without a copy.
     int64_t lent = 0;
+    // Of a receive: true if its parts are received in place, and the number of
+    // elements for which OfferNext() has run.
+    bool is_in_place = false;
+    int64_t offered = 0;
   };
 
-  // Runs the actions of a step. `is_last` is true for the last step.
-  absl::Status RunStep(absl::Span<const Action> actions, bool is_last);
-  // Returns the number of elements that a send of the present step may lend.
-  int64_t LentBy(const Action& send, bool is_last) const;
-  // Waits until peers have received all lent parts.
+  absl::Status RunSteps(const Schedule& schedule);
+  absl::Status RunStep(const Step& step);
+  // Returns the number of elements that a send of the step lends.
+  int64_t LentBy(const Step& step, const Action& send) const;
+  // Returns true if a receive of the step is received in place.
+  bool IsInPlace(const Step& step, const Action& receive) const;
+  bool IsOverTcp(int peer) const;
+  // Offers the places of the next parts to receive.
+  void OfferNext();
+  // Waits until peers have received all lent parts, and no connection refers to
+  // the place of a received part.
   absl::Status AwaitLoans();
   // Waits for a short time until `borrower` has received lent parts.
   absl::Status AwaitReturn(int borrower, uint32_t seen);
@@ -107,6 +128,7 @@ class Execution {
   Ledger* const ledger_;
   Links* const links_;
   Loans* const loans_;
+  Targets* const targets_;
   const std::vector<std::shared_ptr<Window>>& windows_;
   const uint64_t number_;
   const CallWords words_;
@@ -115,11 +137,13 @@ class Execution {
   Patience patience_;
   std::vector<uint32_t> sent_parts_;      // by rank
   std::vector<uint32_t> received_parts_;  // by rank
+  std::vector<uint32_t> offered_parts_;   // by rank, including skipped ones
   // The transfers of the current step.
   std::vector<Transfer> sends_;
   std::vector<Transfer> receives_;
   size_t next_send_ = 0;
   size_t next_receive_ = 0;
+  size_t next_offer_ = 0;  // an index of receives_
   std::vector<uint8_t> scratch_;
 };
 

@@ -43,7 +43,7 @@ constexpr size_t kMaxPlans = 256;
 // received the last messages, and until the peers know that this rank leaves.
 constexpr absl::Duration kFlush = absl::Seconds(2);
 // The time after an error during which peers may still receive memory that is
-// lent to them.
+// lent to them, or finish sending parts.
 constexpr absl::Duration kLoanPatience = absl::Milliseconds(200);
 
 absl::Status CheckOptions(const Listener& listener,
@@ -90,25 +90,29 @@ absl::StatusOr<std::unique_ptr<NetGroup>> NetGroup::Form(
       std::make_shared<Ledger>(options.rank, static_cast<int>(addresses.size()),
                                listener->options().polling);
   const std::string digest = Digest(addresses);
-  listener->Admit(ledger, digest);
+  auto targets = std::make_shared<Targets>(ledger);
+  listener->Admit(ledger, digest, targets);
   auto links = Links::Connect(*parsed, digest, listener->options(), ledger,
                               options.forming_timeout);
   if (!links.ok()) return links.status();
   return std::unique_ptr<NetGroup>(
-      new NetGroup(std::move(listener), std::move(ledger), *std::move(links),
-                   NumberHosts(*parsed), options, *std::move(overrides)));
+      new NetGroup(std::move(listener), std::move(ledger), std::move(targets),
+                   *std::move(links), NumberHosts(*parsed), options,
+                   *std::move(overrides)));
 }
 
 NetGroup::NetGroup(std::unique_ptr<Listener> listener,
-                   std::shared_ptr<Ledger> ledger, std::unique_ptr<Links> links,
-                   std::vector<int> hosts, const NetGroupOptions& options,
-                   Overrides overrides)
+                   std::shared_ptr<Ledger> ledger,
+                   std::shared_ptr<Targets> targets,
+                   std::unique_ptr<Links> links, std::vector<int> hosts,
+                   const NetGroupOptions& options, Overrides overrides)
     : options_(options),
       overrides_(std::move(overrides)),
       fork_count_(progress::ForkCount()),
       hosts_(std::move(hosts)),
       listener_(std::move(listener)),
       ledger_(std::move(ledger)),
+      targets_(std::move(targets)),
       links_(std::move(links)),
       letters_(ledger_.get(), links_.get(), options.timeout),
       loans_(std::make_shared<Loans>(ledger_)) {
@@ -274,10 +278,11 @@ absl::StatusOr<OperandMemory*> NetGroup::MemoryOfBoth(const void* in,
 absl::Status NetGroup::Execute(const CallWords& words, const Call& call,
                                const Planned& planned, Operands* operands) {
   if (call.op == ReduceOp::kAverage) operands->op = ReduceOp::kSum;
-  Execution execution(ledger_.get(), links_.get(), loans_.get(), windows_,
-                      number_, words, *operands, options_.timeout);
+  Execution execution(
+      {ledger_.get(), links_.get(), loans_.get(), targets_.get(), &windows_},
+      number_, words, *operands, options_.timeout);
   absl::Status status = execution.Run(planned.schedule);
-  if (!status.ok()) EndLoans();
+  if (!status.ok()) FreeOperands();
   if (!status.ok() || call.op != ReduceOp::kAverage) return status;
   const bool has_blocks = call.operation == Operation::kReduceScatter;
   if (call.count == 0) return status;
@@ -288,15 +293,21 @@ absl::Status NetGroup::Execute(const CallWords& words, const Call& call,
   return status.ok() ? status : Fail(status);
 }
 
-void NetGroup::EndLoans() {
+void NetGroup::FreeOperands() {
   Report();  // before a peer sees a connection end
+  targets_->Withdraw();
   const absl::Time deadline = base::SteadyNow() + kLoanPatience;
   while (true) {
     const uint32_t seen = ledger_->signal().count();
+    ledger_->Drop(number_);
     const absl::optional<int> borrower = loans_->Borrower();
-    if (!borrower.has_value()) return;
+    const bool is_written = targets_->Writer().has_value();
+    if (!borrower.has_value() && !is_written) return;
     const absl::Duration left = deadline - base::SteadyNow();
-    if (left <= absl::ZeroDuration()) links_->Disconnect(*borrower);
+    if (left <= absl::ZeroDuration()) {
+      if (borrower.has_value()) links_->Disconnect(*borrower);
+      if (is_written) listener_->Close();
+    }
     ledger_->signal().Await(seen, std::max(left, absl::Milliseconds(1)));
   }
 }

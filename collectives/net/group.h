@@ -23,6 +23,7 @@
 #include "collectives/net/links.h"
 #include "collectives/net/listener.h"
 #include "collectives/net/loans.h"
+#include "collectives/net/targets.h"
 #include "collectives/net/window.h"
 #include "collectives/operand_memory.h"
 #include "collectives/schedule/choice.h"
@@ -115,7 +116,8 @@ class NetGroup final : public Group {
   using PlanKey = std::tuple<Operation, int, int64_t, int64_t>;
 
   NetGroup(std::unique_ptr<Listener> listener, std::shared_ptr<Ledger> ledger,
-           std::unique_ptr<Links> links, std::vector<int> hosts,
+           std::shared_ptr<Targets> targets, std::unique_ptr<Links> links,
+           std::vector<int> hosts,
            const NetGroupOptions& options, Overrides overrides);
 
   absl::Status Run(const Call& call, const void* in, void* out) override;
@@ -134,9 +136,10 @@ class NetGroup final : public Group {
   absl::Status Execute(const CallWords& words, const Call& call,
                        const Planned& planned, Operands* operands)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends all loans after an error. Disconnects from peers that do not receive
-  // the memory that is lent to them.
-  void EndLoans();
+  // Ends all use of the operands by connections, after an error. Disconnects
+  // from peers that do not receive the memory that is lent to them, or do not
+  // finish sending parts.
+  void FreeOperands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the group because of an error of this rank alone.
   absl::Status Fail(const absl::Status& status);
   // Tells the peers why the group has ended, once.
@@ -148,6 +151,7 @@ class NetGroup final : public Group {
   const std::vector<int> hosts_;
   std::unique_ptr<Listener> listener_;
   const std::shared_ptr<Ledger> ledger_;
+  const std::shared_ptr<Targets> targets_;  // empty between operations
   std::unique_ptr<Links> links_;
   Letters letters_;
   const std::shared_ptr<Loans> loans_;  // empty between operations

@@ -178,6 +178,25 @@ absl::optional<Part> Ledger::Take(int from, const Key& key) {
   return part;
 }
 
+void Ledger::Drop(uint64_t number) {
+  std::vector<Part> dropped;  // destroyed without the lock
+  {
+    base::MutexLock lock(&mu_);
+    for (Peer& peer : peers_) {
+      auto part = peer.parts.lower_bound(Key{0, number, 0});
+      while (part != peer.parts.end() && part->first.channel == 0 &&
+             part->first.number == number) {
+        peer.untaken -= CostOfPart(part->second.payload.size());
+        dropped.push_back(std::move(part->second));
+        part = peer.parts.erase(part);
+      }
+    }
+  }
+  for (const Part& part : dropped) {
+    if (part.acknowledge != nullptr) part.acknowledge();
+  }
+}
+
 bool Ledger::HasLeft(int peer, uint64_t number) const {
   base::MutexLock lock(&mu_);
   return peers_[peer].has_left && peers_[peer].last_number < number;

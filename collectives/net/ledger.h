@@ -72,6 +72,8 @@ class Ledger {
   absl::Status Begin(uint64_t number, const CallWords& words);
   // Returns a part and removes it. Returns nothing if the part has not arrived.
   absl::optional<Part> Take(int from, const Key& key);
+  // Drops and acknowledges the parts of collective operation `number`.
+  void Drop(uint64_t number);
   // Returns true if `peer` has left before it began operation `number`. For
   // kAnyOperation, returns true if `peer` has left at any time.
   static constexpr uint64_t kAnyOperation =

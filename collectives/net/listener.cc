@@ -14,8 +14,10 @@
 #include "collectives/net/address.h"
 #include "collectives/net/ledger.h"
 #include "collectives/net/message.h"
+#include "collectives/net/targets.h"
 #include "transport/base/mutex.h"
 #include "transport/base/token.h"
+#include "transport/memory/destinations.h"
 #include "transport/rpc/call.h"
 #include "transport/rpc/server.h"
 
@@ -69,11 +71,26 @@ class Listener::Door {
     Deliver(*message, call, ledger.get());
   }
 
-  void Admit(std::shared_ptr<Ledger> ledger, const std::string& digest) {
+  // Returns the memory that the running operation offers for a part.
+  std::shared_ptr<memory::Destinations> TargetOf(const rpc::Request& head,
+                                                 const std::string& peer) {
+    const absl::StatusOr<Message> message = DecodeMessage(head.metadata);
+    if (!message.ok() || message->kind != Message::Kind::kPart) return nullptr;
+    base::MutexLock lock(&mu_);
+    if (targets_ == nullptr || message->from >= connections_.size() ||
+        connections_[message->from] != peer) {
+      return nullptr;
+    }
+    return targets_->Claim(static_cast<int>(message->from), message->key);
+  }
+
+  void Admit(std::shared_ptr<Ledger> ledger, const std::string& digest,
+             std::shared_ptr<Targets> targets) {
     std::vector<IncomingCall> early;
     {
       base::MutexLock lock(&mu_);
       digest_ = digest;
+      targets_ = std::move(targets);
       connections_.resize(ledger->ranks());
       ledger_ = std::move(ledger);
       early.swap(early_);
@@ -91,7 +108,7 @@ class Listener::Door {
         break;
       case Message::Kind::kPart:
         return ledger->OnPart(from, message.key,
-                              {message.words, call->request().payload,
+                              {message.words, call->TakePayload(),
                                [call] { call->Respond(rpc::Response()); }});
       case Message::Kind::kNotice:
         ledger->OnNotice(from, message.key.number, message.words);
@@ -145,6 +162,7 @@ class Listener::Door {
 
   base::Mutex mu_;
   std::shared_ptr<Ledger> ledger_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Targets> targets_ ABSL_GUARDED_BY(mu_);
   std::string digest_ ABSL_GUARDED_BY(mu_);
   // The address of each rank's socket, by rank. Empty until the rank has
   // introduced itself. Two open connections to this listener have different
@@ -165,6 +183,9 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
   server.settings = options.settings;
   server.polling = options.polling;
   server.max_receive_bytes = kMaxPartBytes;
+  server.placer = [door](const rpc::Request& head, const std::string& peer) {
+    return door->TargetOf(head, peer);
+  };
   auto started = rpc::Server::Start(
       server, [door](IncomingCall call) { door->Handle(std::move(call)); });
   if (!started.ok()) return started.status();
@@ -180,9 +201,9 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
 
 Listener::~Listener() = default;
 
-void Listener::Admit(std::shared_ptr<Ledger> ledger,
-                     const std::string& digest) {
-  door_->Admit(std::move(ledger), digest);
+void Listener::Admit(std::shared_ptr<Ledger> ledger, const std::string& digest,
+                     std::shared_ptr<Targets> targets) {
+  door_->Admit(std::move(ledger), digest, std::move(targets));
 }
 
 }  // namespace penstock::collectives

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "collectives/net/ledger.h"
+#include "collectives/net/targets.h"
 #include "transport/progress/spin_policy.h"
 #include "transport/rpc/server.h"
 #include "transport/settings/settings.h"
@@ -45,8 +46,13 @@ class Listener {
   const ListenerOptions& options() const { return options_; }
 
   // Admits the ranks that have the same `digest` of addresses, and records
-  // their messages. Answers the ranks that have called before. Call once.
-  void Admit(std::shared_ptr<Ledger> ledger, const std::string& digest);
+  // their messages. Answers the ranks that have called before. Receives parts
+  // in `targets`, which may be null. Call once.
+  void Admit(std::shared_ptr<Ledger> ledger, const std::string& digest,
+             std::shared_ptr<Targets> targets = nullptr);
+  // Ends all connections that other ranks have made to this rank, and accepts
+  // no more. Blocks until callbacks have returned. Call from one thread.
+  void Close() { server_ = nullptr; }
 
  private:
   class Door;

@@ -17,9 +17,10 @@
 
 namespace penstock::collectives {
 
-// The ranges of memory that connections send without a copy. Nobody may write
-// to a range before its loan has ended. A loan ends once the peer has received
-// the bytes, or the connection has ended.
+// The ranges of memory that connections send without a copy, or receive into.
+// Nobody else may write to a range before its loan has ended. A loan ends once
+// the connection has sent and the peer has received the bytes, or once the
+// received part was dropped, or the connection has ended.
 //
 //  Thread-safe. Owned by shared_ptr, because a loan may end on any thread.
 class Loans : public std::enable_shared_from_this<Loans> {

@@ -15,11 +15,12 @@
 namespace penstock::collectives {
 
 Member::Member(int rank, std::unique_ptr<Listener> listener,
-               const std::vector<std::string>& addresses)
+               const std::vector<std::string>& addresses,
+               const std::vector<std::string>& ways)
     : listener_(std::move(listener)),
       ledger_(std::make_shared<Ledger>(rank, static_cast<int>(addresses.size()),
                                        listener_->options().polling)) {
-  const auto parsed = ParseAddresses(addresses);
+  const auto parsed = ParseAddresses(ways.empty() ? addresses : ways);
   EXPECT_TRUE(parsed.ok()) << parsed.status();
   if (!parsed.ok()) return;
   const std::string digest = Digest(addresses);

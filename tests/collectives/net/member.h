@@ -18,9 +18,11 @@ namespace penstock::collectives {
 // asks for. Acknowledges received messages, and ignores them.
 class Member {
  public:
-  // Blocks until all ranks have come.
+  // Blocks until all ranks have come. Reaches them at `ways`, if these are
+  // given, and otherwise at their addresses.
   Member(int rank, std::unique_ptr<Listener> listener,
-         const std::vector<std::string>& addresses);
+         const std::vector<std::string>& addresses,
+         const std::vector<std::string>& ways = {});
 
   // Null if the group was not formed.
   Links* links() { return links_.get(); }

@@ -61,6 +61,12 @@ class CuttingProxy {
     target_ = target;
     bytes_ = bytes;
   }
+  // Sets the target of later connections, and the total bytes of both
+  // directions after which the proxy carries no more, but keeps both ends open.
+  void SetAndHold(int target, size_t bytes) {
+    Set(target, bytes);
+    holds_at_end_ = true;
+  }
   // Breaks later connections after one of their directions was silent for
   // `silence`, like load balancers. Measures the time by waits of this proxy's
   // threads: a busy machine delays both peers and the proxy.
@@ -138,8 +144,8 @@ class CuttingProxy {
     std::vector<char> buffer(64 * 1024);
     int64_t waits = 0;  // waits without input so far
     int64_t heard[] = {0, 0};
-    while (bytes > 0 && !stopped_) {
-      if (held_) {
+    while ((bytes > 0 || holds_at_end_) && !stopped_) {
+      if (held_ || bytes == 0) {
         poll(nullptr, 0, kWaitMs);
         continue;
       }
@@ -188,6 +194,7 @@ class CuttingProxy {
   int port_ = 0;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> held_{false};
+  std::atomic<bool> holds_at_end_{false};
   std::mutex mu_;  // guards the members below, except acceptor_
   std::condition_variable changed_;
   size_t carried_ = 0;

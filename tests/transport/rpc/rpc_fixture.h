@@ -46,11 +46,12 @@ class RpcFixture : public testing::TestWithParam<Fabric> {
                                       : With({GetParam(), Fabric::kTcp});
   }
 
-  void Serve(Server::Handler handler) {
+  void Serve(Server::Handler handler, Placer placer = nullptr) {
     Server::Options options;
     options.address = "127.0.0.1:0";
     options.token = kToken;
     options.settings = MakeSettings();
+    options.placer = std::move(placer);
     absl::StatusOr<std::unique_ptr<Server>> server =
         Server::Start(options, std::move(handler));
     ASSERT_TRUE(server.ok()) << server.status();
