@@ -95,10 +95,9 @@ absl::StatusOr<std::unique_ptr<NetGroup>> NetGroup::Form(
   auto links = Links::Connect(*parsed, digest, listener->options(), ledger,
                               options.forming_timeout);
   if (!links.ok()) return links.status();
-  return std::unique_ptr<NetGroup>(
-      new NetGroup(std::move(listener), std::move(ledger), std::move(targets),
-                   *std::move(links), NumberHosts(*parsed), options,
-                   *std::move(overrides)));
+  return std::unique_ptr<NetGroup>(new NetGroup(
+      std::move(listener), std::move(ledger), std::move(targets),
+      *std::move(links), NumberHosts(*parsed), options, *std::move(overrides)));
 }
 
 NetGroup::NetGroup(std::unique_ptr<Listener> listener,

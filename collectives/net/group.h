@@ -117,8 +117,8 @@ class NetGroup final : public Group {
 
   NetGroup(std::unique_ptr<Listener> listener, std::shared_ptr<Ledger> ledger,
            std::shared_ptr<Targets> targets, std::unique_ptr<Links> links,
-           std::vector<int> hosts,
-           const NetGroupOptions& options, Overrides overrides);
+           std::vector<int> hosts, const NetGroupOptions& options,
+           Overrides overrides);
 
   absl::Status Run(const Call& call, const void* in, void* out) override;
   absl::Status SendLetter(const Letter& letter, const void* data) override;

@@ -57,8 +57,8 @@ bool IsReceivedInPlace(const Step& step, const Action& receive) {
   return receive.peer != step.rank &&
          std::none_of(step.actions.begin(), step.actions.end(),
                       [&receive](const Action& other) {
-                        const bool uses = other.kind != Kind::kSend ||
-                                          IsSendOfData(other);
+                        const bool uses =
+                            other.kind != Kind::kSend || IsSendOfData(other);
                         return uses && &other != &receive &&
                                Overlap(other.range, receive.range);
                       });

@@ -41,8 +41,9 @@ class ServerCall final : public session::StreamEvents,
   // Called on the loop's thread, without locks.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
-  // `placer` may be null. `place` counts the call against Options::max_handled_calls, and is kept
-  // until the last reference to the call is dropped.
+  // `placer` may be null. `place` counts the call against
+  // Options::max_handled_calls, and is kept until the last reference to the
+  // call is dropped.
   ServerCall(std::shared_ptr<CallConnection> connection, uint32_t stream,
              Handler handler, std::shared_ptr<const Placer> placer,
              std::shared_ptr<const void> place)

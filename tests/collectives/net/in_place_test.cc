@@ -112,10 +112,10 @@ TEST(InPlace, PartIsReceivedWhereItWasOffered) {
   const Bytes sent = Pattern(1);
   const auto window = std::make_shared<Window>();
   for (uint32_t part = 0; part < 3; ++part) {
-    ASSERT_TRUE(member.links()
-                    ->SendPart(0, {0, 5, part}, {}, &sent[part], place.size(),
-                               window)
-                    .ok());
+    ASSERT_TRUE(
+        member.links()
+            ->SendPart(0, {0, 5, part}, {}, &sent[part], place.size(), window)
+            .ok());
   }
   for (uint32_t part = 0; part < 3; ++part) {
     absl::optional<Part> received;

@@ -68,8 +68,7 @@ TEST(Placement, EndOfTheLastStepIsCopied) {
 }
 
 TEST(Placement, RankThatReceivesNothingLastLendsLongerSends) {
-  EXPECT_EQ(LentBytes({Make(Kind::kSend, 0, 2 * kMiB)}, true),
-            3 * kMiB / 2);
+  EXPECT_EQ(LentBytes({Make(Kind::kSend, 0, 2 * kMiB)}, true), 3 * kMiB / 2);
   EXPECT_EQ(LentBytes({Make(Kind::kSend, 0, 2 * kMiB - kSize)}, true), 0);
 }
 

@@ -136,7 +136,7 @@ class Medium {
     absl::Span<uint8_t> into;
     uint64_t cookie = 0;
     bool is_diverted = false;  // copies nothing
-    absl::Status status;  // kBroken, and a read that will fail
+    absl::Status status;       // kBroken, and a read that will fail
   };
 
   struct Exposed {

@@ -27,7 +27,7 @@ class ReadTable {
  public:
   struct Read {
     absl::Span<uint8_t> into;  // data() is null after Divert()
-    uint64_t cookie;  // the caller's
+    uint64_t cookie;           // the caller's
   };
 
   bool empty() const { return requested_.empty() && expected_.empty(); }
