@@ -302,6 +302,9 @@ TEST(StatusNeighboursTest, AHostileProcessHoldsNobodyUp) {
   EXPECT_EQ(asked.wait_for(std::chrono::seconds(20)), std::future_status::ready)
       << "who asks waits for a stranger";
   EXPECT_FALSE(asked.get().ok());
+  // Releases the other thread if the asker closed its descriptor before
+  // LetGo(): the last close() is then that thread's.
+  lingering.End();
 }
 
 TEST(StatusNeighboursTest, ACrowdAtTheDoorOfAStoppedProcessCostsTheLimitOnly) {

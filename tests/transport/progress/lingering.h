@@ -45,6 +45,8 @@ class Lingering {
   }
 
   int fd() const { return near_.get(); }
+  // Closes the other end, so that no close() blocks any more.
+  void End() { far_.Reset(); }
   // Closes this process's descriptor, so that the recipient's descriptor is the
   // last one.
   void LetGo() { near_.Reset(); }
