@@ -217,7 +217,7 @@ class TcpVictim {
         /*max_parts=*/1);
   }
   ~TcpVictim() {
-    endpoint_.OnClosed(absl::UnavailableError("the end"));
+    endpoint_.Break(absl::UnavailableError("the end"));
     EXPECT_EQ(events_.reads, 0) << "each read ends once";
   }
 

@@ -95,7 +95,7 @@ class FedEndpoint {
   }
 
   Outcome End() {
-    endpoint_.OnClosed(absl::UnavailableError("the end"));
+    endpoint_.Break(absl::UnavailableError("the end"));
     Require(events_.broken, "the end of the stream is told");
     Require(events_.reads_done.size() == blocks_.size(), "every read ends");
     return {events_.lines, blocks_};

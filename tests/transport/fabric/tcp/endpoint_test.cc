@@ -201,11 +201,11 @@ TEST_F(TcpEndpointTest, EndOfTheStreamEndsReadsThenTheEndpoint) {
   std::string into(10, '.');
   Read(&into, 1);
   Read(&into, 2);
-  endpoint_->OnClosed(absl::UnavailableError("gone"));
+  endpoint_->Break(absl::UnavailableError("gone"));
   EXPECT_EQ(events_.Take(),
             (Lines{"read 1 failed", "read 2 failed", "broken"}));
   EXPECT_EQ(events_.cause(), absl::UnavailableError("gone"));
-  endpoint_->OnClosed(absl::UnavailableError("gone again"));
+  endpoint_->Break(absl::UnavailableError("gone again"));
   EXPECT_EQ(events_.Take(), Lines{});
 }
 
@@ -213,7 +213,7 @@ TEST_F(TcpEndpointTest, NothingIsWrittenAfterTheEnd) {
   const RemotePart part = Expose("some bytes");
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
   ASSERT_TRUE(Send("queued, and lost"));
-  endpoint_->OnClosed(absl::UnavailableError("gone"));
+  endpoint_->Break(absl::UnavailableError("gone"));
   (void)events_.Take();
   (void)TakeWrite();
   Send("late");

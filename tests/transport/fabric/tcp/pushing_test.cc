@@ -158,7 +158,7 @@ TEST_F(TcpPushing, ReadOfWhatWasWithdrawnFails) {
 TEST_F(TcpPushing, ReadsThatWaitEndWithTheStream) {
   std::string into(5, '.');
   ReadOf(1, 5, 0, &into, 42);
-  endpoint_->OnClosed(absl::UnavailableError("gone"));
+  endpoint_->Break(absl::UnavailableError("gone"));
   EXPECT_EQ(events_.Take(), (Lines{"read 42 failed", "broken"}));
 }
 

@@ -193,7 +193,7 @@ TEST_F(TcpReceive, BrokenEndpointHasNoPlace) {
   Say(MakeUnit(UnitType::kReadData, 1, "hello").substr(0, kUnitHeaderBytes));
   ReceiveAll();
   ASSERT_EQ(endpoint_->place().size(), 5u);
-  endpoint_->OnClosed(absl::UnavailableError("gone"));
+  endpoint_->Break(absl::UnavailableError("gone"));
   EXPECT_TRUE(endpoint_->place().empty());
 }
 

@@ -256,7 +256,7 @@ TEST_F(TcpServing, EndWithAnswersWaitingLetsGoOfThePayload) {
     Receive(MakeRead(i, {part.key, 0, 256 * kKiB}));
   }
   EXPECT_FALSE(watched.expired());
-  endpoint_->OnClosed(absl::UnavailableError("gone"));
+  endpoint_->Break(absl::UnavailableError("gone"));
   EXPECT_TRUE(watched.expired());
 }
 
