@@ -48,7 +48,7 @@ class TcpHarness : public Harness {
     wire_->Close(side);
   }
   bool Cut() override {
-    for (Side side : kSides) OnClosed(side);
+    for (Side side : kSides) Break(side);
     return true;
   }
 
@@ -75,13 +75,13 @@ class TcpHarness : public Harness {
       tcp_end(side)->OnBytes(bytes);
       return true;
     }
-    return wire_->HasEnded(side) && OnClosed(side);
+    return wire_->HasEnded(side) && Break(side);
   }
 
-  bool OnClosed(Side side) {
+  bool Break(Side side) {
     if (closed_[Index(side)]) return false;
     closed_[Index(side)] = true;
-    tcp_end(side)->OnClosed(absl::UnavailableError("the stream has ended"));
+    tcp_end(side)->Break(absl::UnavailableError("the stream has ended"));
     return true;
   }
 
