@@ -27,7 +27,7 @@ Action Make(Kind kind, int64_t begin, int64_t bytes, int peer = kPeer) {
 }
 
 Step StepOf(const std::vector<Action>& actions, bool is_last = false) {
-  return {actions, kRank, tensor::DType::kFloat32, is_last};
+  return {actions, kRank, tensor::DType::kF32, is_last};
 }
 
 int64_t LentBytes(const std::vector<Action>& actions, bool is_last = false) {
