@@ -260,6 +260,25 @@ absl::Status ExchangeLetters(NetGroup* group, uint64_t seed) {
   return status;
 }
 
+// Tests that a rank does not wait for the others once the group has ended.
+TEST(HostileMember, EndsAGroupThatForms) {
+  Team team = OpenTeam(3, Over({Fabric::kTcp}));
+  auto formed = std::async(std::launch::async, [&] {
+    return NetGroup::Form(std::move(team.listeners[0]), team.addresses, {})
+        .status();
+  });
+  Attacker attacker(team.addresses[0], 0);
+  EXPECT_EQ(attacker.Introduce(2, team.addresses), absl::OkStatus());
+  Message message;
+  message.kind = Message::Kind::kFailure;
+  message.from = 2;
+  message.fault = Fault::kAborted;
+  message.culprit = 2;
+  EXPECT_EQ(attacker.Ask(message), absl::OkStatus());
+  EXPECT_EQ(formed.get().message(),
+            "rank 2 aborted the group, as rank 2 reports");
+}
+
 TEST(HostileMember, EndsTheGroupOrChangesNothing) {
   Random random(ps::optim::NewSeed());
   const absl::Time end = absl::Now() + kBudget;
