@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -35,6 +36,8 @@ constexpr char kMethod[] = "penstock.collectives";
 constexpr absl::Duration kNap = absl::Milliseconds(20);
 // The pause between two attempts to reach rank 0.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
+// Limits the time that rank 0 takes to tell the other ranks why it gives up.
+constexpr absl::Duration kFarewell = absl::Seconds(1);
 // Limits the open calls of a rank at rank 0. Penstock's own ranks have one.
 constexpr uint32_t kMaxCalls = 4;
 
@@ -74,33 +77,41 @@ class Hall {
     return addresses;
   }
 
-  // Returns the ranks that have not called.
-  std::vector<int> Missing() {
+  // Returns true once all ranks have called.
+  bool IsFull() {
     base::MutexLock lock(&mu_);
-    std::vector<int> missing;
-    for (size_t rank = 0; rank < seats_.size(); ++rank) {
-      if (seats_[rank].address.empty()) {
-        missing.push_back(static_cast<int>(rank));
-      }
-    }
-    return missing;
+    return MissingLocked().empty();
   }
 
   // Sends all ranks the addresses. Their seats stay occupied afterwards.
   void AnswerAll() {
-    const std::string answer = absl::StrJoin(Addresses(), "\n");
+    const std::string addresses = absl::StrJoin(Addresses(), "\n");
     std::vector<IncomingCall> calls;
     {
       base::MutexLock lock(&mu_);
-      for (Seat& seat : seats_) {
-        seat.is_answered = seat.call != nullptr;
-        if (seat.is_answered) calls.push_back(std::move(seat.call));
-        seat.call = nullptr;
-      }
+      calls = TakeCallsLocked();
     }
     for (const IncomingCall& call : calls) {
-      call->Respond(rpc::Response{answer, {}});
+      call->Respond(rpc::Response{addresses, {}});
     }
+  }
+
+  // Returns OK if all ranks have called. Otherwise sends the ranks that have
+  // called an error with the missing ranks, and returns this error.
+  absl::Status GiveUp() {
+    absl::Status why;
+    std::vector<IncomingCall> calls;
+    {
+      base::MutexLock lock(&mu_);
+      const std::vector<int> missing = MissingLocked();
+      if (missing.empty()) return absl::OkStatus();
+      why = absl::DeadlineExceededError(absl::StrCat(
+          "these ranks did not come: ", absl::StrJoin(missing, ", ")));
+      has_given_up_ = true;
+      calls = TakeCallsLocked();
+    }
+    for (const IncomingCall& call : calls) call->Respond(why);
+    return why;
   }
 
   // Returns true once all ranks have left. A rank leaves after it has received
@@ -119,8 +130,30 @@ class Hall {
     bool is_answered = false;  // and has not left
   };
 
+  std::vector<int> MissingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::vector<int> missing;
+    for (size_t rank = 0; rank < seats_.size(); ++rank) {
+      if (seats_[rank].address.empty()) {
+        missing.push_back(static_cast<int>(rank));
+      }
+    }
+    return missing;
+  }
+
+  std::vector<IncomingCall> TakeCallsLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::vector<IncomingCall> calls;
+    for (Seat& seat : seats_) {
+      seat.is_answered = seat.call != nullptr;
+      if (seat.is_answered) calls.push_back(std::move(seat.call));
+      seat.call = nullptr;
+    }
+    return calls;
+  }
+
   absl::Status Sit(const Message& hello, const IncomingCall& call) {
     base::MutexLock lock(&mu_);
+    if (has_given_up_) return absl::UnavailableError("rank 0 has given up");
     if (hello.kind != Kind::kHello || hello.text.empty()) {
       return absl::InvalidArgumentError("malformed message of a rank");
     }
@@ -162,7 +195,15 @@ class Hall {
   Signal signal_{progress::PollingMode::kEvent};
   base::Mutex mu_;
   std::vector<Seat> seats_ ABSL_GUARDED_BY(mu_);  // by rank
+  bool has_given_up_ ABSL_GUARDED_BY(mu_) = false;
 };
+
+// Ends the server after it has delivered its answers, or after kFarewell.
+void Farewell(rpc::Server* server) {
+  const auto delivered = std::make_shared<absl::Notification>();
+  server->Shutdown(kFarewell, [delivered] { delivered->Notify(); });
+  delivered->WaitForNotificationWithTimeout(kFarewell);
+}
 
 absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
                                                  const std::string& own) {
@@ -178,11 +219,12 @@ absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
   if (!started.ok()) return started.status();
   while (true) {
     const uint32_t seen = hall->signal().count();
-    const std::vector<int> missing = hall->Missing();
-    if (missing.empty()) break;
+    if (hall->IsFull()) break;
     if (base::SteadyNow() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "these ranks did not come: ", absl::StrJoin(missing, ", ")));
+      absl::Status given_up = hall->GiveUp();
+      if (given_up.ok()) break;
+      Farewell(started->get());
+      return given_up;
     }
     hall->signal().Await(seen, kNap);
   }
@@ -234,13 +276,14 @@ absl::StatusOr<std::vector<std::string>> Come(const AssemblyOptions& options,
   rpc::Client::Options reach;
   reach.target = options.target;
   reach.token = options.token;
+  const auto late = [&options](const absl::Status& why) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("rank 0 at ", options.target, ": ", why.message()));
+  };
   absl::Status last;
   while (true) {
     const absl::Duration left = deadline - base::SteadyNow();
-    if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("rank 0 at ", options.target, ": ", last.message()));
-    }
+    if (left <= absl::ZeroDuration()) return late(last);
     reach.connect_timeout = left;
     const auto client = rpc::Client::Connect(reach, [](const absl::Status&) {});
     if (!client.ok()) return client.status();
@@ -251,8 +294,9 @@ absl::StatusOr<std::vector<std::string>> Come(const AssemblyOptions& options,
       return std::vector<std::string>(absl::StrSplit(answer->metadata, '\n'));
     }
     last = answer.status();
+    if (absl::IsDeadlineExceeded(last)) return late(last);
     // Repeats the request if rank 0 has not started yet, or is gone.
-    if (!absl::IsUnavailable(last) && !absl::IsDeadlineExceeded(last)) {
+    if (!absl::IsUnavailable(last)) {
       return absl::Status(last.code(),
                           absl::StrCat("rank 0 refuses: ", last.message()));
     }

@@ -26,7 +26,7 @@ struct AssemblyOptions {
 // even before rank 0. A rank that has died may be restarted. Returns these
 // errors:
 // - DEADLINE_EXCEEDED, with the missing ranks or the last error, after the
-//   timeout;
+//   timeout. Rank 0's timeout ends the exchange for the ranks that have called;
 // - FAILED_PRECONDITION if rank 0 refuses this rank, because rank 0 expects
 //   another number of ranks or already knows this rank.
 absl::StatusOr<std::vector<std::string>> ExchangeAddresses(

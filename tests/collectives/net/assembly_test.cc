@@ -102,6 +102,21 @@ TEST_F(Assembly, NamesTheMissingRanks) {
   EXPECT_EQ(status.message().substr(0, 10), "rank 0 at ");
 }
 
+// Rank 1 calls before, between or during the attempts of rank 0.
+TEST_F(Assembly, RankZeroTellsTheOthersWhichRanksAreMissing) {
+  options_.timeout = absl::Seconds(20);
+  auto one = Come(1);
+  options_.timeout = absl::Milliseconds(200);
+  while (one.wait_for(std::chrono::seconds(0)) == std::future_status::timeout) {
+    EXPECT_EQ(Come(0).get().status().code(),
+              absl::StatusCode::kDeadlineExceeded);
+  }
+  const absl::Status status = one.get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(status.message(), absl::StrCat("rank 0 at ", options_.target,
+                                           ": these ranks did not come: 2"));
+}
+
 // Tests that another process may join as a rank that has given up.
 TEST_F(Assembly, ARankMayComeAgain) {
   auto zero = Come(0);
