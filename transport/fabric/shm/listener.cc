@@ -126,14 +126,28 @@ void Listener::AcceptedOnLoop(PeerSocket socket) {
   AddHalfOpenOnLoop(std::move(socket), *peer);
 }
 
-// Returns true if `peer` may have another half-open connection. Users other
-// than this process's may have only half of them.
-bool Listener::HasPlaceLocked(const PeerUser& peer) const {
-  if (half_open_.size() >= options_.max_half_open) return false;
-  if (!peer.is_other) return true;
+absl::optional<uint64_t> Listener::ExcessLocked(const PeerUser& peer) const {
+  const size_t limit = options_.max_half_open;
+  absl::optional<uint64_t> oldest_own;
+  absl::optional<uint64_t> oldest_other;
   size_t others = 0;
-  for (const auto& entry : half_open_) others += entry.second.peer.is_other;
-  return others < options_.max_half_open / 2;
+  for (const auto& entry : half_open_) {  // the oldest first
+    const bool is_other = entry.second.peer.is_other;
+    auto& oldest = is_other ? oldest_other : oldest_own;
+    if (!oldest.has_value()) oldest = entry.first;
+    others += is_other ? 1 : 0;
+  }
+  if (peer.is_other && others >= limit / 2) return oldest_other;
+  return half_open_.size() >= limit ? oldest_own : absl::nullopt;
+}
+
+void Listener::MakeRoomOnLoop(const PeerUser& peer) {
+  absl::optional<uint64_t> excess;
+  {
+    base::MutexLock lock(&mu_);
+    excess = ExcessLocked(peer);
+  }
+  if (excess.has_value()) DecideOnLoop(*excess);
 }
 
 void Listener::PauseOnLoop() {
@@ -150,9 +164,9 @@ void Listener::PauseOnLoop() {
 }
 
 void Listener::AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer) {
+  MakeRoomOnLoop(peer);
   std::weak_ptr<Listener> weak = shared_from_this();
   base::MutexLock lock(&mu_);
-  if (!HasPlaceLocked(peer)) return;
   const uint64_t key = next_key_++;
   auto decide = [weak, key] {
     if (std::shared_ptr<Listener> self = weak.lock()) self->DecideOnLoop(key);

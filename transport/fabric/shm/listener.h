@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "transport/base/mutex.h"
 #include "transport/fabric/attempt.h"
 #include "transport/fabric/awaited_tokens.h"
@@ -30,7 +31,9 @@ namespace shm {
 // A connection is half-open until its first packet. A half-open connection
 // belongs to no attempt yet, and has no TimedSetup with a time limit. Therefore
 // this class limits the number of half-open connections of each user, and their
-// time.
+// time. A connection beyond the limit takes the place of the oldest one. Silent
+// peers thus keep nobody out, because other peers send their packet
+// immediately.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
   // Listens at a new address.
@@ -68,12 +71,16 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // Stops accepting for a while.
   void PauseOnLoop();
   void AcceptedOnLoop(PeerSocket socket);
-  // Returns true if `peer` may have another half-open connection.
-  bool HasPlaceLocked(const PeerUser& peer) const
+  // Returns the half-open connection that must end before `peer` gets one, if
+  // there are too many: the oldest of the users that have at least half of
+  // them. Users other than this process's never have more than half.
+  absl::optional<uint64_t> ExcessLocked(const PeerUser& peer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Reads once more from that connection, and drops it if it is silent.
+  void MakeRoomOnLoop(const PeerUser& peer);
   void AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer);
   // Decides on the half-open connection `key`. Called when the connection has
-  // sent a packet, has hung up, or has run out of time.
+  // sent a packet, has hung up, has run out of time, or must make room.
   void DecideOnLoop(uint64_t key);
   // Removes and returns the half-open connection with this key. Returns an
   // object without a socket if there is none.

@@ -57,7 +57,8 @@ struct Options {
   // connection that has not shown a token. The default is a thousand times the
   // usual duration on a busy machine.
   absl::Duration setup_timeout = absl::Seconds(2);
-  // Limits the accepted connections that have not shown a token yet.
+  // Limits the accepted connections that have not shown a token yet. The oldest
+  // of them makes room for a new one.
   size_t max_half_open = 64;
 };
 

@@ -376,6 +376,7 @@ TEST_F(ShmUsers, FloodByAnotherUserLeavesHalfOfThePlaces) {
   options.setup_timeout = 3 * kTestDeadline;
   ShmFabric server(options);
   const std::string offer = server.Offer().value();
+  const base::UniqueFd own = RawConnect(offer);
   ForkedChild child([&offer] {
     BecomeUser(kOtherUid);
     std::vector<base::UniqueFd> sockets;
@@ -388,6 +389,7 @@ TEST_F(ShmUsers, FloodByAnotherUserLeavesHalfOfThePlaces) {
     EXPECT_TRUE(WaitUntil([&] { return closed() == 16; }));
   });
   EXPECT_TRUE(child.Join());
+  EXPECT_FALSE(IsHungUp(own));
 }
 
 }  // namespace
