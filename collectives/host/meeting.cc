@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "collectives/host/introduction.h"
 #include "collectives/host/member.h"
@@ -39,6 +40,9 @@ constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
 // The pause in accepting while this process has no free descriptor. The caller
 // waits during the pause, and rank 0 does not spin.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(50);
+// The pause between two attempts to connect while too many callers wait for
+// rank 0.
+constexpr absl::Duration kConnectPause = absl::Milliseconds(10);
 
 // Returns true if a caller has hung up. Input counts as hanging up, because a
 // caller must send nothing after its hello.
@@ -351,6 +355,11 @@ absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
   auto own = OwnMember::Create(sizes);
   if (!own.ok()) return own.status();
   auto socket = fabric::shm::ConnectTo({parts.first, ""});
+  while (absl::IsResourceExhausted(socket.status()) &&
+         base::SteadyNow() < deadline) {
+    absl::SleepFor(kConnectPause);
+    socket = fabric::shm::ConnectTo({parts.first, ""});
+  }
   if (!socket.ok()) return socket.status();
   const absl::Status user = CheckUser(socket->get());
   if (!user.ok()) return user;

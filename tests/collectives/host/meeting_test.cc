@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <ctime>
 #include <future>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "collectives/host/introduction.h"
 #include "collectives/host/member.h"
@@ -114,11 +116,35 @@ TEST_F(MeetingTest, RefusesARankWithoutMemory) {
 
 TEST_F(MeetingTest, SilentCallersKeepNobodyOut) {
   const std::string name = invitation_.substr(0, invitation_.find(' '));
+  const absl::Time end = absl::Now() + kLong;
   while (silent_.size() < 3 * kMaxHostRanks) {
+    ASSERT_LT(absl::Now(), end) << "rank 0 accepts nobody";
     auto socket = fabric::shm::ConnectTo({name, ""});
-    // Fails while many connections wait to be accepted.
     if (socket.ok()) silent_.push_back(*std::move(socket));
   }
+}
+
+// Calls before rank 0 accepts callers, and after as many others as can wait.
+TEST(Meeting, ARankWaitsUntilItsCallIsAccepted) {
+  auto meeting = Meeting::Open();
+  ASSERT_TRUE(meeting.ok()) << meeting.status();
+  const std::string invitation = meeting->invitation();
+  std::vector<base::UniqueFd> silent;
+  absl::Status last;
+  while (last.ok()) {
+    auto socket = fabric::shm::ConnectTo(
+        {invitation.substr(0, invitation.find(' ')), ""});
+    last = socket.status();
+    if (socket.ok()) silent.push_back(*std::move(socket));
+  }
+  EXPECT_EQ(last.code(), absl::StatusCode::kResourceExhausted) << last;
+  auto joined = std::async(std::launch::async, [&] {
+    return Join(invitation, 1, 2, {kMinSlotBytes}, kLong).status();
+  });
+  EXPECT_EQ(joined.wait_for(std::chrono::milliseconds(100)),
+            std::future_status::timeout);
+  EXPECT_TRUE(meeting->Lead(2, {kMinSlotBytes}, kLong).ok());
+  EXPECT_EQ(joined.get(), absl::OkStatus());
 }
 
 TEST(Meeting, RefusesARankThatComesTwice) {

@@ -95,7 +95,7 @@ absl::Status ConnectError(int error, const SocketAddress& address) {
     case ENOENT:
       return NoSuchSocket(address);
     case EAGAIN:
-      return absl::UnavailableError(
+      return absl::ResourceExhaustedError(
           "the peer's shared memory socket has too many callers");
     default:
       return base::ErrnoStatus(error, "connect to the peer's UNIX socket");

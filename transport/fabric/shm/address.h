@@ -38,7 +38,8 @@ std::string PathOf(const SocketAddress& address);
 absl::StatusOr<base::UniqueFd> ListenAt(const SocketAddress& address);
 
 // Makes a socket that is connected to `address`. The peer may not have accepted
-// the connection yet.
+// the connection yet. Returns RESOURCE_EXHAUSTED if many connections wait to be
+// accepted, and UNAVAILABLE if nobody listens.
 absl::StatusOr<base::UniqueFd> ConnectTo(const SocketAddress& address);
 // Returns true if a socket at `address` exists and nobody listens on it.
 bool IsDead(const SocketAddress& address);
