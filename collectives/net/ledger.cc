@@ -153,6 +153,13 @@ absl::Status Ledger::BeginLocked(uint64_t number, const CallWords& words) {
 }
 
 void Ledger::CompareLocked(int from, uint64_t number, const CallWords& words) {
+  if (number == 0) {
+    (void)EndLocked(Fault::kFailed, from,
+                    absl::StrCat("rank ", from,
+                                 " calls operation 0, and the "
+                                 "first operation is 1"));
+    return;
+  }
   if (number > current_ || number + kRemembered <= current_) return;
   const CallWords& own = calls_[number % kRemembered];
   if (words == own) return;

@@ -117,6 +117,8 @@ class Ledger {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status BeginLocked(uint64_t number, const CallWords& words)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends the group if rank `from` calls another operation `number` than this
+  // rank. Compares with the remembered operations only.
   void CompareLocked(int from, uint64_t number, const CallWords& words)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
