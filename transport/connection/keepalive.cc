@@ -1,5 +1,7 @@
 #include "transport/connection/keepalive.h"
 
+#include <utility>
+
 namespace penstock {
 namespace connection {
 namespace {
@@ -7,6 +9,9 @@ namespace {
 // The shortest interval between pings of a connection without calls. RFC 1122
 // requires this interval for TCP's keepalive.
 constexpr absl::Duration kIdleInterval = absl::Hours(2);
+
+// A call of OnTimer() is late by more than this fraction of the timeout.
+constexpr int kLate = 4;
 
 }  // namespace
 
@@ -22,6 +27,9 @@ absl::Time Keepalive::NextTimer() const {
 }
 
 Keepalive::Action Keepalive::OnTimer(absl::Time now, bool has_calls) {
+  const bool is_late = now > std::exchange(look_, absl::InfiniteFuture()) +
+                                 config_.timeout / kLate;
+  if (is_late && pinged_ < absl::InfiniteFuture()) pinged_ = now;
   if (now < NextTimer()) return Action::kNone;
   if (pinged_ < absl::InfiniteFuture()) return Action::kPeerIsDead;
   const bool exhausted = config_.max_pings_without_data > 0 &&

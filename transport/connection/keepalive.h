@@ -19,6 +19,11 @@ namespace connection {
 //   kQuiet    something received           wait for `time`  kQuiet
 //   kPinged   something received           wait for `time`  kQuiet
 //   kPinged   timeout passed               peer is dead     kDead
+//   kPinged   OnTimer() is called late     wait for         kPinged
+//                                          `timeout` again
+//
+// A late call shows that this process, or its thread, did not run. An answer of
+// the peer may then be unread.
 //
 // Any input proves that the peer is alive, not only a pong. Follows the
 // algorithm of gRPC's HTTP/2 transport, proposal A8.
@@ -47,9 +52,11 @@ class Keepalive {
   absl::Time NextTimer() const;
   // Returns when to call OnTimer() next, for a caller that does not restart its
   // timer when input arrives. At most config.time after `now`, because a pong
-  // before the timeout may make the next ping due earlier.
-  absl::Time NextLook(absl::Time now) const {
-    return std::min(NextTimer(), now + config_.time);
+  // before the timeout may make the next ping due earlier. A call of OnTimer()
+  // counts as late a quarter of the timeout after this time.
+  absl::Time NextLook(absl::Time now) {
+    look_ = std::min(NextTimer(), now + config_.time);
+    return look_;
   }
   Action OnTimer(absl::Time now, bool has_calls);
 
@@ -57,6 +64,7 @@ class Keepalive {
   const Config config_;
   absl::Time last_heard_;  // the last input, or the last skipped ping
   absl::Time pinged_ = absl::InfiniteFuture();
+  absl::Time look_ = absl::InfiniteFuture();  // when OnTimer() is due
   int pings_without_data_ = 0;
 };
 

@@ -69,6 +69,25 @@ TEST_F(KeepaliveTest, LooksAgainInTimeForThePingAfterAnEarlyPong) {
   EXPECT_EQ(keepalive.OnTimer(After(21), true), Action::kPing);
 }
 
+// Tests a process that did not run for a while. The answer may have arrived
+// meanwhile.
+TEST_F(KeepaliveTest, ALateLookGivesThePeerItsTimeAgain) {
+  Keepalive keepalive(Every10s(), start_);
+  ASSERT_EQ(keepalive.OnTimer(After(10), true), Action::kPing);
+  EXPECT_EQ(keepalive.NextLook(After(10)), After(13));
+  EXPECT_EQ(keepalive.OnTimer(After(20), true), Action::kNone);
+  EXPECT_EQ(keepalive.NextLook(After(20)), After(23));
+  EXPECT_EQ(keepalive.OnTimer(After(23), true), Action::kPeerIsDead);
+}
+
+TEST_F(KeepaliveTest, ALookThatIsALittleLateEndsThePeersTime) {
+  Keepalive keepalive(Every10s(), start_);
+  ASSERT_EQ(keepalive.OnTimer(After(10), true), Action::kPing);
+  const absl::Time look = keepalive.NextLook(After(10));
+  EXPECT_EQ(keepalive.OnTimer(look + absl::Milliseconds(750), true),
+            Action::kPeerIsDead);
+}
+
 TEST_F(KeepaliveTest, IdleConnectionIsPingedOnlyIfThatIsPermitted) {
   Keepalive keepalive(Every10s(), start_);
   EXPECT_EQ(keepalive.OnTimer(After(10), false), Action::kNone);
