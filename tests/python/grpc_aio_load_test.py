@@ -148,17 +148,51 @@ def test_a_place_given_to_a_cancelled_call_goes_to_the_next():
     async def cancelled():
         limit = _limits.AioLimit(1)
         limit._waits = True
-        limit._count = 1
+        assert await limit.take()
         first = asyncio.ensure_future(limit.take())
         second = asyncio.ensure_future(limit.take())
         await asyncio.sleep(0)
-        limit._give_back(None)  # to the first one
+        limit._give_back(asyncio.current_task())  # to the first one
         first.cancel()
         assert await asyncio.wait_for(second, LIMIT)
         assert first.cancelled()
 
     run(scene())
     run(cancelled())
+
+
+class Interrupted(asyncio.Future):
+    """A future whose waiter gets Ctrl-C when it goes on."""
+
+    def __await__(self):
+        yield from super().__await__()
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_a_call_waits_loses_no_place():
+    loop = asyncio.new_event_loop()
+    gate = loop.create_future()
+    futures = iter((Interrupted(loop=loop), loop.create_future()))
+    loop.create_future = lambda: next(futures)
+    limit = _limits.AioLimit(1)
+    limit._waits = True
+
+    async def hold():
+        await limit.take()
+        await gate
+
+    first = loop.create_task(hold())
+    second = loop.create_task(limit.take())
+    third = loop.create_task(limit.take())
+    loop.run_until_complete(asyncio.sleep(0))
+    gate.set_result(None)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(third)
+    assert isinstance(second.exception(), KeyboardInterrupt)
+    del loop.create_future
+    assert loop.run_until_complete(asyncio.wait_for(third, LIMIT))
+    assert first.done()
+    loop.close()
 
 
 def test_large_heads_end_their_calls_only():

@@ -79,39 +79,33 @@ class AioLimit:
     def __init__(self, maximum):
         self._maximum = maximum
         self._waits = _lets_calls_wait()
-        self._count = 0
-        self._waiters = collections.deque()  # futures of calls, oldest first
+        self._holders = set()  # the tasks of the counted calls
+        # Tasks of calls that wait, and their futures, oldest first.
+        self._waiters = collections.deque()
 
     async def take(self):
         """Counts a call until the running task has ended. At the limit, waits
         or returns false, as the installed grpcio does."""
         if self._maximum is None:
             return True
-        if self._count < self._maximum:
-            self._count += 1
-        elif not self._waits:
+        task = asyncio.current_task()
+        # Comes first, and gives back what the task has, so that Ctrl-C and
+        # cancellation lose no place.
+        task.add_done_callback(self._give_back)
+        if len(self._holders) < self._maximum:
+            self._holders.add(task)
+            return True
+        if not self._waits:
             return False
-        else:
-            await self._turn()
-        asyncio.current_task().add_done_callback(self._give_back)
+        turn = asyncio.get_running_loop().create_future()
+        self._waiters.append((task, turn))
+        await turn
         return True
 
-    async def _turn(self):
-        """Waits until another call has ended."""
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
-                self._give_back(None)
-            raise
-
     def _give_back(self, task):
-        del task
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                return waiter.set_result(None)
-        self._count -= 1
-        return None
+        self._holders.discard(task)
+        while self._waiters and len(self._holders) < self._maximum:
+            task, turn = self._waiters.popleft()
+            if not (turn.done() or task.done()):
+                self._holders.add(task)
+                turn.set_result(None)
