@@ -29,8 +29,9 @@ struct Key {
   }
 };
 
-// Limits the bytes of a part's elements. A rank refuses larger parts.
-inline constexpr int64_t kMaxPartBytes = 256 * 1024;
+// Limits the bytes of a part's elements. A rank refuses larger parts. Each part
+// costs a call, but is reduced only when all of it has arrived.
+inline constexpr int64_t kMaxPartBytes = 1024 * 1024;
 
 inline uint64_t ChannelOf(uint32_t tag) { return uint64_t{1} << 32 | tag; }
 
@@ -38,7 +39,7 @@ inline uint64_t ChannelOf(uint32_t tag) { return uint64_t{1} << 32 | tag; }
 // u16 version, u16 kind, u32 sender, u32 part, u64 channel, u64 number, two u64
 // words of the call, u32 fault, u32 culprit, and the text.
 struct Message {
-  static constexpr uint16_t kVersion = 1;
+  static constexpr uint16_t kVersion = 2;
   enum class Kind : uint16_t {
     // Introduces a rank. `text` is the digest of all addresses.
     kHello = 1,

@@ -18,9 +18,9 @@ namespace penstock::collectives {
 class PartBlocks : public std::enable_shared_from_this<PartBlocks> {
  public:
   // Limits the bytes of a block. Larger parts are allocated separately.
-  static constexpr size_t kBlockBytes = 256 * 1024;
+  static constexpr size_t kBlockBytes = 1024 * 1024;
   // Limits the unused blocks: 8 MiB.
-  static constexpr size_t kMaxUnused = 32;
+  static constexpr size_t kMaxUnused = 8;
 
   // Returns a copy. Returns RESOURCE_EXHAUSTED if there is no memory.
   absl::StatusOr<memory::Bytes> Copy(const void* data, size_t bytes);

@@ -170,7 +170,7 @@ TEST(Message, OfAHostilePeerIsRefused) {
   std::string other = bytes;
   other[4] = 9;
   EXPECT_EQ(Text(DecodeMessage(other).status()),
-            "a rank speaks version 9 of collectives, not 1");
+            "a rank speaks version 9 of collectives, not 2");
   other = bytes;
   other[6] = 77;
   EXPECT_FALSE(DecodeMessage(other).ok());
