@@ -1,5 +1,6 @@
 #include "transport/connection/keepalive.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock {
@@ -10,8 +11,10 @@ namespace {
 // requires this interval for TCP's keepalive.
 constexpr absl::Duration kIdleInterval = absl::Hours(2);
 
-// A call of OnTimer() is late by more than this fraction of the timeout.
-constexpr int kLate = 4;
+// The looks within a timeout. Each look notices whether this process runs.
+constexpr int kLooks = 8;
+// The minimum interval of looks. Longer than the usual delays of a thread.
+constexpr absl::Duration kLeastInterval = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -26,10 +29,24 @@ absl::Time Keepalive::NextTimer() const {
                                           : last_heard_ + config_.time;
 }
 
+absl::Duration Keepalive::LookInterval() const {
+  return std::max(config_.timeout / kLooks, kLeastInterval);
+}
+
+absl::Time Keepalive::NextLook(absl::Time now) {
+  const absl::Duration most = pinged_ < absl::InfiniteFuture()
+                                  ? std::min(config_.time, LookInterval())
+                                  : config_.time;
+  look_ = std::min(NextTimer(), now + most);
+  return look_;
+}
+
 Keepalive::Action Keepalive::OnTimer(absl::Time now, bool has_calls) {
-  const bool is_late = now > std::exchange(look_, absl::InfiniteFuture()) +
-                                 config_.timeout / kLate;
-  if (is_late && pinged_ < absl::InfiniteFuture()) pinged_ = now;
+  const absl::Duration late =
+      now - std::exchange(look_, absl::InfiniteFuture());
+  if (pinged_ < absl::InfiniteFuture() && late > absl::ZeroDuration()) {
+    pinged_ = late > LookInterval() ? now : pinged_ + late;
+  }
   if (now < NextTimer()) return Action::kNone;
   if (pinged_ < absl::InfiniteFuture()) return Action::kPeerIsDead;
   const bool exhausted = config_.max_pings_without_data > 0 &&

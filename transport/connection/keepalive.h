@@ -19,11 +19,12 @@ namespace connection {
 //   kQuiet    something received           wait for `time`  kQuiet
 //   kPinged   something received           wait for `time`  kQuiet
 //   kPinged   timeout passed               peer is dead     kDead
-//   kPinged   OnTimer() is called late     wait for         kPinged
-//                                          `timeout` again
+//   kPinged   OnTimer() is called late     extend the wait  kPinged
 //
-// A late call shows that this process, or its thread, did not run. An answer of
-// the peer may then be unread.
+// A late call shows that this process, or its thread, did not run. On a busy
+// machine, the peer did not run either, or its answer is unread. The timeout
+// therefore excludes such delays. After a delay of more than LookInterval(), the
+// timeout begins again.
 //
 // Any input proves that the peer is alive, not only a pong. Follows the
 // algorithm of gRPC's HTTP/2 transport, proposal A8.
@@ -52,15 +53,14 @@ class Keepalive {
   absl::Time NextTimer() const;
   // Returns when to call OnTimer() next, for a caller that does not restart its
   // timer when input arrives. At most config.time after `now`, because a pong
-  // before the timeout may make the next ping due earlier. A call of OnTimer()
-  // counts as late a quarter of the timeout after this time.
-  absl::Time NextLook(absl::Time now) {
-    look_ = std::min(NextTimer(), now + config_.time);
-    return look_;
-  }
+  // before the timeout may make the next ping due earlier. At most
+  // LookInterval() after `now` while a ping is unanswered.
+  absl::Time NextLook(absl::Time now);
   Action OnTimer(absl::Time now, bool has_calls);
 
  private:
+  absl::Duration LookInterval() const;
+
   const Config config_;
   absl::Time last_heard_;  // the last input, or the last skipped ping
   absl::Time pinged_ = absl::InfiniteFuture();
