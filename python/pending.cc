@@ -14,10 +14,10 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 }  // namespace
 
-void Await(const absl::Notification& came) {
+void Await(const base::SteadyNotification& came) {
   {
     Unlocked unlocked;
-    while (!came.WaitForNotificationWithTimeout(kLook) && !IsInterrupted()) {
+    while (!came.WaitFor(kLook) && !IsInterrupted()) {
     }
   }
   RunPending();

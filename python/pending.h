@@ -15,14 +15,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "python/gil.h"
+#include "transport/base/steady_notification.h"
 
 namespace penstock::python {
 
 // Waits Unlocked until `came` is notified. On Ctrl-C, throws KeyboardInterrupt;
 // the work that notifies `came` continues. Call with the GIL.
-void Await(const absl::Notification& came);
+void Await(const base::SteadyNotification& came);
 
 // Runs `function`, which may block, on a new thread. Returns the function's
 // result. After Ctrl-C, that thread destroys the result. `function` must
@@ -32,7 +32,7 @@ template <typename Function>
 auto RunInterruptibly(Function function) {
   struct Run {
     std::optional<decltype(function())> result;
-    absl::Notification came;
+    base::SteadyNotification came;
   };
   const auto run = std::make_shared<Run>();
   std::thread([run, function = std::move(function)]() mutable {
@@ -79,7 +79,7 @@ class Pending {
  private:
   const uint64_t number_;
   Result result_;
-  absl::Notification ended_;
+  base::SteadyNotification ended_;
 };
 
 }  // namespace penstock::python

@@ -17,7 +17,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
@@ -32,6 +31,8 @@
 #include "tensor_service/service.h"
 #include "tensor_service/status.h"
 #include "tensor_service/store.h"
+#include "transport/base/steady_notification.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::python {
 namespace {
@@ -65,9 +66,7 @@ class Server {
 
   // Blocks until Stop() has been called, and returns true, or false after
   // `timeout`.
-  bool WaitForStop(absl::Duration timeout) {
-    return stopped_.WaitForNotificationWithTimeout(timeout);
-  }
+  bool WaitForStop(absl::Duration timeout) { return stopped_.WaitFor(timeout); }
 
  private:
   Server(size_t budget_bytes, tensor::DeviceTensors device_tensors)
@@ -78,7 +77,7 @@ class Server {
   tensor::TensorStore store_;
   const std::unique_ptr<grpc::Service> service_;
   int port_ = 0;
-  absl::Notification stopped_;
+  base::SteadyNotification stopped_;
   absl::Mutex mu_;
   std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);
 };
@@ -160,17 +159,17 @@ class ServerObject {
   bool Wait(std::optional<double> timeout) {
     if (timeout) CheckSeconds("timeout", *timeout);
     CheckProcess();
-    const absl::Time end = timeout ? absl::Now() + absl::Seconds(*timeout)
+    const absl::Time end = timeout ? base::SteadyNow() + absl::Seconds(*timeout)
                                    : absl::InfiniteFuture();
     bool is_stopped = false;
     do {
       {
         Unlocked unlocked;
         is_stopped = server_->WaitForStop(
-            std::min(end - absl::Now(), absl::Milliseconds(100)));
+            std::min(end - base::SteadyNow(), absl::Milliseconds(100)));
       }
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    } while (!is_stopped && absl::Now() < end);
+    } while (!is_stopped && base::SteadyNow() < end);
     return is_stopped;
   }
 

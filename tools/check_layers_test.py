@@ -73,6 +73,13 @@ class CheckLayersTest(unittest.TestCase):
         for file in "transport/settings/row.h", "transport/base/log.cc":
             self.assertEqual("", self.check(file, call))
 
+    def test_timeouts_follow_the_steady_clock(self):
+        for call in ("mu_.AwaitWithTimeout(c, t)", "cv.WaitWithDeadline (t)",
+                     "came.WaitForNotificationWithTimeout(t)"):
+            self.assertIn("ps/a.cc:1: Abseil's timeouts follow the system's",
+                          self.check("ps/a.cc", f"x = {call};\n"))
+            self.assertEqual("", self.check("tests/ps/a.cc", f"{call};\n"))
+
     def test_fabrics_never_include_one_another(self):
         self.forbids_layer("transport/fabric/tcp/a.h",
                            "transport/fabric/shm/b.h", "transport/fabric/tcp")

@@ -467,8 +467,7 @@ LAYERS = {
     ],
     "python": [
         "penstock",
-        "transport/base/mutex.h",
-        "transport/base/per_process.h",
+        "transport/base",
         "transport/progress/fork_count.h",
         "tensor_service",
         "tensor_service/cuda",

@@ -6,8 +6,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "transport/base/steady_mutex.h"
 #include "transport/base/token.h"
 #include "transport/fabric/fabric.h"
 #include "transport/paths/side_paths.h"
@@ -26,16 +26,18 @@ constexpr absl::Duration kLimit = absl::Seconds(3);
 class BothEnds {
  public:
   void Add(EndpointOr end) {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (!end.ok()) error_.Update(end.status());
     if (end.ok()) ends_.push_back(*std::move(end));
   }
 
   // Returns the first error, or OK once both sides exist.
   absl::Status Await(absl::Duration limit) {
-    absl::MutexLock lock(&mu_);
-    if (!mu_.AwaitWithTimeout(absl::Condition(this, &BothEnds::IsDecided),
-                              limit)) {
+    base::SteadyMutexLock lock(&mu_);
+    const auto is_decided = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return !error_.ok() || ends_.size() == 2;
+    };
+    if (!mu_.AwaitFor(limit, is_decided)) {
       return absl::DeadlineExceededError(
           "this process did not reach itself in time");
     }
@@ -43,11 +45,7 @@ class BothEnds {
   }
 
  private:
-  bool IsDecided() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return !error_.ok() || ends_.size() == 2;
-  }
-
-  absl::Mutex mu_;
+  base::SteadyMutex mu_;
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<fabric::Endpoint>> ends_ ABSL_GUARDED_BY(mu_);
 };

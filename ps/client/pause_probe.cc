@@ -24,21 +24,21 @@ PauseProbe::PauseProbe(std::shared_ptr<const TrainingConnection> connection,
 
 PauseProbe::~PauseProbe() {
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     stop_ = true;
   }
   thread_.join();
 }
 
 PauseProbe::Pauses PauseProbe::pauses() const {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   Pauses pauses = pauses_;
   pauses.longest = std::max(pauses.longest, base::SteadyNow() - begun_);
   return pauses;
 }
 
 bool PauseProbe::MayRepeat(absl::Time limit) const {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   return !stop_ && base::SteadyNow() < limit;
 }
 
@@ -49,20 +49,23 @@ void PauseProbe::ThreadLoop() {
   while (true) {
     const absl::Time begun = base::SteadyNow();
     {
-      absl::MutexLock lock(&mu_);
+      base::SteadyMutexLock lock(&mu_);
       begun_ = begun;
     }
     absl::Status pulled;
     do {
       pulled = reader.Pull(0, nothing, std::min(timeout_, kAttempt)).status();
     } while (!pulled.ok() && MayRepeat(begun + timeout_));
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     begun_ = absl::InfiniteFuture();
     pauses_.longest = std::max(pauses_.longest, base::SteadyNow() - begun);
     ++pauses_.pulls;
     pauses_.failure = pulled;
     if (!pulled.ok()) return;
-    if (mu_.AwaitWithTimeout(absl::Condition(&stop_), kEvery)) return;
+    const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return stop_;
+    };
+    if (mu_.AwaitFor(kEvery, is_over)) return;
   }
 }
 

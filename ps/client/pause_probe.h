@@ -9,9 +9,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ps/client/training_connection.h"
+#include "transport/base/steady_mutex.h"
 
 namespace penstock::ps {
 
@@ -45,7 +45,7 @@ class PauseProbe {
 
   const std::shared_ptr<const TrainingConnection> connection_;
   const absl::Duration timeout_;
-  mutable absl::Mutex mu_;
+  mutable base::SteadyMutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time begun_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   Pauses pauses_ ABSL_GUARDED_BY(mu_);

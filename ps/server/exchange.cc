@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "ps/server/parts.h"
 #include "ps/server/refusals.h"
 #include "ps/server/running_time.h"
@@ -82,7 +81,7 @@ absl::StatusOr<std::shared_ptr<Exchange>> Exchange::Create(
   std::shared_ptr<Exchange> exchange(new Exchange(
       options, std::move(training), *std::move(coordinator), clock, steps));
   if (!restored.members.has_value()) return exchange;
-  absl::MutexLock lock(&exchange->mu_);
+  base::SteadyMutexLock lock(&exchange->mu_);
   for (const RankClock& each : restored.members->counted) {
     exchange->last_counted_[each.worker.rank] = each;
   }
@@ -107,7 +106,7 @@ Exchange::Exchange(const Options& options,
           }) {}
 
 MembersImage Exchange::Members() const {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   MembersImage members;
   members.membership = coordinator_.membership().Image();
   for (const auto& [rank, last] : last_counted_) {
@@ -120,7 +119,7 @@ MembersImage Exchange::Members() const {
 void Exchange::Carry(const Event& event) {
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (!failure_.ok()) return;
     HandleLocked(event(&coordinator_), &due);
   }
@@ -128,16 +127,16 @@ void Exchange::Carry(const Event& event) {
 }
 
 bool Exchange::Await(const Condition& is_true, absl::Duration timeout) const {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return is_true(coordinator_) || !failure_.ok() || is_draining_;
   };
-  return mu_.AwaitWithTimeout(absl::Condition(&is_over), timeout);
+  return mu_.AwaitFor(timeout, is_over);
 }
 
 absl::Status Exchange::CheckMember(const WorkerId& worker,
                                    absl::string_view call) const {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   if (!failure_.ok()) return failure_;
   const auto refused = coordinator_.Refuses(worker, 0);
   return Refusal(refused.value_or(Verdict::kAccepted), worker, call);
@@ -147,7 +146,7 @@ absl::StatusOr<Exchange::Joined> Exchange::Join(const WorkerId& worker) {
   Due due;
   Outcome outcome;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (!failure_.ok()) return failure_;
     outcome = coordinator_.Join(worker, RunningNow());
     HandleLocked(outcome, &due);
@@ -162,7 +161,7 @@ absl::Status Exchange::Heartbeat(const WorkerId& worker) {
   Due due;
   Outcome outcome;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (!failure_.ok()) return failure_;
     outcome = coordinator_.Heartbeat(worker, RunningNow());
     HandleLocked(outcome, &due);
@@ -174,7 +173,7 @@ absl::Status Exchange::Heartbeat(const WorkerId& worker) {
 void Exchange::Leave(const WorkerId& worker) {
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     HandleLocked(coordinator_.Leave(worker), &due);
   }
   RunAll(due);
@@ -183,14 +182,14 @@ void Exchange::Leave(const WorkerId& worker) {
 void Exchange::Lost(const WorkerId& worker) {
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     HandleLocked(coordinator_.Lost(worker), &due);
   }
   RunAll(due);
 }
 
 std::vector<Gradients*> Exchange::GradientsOf(const Coordinator::Apply& apply) {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   return held_.Of(apply.pushes);
 }
 
@@ -198,7 +197,7 @@ void Exchange::OnApplied(const Coordinator::Apply& apply) {
   std::vector<Gradients> dropped;  // destroyed without the lock
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     dropped = held_.Drop(apply.pushes);
     HandleLocked(coordinator_.Applied(apply.policy, RunningNow()), &due);
   }
@@ -208,7 +207,7 @@ void Exchange::OnApplied(const Coordinator::Apply& apply) {
 void Exchange::OnFailed(const absl::Status& why) {
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (is_draining_ || !failure_.ok()) return;
     FailLocked(why, &due);
   }
@@ -226,7 +225,7 @@ void Exchange::FailLocked(const absl::Status& why, Due* due) {
 void Exchange::OnDeadline() {
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (snapshots_.hold_ends() <= base::SteadyNow()) {
       HandleLocked(snapshots_.Release(), &due);
     }
@@ -238,7 +237,7 @@ void Exchange::OnDeadline() {
 void Exchange::Drain() {
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (is_draining_) return;
     is_draining_ = true;
     HandleLocked(snapshots_.RemoveAll(Draining(), &due), &due);
@@ -248,18 +247,18 @@ void Exchange::Drain() {
 }
 
 absl::Status Exchange::failure() const {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   return failure_;
 }
 
 PushCounts Exchange::push_counts() const {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   return counts_;
 }
 
 void Exchange::Report(ServerReport* report) const {
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     report->pushes = counts_;
     report->held_bytes = held_.bytes() + pending_bytes_;
     report->failure = std::string(failure_.message());

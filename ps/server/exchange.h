@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "ps/consistency/coordinator.h"
@@ -28,6 +27,7 @@
 #include "ps/server/steps.h"
 #include "ps/server/training.h"
 #include "tensor_service/tensor.h"
+#include "transport/base/steady_mutex.h"
 
 namespace penstock::ps {
 
@@ -227,7 +227,7 @@ class Exchange final : public StepSource {
   const RowClock* const clock_;
   Steps* const steps_;
 
-  mutable absl::Mutex mu_;  // held while steps_ is told news
+  mutable base::SteadyMutex mu_;  // held while steps_ is told news
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   HeldGradients held_ ABSL_GUARDED_BY(mu_);
   PushRoom room_ ABSL_GUARDED_BY(mu_);

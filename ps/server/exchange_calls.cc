@@ -88,7 +88,7 @@ absl::StatusOr<Exchange::Checked> Exchange::Check(
     const WorkerId& worker, uint64_t clock, const tensor::Bundle& bundle) {
   Checked checked;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (!failure_.ok()) return failure_;
     checked.repeated = VerdictOnRepeatedLocked(worker, clock);
     if (checked.repeated.has_value()) ++counts_.not_counted;
@@ -97,7 +97,7 @@ absl::StatusOr<Exchange::Checked> Exchange::Check(
   auto gradients = training_->tables->Check(bundle, clock_->Now());
   if (!gradients.ok()) {
     {
-      absl::MutexLock lock(&mu_);
+      base::SteadyMutexLock lock(&mu_);
       ++counts_.refused;
     }
     return Refused(options_, worker, clock, gradients.status());
@@ -115,13 +115,13 @@ absl::Status Exchange::CheckTakes(const CheckedPush& push,
   absl::optional<Verdict> refused;
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (!failure_.ok()) return failure_;
     refused = coordinator_.Refuses(push.worker, push.clock);
   }
   if (refused == Verdict::kAhead) Await(HasAppliedSteps, kStepTimeout);
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     refused = coordinator_.Refuses(push.worker, push.clock);
     if (!refused.has_value()) {
       status = CheckRoomLocked(push, pending_bytes_ + pending_bytes, &due);
@@ -145,7 +145,7 @@ void Exchange::Take(uint64_t ticket, CheckedPush push, PushCallback callback,
   pending.callback = std::move(callback);
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     repeated = VerdictOnRepeatedLocked(push.worker, push.clock);
     if (repeated.has_value()) {
       ++counts_.not_counted;
@@ -182,7 +182,7 @@ void Exchange::Pull(uint64_t ticket, const PullSpec& spec,
       training_->tables->PoliciesOf(*selection);
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     const size_t bytes = SizeOf(*selection);
     waiting_bytes_ += bytes;
     pending_pulls_[ticket] = {spec.worker, *std::move(selection), bytes,
@@ -301,7 +301,7 @@ void Exchange::Cancel(uint64_t ticket) {
   const absl::Status status = absl::CancelledError("the caller has cancelled");
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     coordinator_.Cancel(ticket);
     if (auto push = pending_pushes_.find(ticket);
         push != pending_pushes_.end()) {

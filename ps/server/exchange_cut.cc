@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "ps/server/exchange.h"
 #include "ps/server/refusals.h"
+#include "transport/base/steady_notification.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 
@@ -16,7 +17,7 @@ HeldSteps Exchange::Hold() {
   Due due;
   HeldSteps held;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     const absl::Status why =
         absl::AbortedError("checkpoint: another one has been begun");
     HandleLocked(snapshots_.RemoveAll(why, &due), &due);
@@ -30,7 +31,7 @@ HeldSteps Exchange::Hold() {
 void Exchange::Release() {
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     HandleLocked(snapshots_.Release(), &due);
   }
   RunAll(due);
@@ -41,7 +42,7 @@ void Exchange::OnSnapshot(uint64_t ticket,
   Due due;
   Steps::SnapshotCallback callback;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     Outcome outcome;
     callback = snapshots_.Finish(ticket, &outcome, &due);
     if (callback == nullptr) return;  // the snapshot has ended meanwhile
@@ -54,7 +55,7 @@ void Exchange::OnSnapshot(uint64_t ticket,
 void Exchange::RemoveSnapshot(uint64_t ticket, const absl::Status& why) {
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     HandleLocked(snapshots_.Remove(ticket, why, &due), &due);
   }
   RunAll(due);
@@ -78,7 +79,7 @@ absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
     const std::function<void(uint64_t ticket)>& on_wait) {
   // Shared with the callback, which may run after the wait has ended.
   struct Result {
-    absl::Notification is_there;
+    base::SteadyNotification is_there;
     absl::StatusOr<ModelSnapshot> snapshot;
   };
   auto result = std::make_shared<Result>();
@@ -92,7 +93,7 @@ absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
   };
   Due due;
   {
-    absl::MutexLock lock(&mu_);
+    base::SteadyMutexLock lock(&mu_);
     if (!failure_.ok()) return failure_;
     if (is_draining_) return Draining();
     if (cut.has_value()) {
@@ -106,19 +107,19 @@ absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
   }
   RunAll(due);
   if (on_wait) on_wait(ticket);
-  if (!result->is_there.WaitForNotificationWithTimeout(timeout)) {
+  if (!result->is_there.WaitFor(timeout)) {
     RemoveSnapshot(
         ticket,
         absl::DeadlineExceededError(absl::StrCat(
             "checkpoint: ", cut.has_value() ? Describe(*cut) : "a cut",
             " was not reached within ", absl::FormatDuration(timeout))));
   }
-  result->is_there.WaitForNotification();
+  result->is_there.Wait();
   return std::move(result->snapshot);
 }
 
 CutState Exchange::StateOfApplied() const {
-  absl::MutexLock lock(&mu_);
+  base::SteadyMutexLock lock(&mu_);
   CutState state;
   state.clocks = coordinator_.AppliedClocks();
   state.floor = coordinator_.AppliedFloor();

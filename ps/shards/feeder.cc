@@ -32,7 +32,7 @@ Feeder::Feeder(std::shared_ptr<ReplicaState> state,
     : state_(std::move(state)), calls_(std::move(calls)) {}
 
 void Feeder::Collect(absl::Time now, Wait wait, ReplicaState::Due* due) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   const replication::Holdings& holdings = state_->replica.holdings();
   FedEntries& fed = state_->fed;
   if (state_->server == nullptr || fed.is_feeding() || state_->wants_idle > 0 ||
@@ -61,7 +61,7 @@ FedEntries::MembersNow Feeder::MembersLocked() {
 }
 
 View Feeder::training_view() {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   return state_->training_view;
 }
 
@@ -81,7 +81,7 @@ void Feeder::Feed(const EntryPtr& entry, const std::shared_ptr<Server>& server,
       wait == Wait::kWait ? kStepWait : absl::ZeroDuration();
   if (exchange.ok() && !(*exchange)->Await(may_feed, limit)) {
     {
-      absl::MutexLock lock(&state_->mu);
+      base::SteadyMutexLock lock(&state_->mu);
       state_->fed.Stop();
       state_->wants_thread = true;
     }
@@ -127,7 +127,7 @@ void Feeder::OnPushFed(const EntryPtr& entry,
   PushCallPtr call;
   uint64_t reign = 0;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     reign = state_->reign;
     const bool leaves = !verdict.ok() && state_->LeavesToBackup();
     if (leaves || (!state_->failure.ok() && state_->primary() == nullptr)) {
@@ -151,7 +151,7 @@ void Feeder::OnJoinFed(const EntryPtr& entry,
   uint64_t reign = 0;
   uint64_t ticket = 0;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     reign = state_->reign;
     ticket = state_->logged.TakeJoin(entry->seq);
     if (joined.ok()) {
@@ -192,7 +192,7 @@ void Feeder::FeedEvent(const EntryPtr& entry, Server* server) {
       break;
   }
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     EndLocked(*entry, false);
   }
   state_->Pump();
@@ -206,7 +206,7 @@ void Feeder::EndLocked(const replication::Entry& entry, bool has_counted) {
 }
 
 void Feeder::PollApplied() {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->fed.all_applied() || state_->fed.is_held()) return;
   const auto clocks = state_->server->AppliedClocks(state_->training_view);
   if (clocks.ok()) state_->Advance(*clocks);

@@ -38,7 +38,7 @@ LogSender::LogSender(std::shared_ptr<ReplicaState> state)
     : state_(std::move(state)) {}
 
 void LogSender::Collect(absl::Time now, ReplicaState::Due* due) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
   if (leads == nullptr) return;
   if (view_ != state_->replica.view()) {
@@ -100,7 +100,7 @@ void LogSender::OnReply(const ReplicaId& to, uint64_t view,
     answer = absl::UnavailableError("another server has the address");
   }
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     replication::Primary* const leads = state_->primary();
     if (view == view_ && leads != nullptr) {
       const absl::Time now = BootNow();

@@ -101,8 +101,7 @@ bool ReplicaState::AwaitIdle() {
     return !fed.is_feeding();
   };
   ++wants_idle;
-  const bool idle =
-      mu.AwaitWithTimeout(absl::Condition(&is_idle), kIdleTimeout);
+  const bool idle = mu.AwaitFor(kIdleTimeout, is_idle);
   --wants_idle;
   wants_pump = true;
   return idle;
@@ -115,7 +114,7 @@ void ReplicaState::Advance(const std::vector<RankClock>& clocks) {
 }
 
 void ReplicaState::Pump() {
-  absl::MutexLock lock(&mu);
+  base::SteadyMutexLock lock(&mu);
   wants_pump = true;
 }
 
@@ -125,7 +124,7 @@ void ReplicaState::Work() {
 }
 
 void ReplicaState::EndTracked() {
-  absl::MutexLock lock(&mu);
+  base::SteadyMutexLock lock(&mu);
   --tracked;
 }
 

@@ -12,7 +12,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "ps/replication/messages.h"
 #include "ps/replication/replica.h"
 #include "ps/server/server.h"
@@ -23,6 +22,7 @@
 #include "ps/shards/shard_options.h"
 #include "ps/shards/tickets.h"
 #include "ps/shards/worker_leases.h"
+#include "transport/base/steady_mutex.h"
 
 namespace penstock::ps {
 
@@ -82,7 +82,7 @@ struct ReplicaState {
   // Owned by the Shard. Set before the replica gets its first view.
   std::weak_ptr<Rounds> rounds;
 
-  absl::Mutex mu;
+  base::SteadyMutex mu;
   replication::Replica replica ABSL_GUARDED_BY(mu);
   replication::View view ABSL_GUARDED_BY(mu);
   std::shared_ptr<Server> server ABSL_GUARDED_BY(mu);

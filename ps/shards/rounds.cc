@@ -19,7 +19,7 @@ Rounds::Rounds(std::shared_ptr<ReplicaState> state,
       tick_(BootNow()) {}
 
 bool Rounds::BeginHelp() {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->is_stopped) return false;
   if (state_->is_at_work || state_->wants_thread) {
     state_->wants_pump = true;
@@ -31,7 +31,7 @@ bool Rounds::BeginHelp() {
 }
 
 bool Rounds::GoOnHelping(int rounds) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   const bool is_left =
       state_->is_stopped || state_->wants_thread || rounds == kMaxHelp;
   state_->is_at_work = state_->wants_pump && !is_left;
@@ -57,15 +57,15 @@ bool Rounds::AwaitOne() {
     return !state_->is_at_work;
   };
   {
-    absl::MutexLock lock(&state_->mu);
-    state_->mu.AwaitWithTimeout(absl::Condition(&is_wanted), kTick);
-    state_->mu.Await(absl::Condition(&is_free));
+    base::SteadyMutexLock lock(&state_->mu);
+    state_->mu.AwaitFor(kTick, is_wanted);
+    state_->mu.Await(is_free);
     if (state_->is_stopped) return false;
     state_->wants_pump = state_->wants_thread = false;
     state_->is_at_work = true;
   }
   DoOne(Feeder::Wait::kWait);
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   state_->is_at_work = false;
   return true;
 }

@@ -25,7 +25,7 @@ void LockFolder(ReplicaState* state, CheckpointWriter* writer, uint64_t reign) {
   while (true) {
     const absl::Status locked = writer->Lock();
     if (locked.ok()) return;
-    absl::MutexLock lock(&state->mu);
+    base::SteadyMutexLock lock(&state->mu);
     const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu) {
       return state->reign != reign;
     };
@@ -34,9 +34,7 @@ void LockFolder(ReplicaState* state, CheckpointWriter* writer, uint64_t reign) {
       state->Say(absl::StrCat("the folder of checkpoints is not locked yet: ",
                               locked.message()));
     }
-    if (state->mu.AwaitWithTimeout(absl::Condition(&is_over), kLockPause)) {
-      return;
-    }
+    if (state->mu.AwaitFor(kLockPause, is_over)) return;
   }
 }
 
@@ -65,7 +63,7 @@ absl::Status Shard::OnView(const replication::View& view) {
   ReplicaState::Due due;
   bool has_moved = false;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (state_->is_stopped) return Draining();
     StartThreadLocked();
     replication::Replica& replica = state_->replica;
@@ -141,7 +139,7 @@ void Shard::ReleaseFolderLocked() {
 }
 
 absl::optional<replication::ViewFollower::Request> Shard::Requests() {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
   if (leads == nullptr) return absl::nullopt;
   replication::ViewFollower::Request request;
@@ -172,7 +170,7 @@ void Shard::Handle(ReplicateMessage message,
 
 absl::StatusOr<replication::Answer> Shard::TakeAppend(
     const ReplicateMessage& message) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->is_stopped) return Draining();
   // Returns an error instead of an answer, so that the primary drops this
   // replica.
@@ -185,18 +183,18 @@ absl::StatusOr<replication::Answer> Shard::TakeAppend(
 }
 
 absl::StatusOr<std::shared_ptr<Server>> Shard::PrimaryServer() {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->primary() == nullptr) return state_->NotPrimary();
   return state_->server;
 }
 
 std::shared_ptr<Server> Shard::server() {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   return state_->server;
 }
 
 absl::StatusOr<std::shared_ptr<CheckpointWriter>> Shard::Writer() {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->primary() == nullptr) return state_->NotPrimary();
   return writer_;
 }
@@ -236,7 +234,7 @@ void Shard::StartThreadLocked() {
 void Shard::PumpLoop() {
   pthread_setname_np(pthread_self(), "penstock-shard");
   while (rounds_->AwaitOne()) continue;
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   is_pumping_ = false;
 }
 
@@ -244,7 +242,7 @@ void Shard::Stop() {
   ReplicaState::Due due;
   std::shared_ptr<Server> server;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (state_->is_stopped) return;
     EndReignLocked(&due);
     state_->is_stopped = true;
@@ -252,11 +250,11 @@ void Shard::Stop() {
   }
   for (const auto& each : due) each();
   if (server != nullptr && server.get() != own_) server->Drain();
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu) {
     return state_->tracked == 0 && !is_pumping_;
   };
-  state_->mu.Await(absl::Condition(&is_over));
+  state_->mu.Await(is_over);
   state_->server = nullptr;
 }
 

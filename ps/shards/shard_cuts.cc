@@ -38,7 +38,7 @@ absl::Status ShardCuts::CheckCut(const Hold& hold, const CutPoint& cut) {
 absl::StatusOr<ShardCuts::Hold> ShardCuts::Begin(const View& view,
                                                  const CutPoint* cut,
                                                  absl::Time deadline) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->primary() == nullptr) return state_->NotPrimary();
   Hold hold;
   hold.server = state_->server;
@@ -60,13 +60,13 @@ absl::StatusOr<ShardCuts::Hold> ShardCuts::Begin(const View& view,
 }
 
 void ShardCuts::End(const Hold& hold) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   state_->gate.Open(hold.number);
   state_->wants_pump = true;
 }
 
 void ShardCuts::ReleaseSteps() {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->gate.cut() != nullptr) return;  // a snapshot waits
   state_->gate.Open(state_->gate.hold());
   state_->wants_pump = true;
@@ -90,13 +90,12 @@ absl::Status ShardCuts::CheckLocked(const Hold& hold) {
 }
 
 absl::Status ShardCuts::AwaitFed(const Hold& hold, uint64_t seq) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   const auto is_fed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu) {
     return state_->fed.last() >= seq;
   };
   absl::Status status = CheckLocked(hold);
-  while (status.ok() &&
-         !state_->mu.AwaitWithTimeout(absl::Condition(&is_fed), kLook)) {
+  while (status.ok() && !state_->mu.AwaitFor(kLook, is_fed)) {
     status = CheckLocked(hold);
   }
   return status;
@@ -129,7 +128,7 @@ absl::Status ShardCuts::AwaitCut(const Hold& hold, const CutPoint& cut) {
     return is_past || IsAt(cut, server);
   };
   while (!hold.exchange->Await(is_over, kLook)) {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     absl::Status status = CheckLocked(hold);
     if (!status.ok()) return status;
   }
@@ -141,7 +140,7 @@ absl::Status ShardCuts::AwaitCut(const Hold& hold, const CutPoint& cut) {
 absl::Status ShardCuts::Close(const Hold& hold, const CutPoint& cut) {
   uint64_t seq = 0;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     absl::Status status = CheckLocked(hold);
     if (!status.ok()) return status;
     const auto logged = state_->primary()->Accept(

@@ -21,7 +21,7 @@ void SnapshotReceiver::OnView(const replication::View& view) {
   const replication::ShardReplicas& shard = view.shards[state_->group.shard];
   const bool joins = std::find(shard.joiners.begin(), shard.joiners.end(),
                                state_->self) != shard.joiners.end();
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (joins && shard.primary == incoming_.from) return;
   std::swap(former, incoming_);
 }
@@ -30,7 +30,7 @@ void SnapshotReceiver::OnView(const replication::View& view) {
 // answer.
 absl::StatusOr<Answer> SnapshotReceiver::TakePiece(
     const ReplicateMessage& message) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->is_stopped) return Draining();
   absl::Status wrong = state_->CheckFromPrimary(message.envelope);
   if (!wrong.ok()) return state_->PlainAnswer(std::move(wrong));
@@ -83,7 +83,7 @@ void SnapshotReceiver::StartRestore(ReplicateMessage message,
   std::deque<tensor::Tensor> pieces;
   absl::optional<Answer> refused;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     absl::Status wrong = CheckRestoreLocked(message);
     if (!wrong.ok()) {
       refused = state_->PlainAnswer(std::move(wrong));
@@ -109,7 +109,7 @@ Answer SnapshotReceiver::Restore(const std::deque<tensor::Tensor>& pieces,
   std::shared_ptr<Server> server = state_->options.new_server();
   absl::Status restored = RestoreValues(pieces, snapshot, server.get());
   if (!restored.ok()) state_->Say(std::string(restored.message()));
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   is_restoring_ = false;
   if (restored.ok() && incoming_.id == snapshot.id) {
     incoming_.restored.swap(server);
@@ -122,7 +122,7 @@ absl::StatusOr<Answer> SnapshotReceiver::TakeSnapshot(
   std::shared_ptr<Server> former;
   absl::StatusOr<Answer> answer;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     const bool waited = state_->AwaitIdle();
     if (state_->is_stopped) return Draining();
     replication::Backup* const backup = state_->replica.backup();

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "ps/shards/boot_time.h"
 #include "ps/shards/snapshot.h"
+#include "transport/base/steady_notification.h"
 
 namespace penstock::ps {
 namespace {
@@ -97,7 +97,7 @@ SnapshotSender::SnapshotSender(std::shared_ptr<ReplicaState> state)
     : state_(std::move(state)) {}
 
 void SnapshotSender::Collect(absl::Time now, ReplicaState::Due* due) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
   if (leads == nullptr || state_->server == nullptr || is_sending_ ||
       now < retry_ || state_->fed.last() < state_->inherited) {
@@ -120,7 +120,7 @@ void SnapshotSender::Collect(absl::Time now, ReplicaState::Due* due) {
 void SnapshotSender::Cancel() {
   std::shared_ptr<Cancellation> cancellation;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     cancellation = cancellation_;
   }
   if (cancellation != nullptr) cancellation->Cancel();
@@ -129,13 +129,13 @@ void SnapshotSender::Cancel() {
 void SnapshotSender::Send(const ReplicaId& to) {
   std::shared_ptr<Server> server;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     server = state_->server;
   }
   const absl::Status sent = TrySend(to, server);
   server = nullptr;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     is_sending_ = false;
     state_->fed.Release();
     if (!sent.ok()) {
@@ -154,7 +154,7 @@ absl::StatusOr<ModelSnapshot> SnapshotSender::TakeValues(
   View view;
   std::shared_ptr<Cancellation> cancellation;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (!state_->AwaitIdle()) {
       return absl::UnavailableError("a push waits for too long");
     }
@@ -166,7 +166,7 @@ absl::StatusOr<ModelSnapshot> SnapshotSender::TakeValues(
   }
   bool is_idle = true;
   const auto feed_again = [&] {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     state_->wants_idle -= is_idle ? 1 : 0;
     state_->wants_pump = true;
     is_idle = false;
@@ -209,7 +209,7 @@ absl::Status SnapshotSender::TrySend(const ReplicaId& to,
       [&](const Snapshot& now) { return ToBytes(now, state.id); },
       kPieceTimeout);
   if (!answer.ok()) return answer.status();
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
   if (leads != nullptr) leads->OnAnswer(*answer, BootNow());
   return answer->status;
@@ -218,7 +218,7 @@ absl::Status SnapshotSender::TrySend(const ReplicaId& to,
 // Finds the position of a cut in the log, and the members at that position.
 absl::StatusOr<SnapshotSender::Place> SnapshotSender::FindPlace(
     const ReplicaId& to, const Server& server, const CutState& cut) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (!state_->AwaitIdle()) {
     return absl::UnavailableError("a push waits for too long");
   }
@@ -247,7 +247,7 @@ absl::Status SnapshotSender::SendPieces(const ReplicaId& to,
                                         SnapshotState* state) {
   std::shared_ptr<Cancellation> cancellation;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     cancellation = cancellation_;
   }
   PieceSender sender(state->id, [&](const SnapshotPiece& piece) {
@@ -267,7 +267,7 @@ absl::Status SnapshotSender::SendPieces(const ReplicaId& to,
 
 absl::StatusOr<Snapshot> SnapshotSender::Renew(const ReplicaId& to,
                                                const Snapshot& message) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (cancellation_->is_cancelled()) return absl::CancelledError("stopped");
   if (state_->primary() == nullptr) return state_->NotPrimary();
   auto renewed = state_->primary()->RenewSnapshot(to, message, BootNow());
@@ -298,7 +298,7 @@ absl::StatusOr<Answer> SnapshotSender::CallOnce(const ReplicaId& to,
                                                 const grpc::ByteBuffer& request,
                                                 absl::Duration timeout) {
   struct Result {
-    absl::Notification is_there;
+    base::SteadyNotification is_there;
     absl::StatusOr<grpc::ByteBuffer> reply;
   };
   auto result = std::make_shared<Result>();
@@ -308,7 +308,7 @@ absl::StatusOr<Answer> SnapshotSender::CallOnce(const ReplicaId& to,
         result->reply = std::move(reply);
         result->is_there.Notify();
       });
-  while (!result->is_there.WaitForNotificationWithTimeout(kViewAgain)) {
+  while (!result->is_there.WaitFor(kViewAgain)) {
     // Stops if the joiner has lost its progress, so that it does not delay
     // other joiners.
     const auto wanted = Renew(to, message);

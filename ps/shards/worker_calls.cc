@@ -21,14 +21,14 @@ WorkerCalls::WorkerCalls(std::shared_ptr<ReplicaState> state)
     : state_(std::move(state)), refusals_(kSayEvery) {}
 
 absl::optional<Tickets::Ticket> WorkerCalls::TakeTicket(uint64_t ticket) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   return state_->tickets.Take(ticket);
 }
 
 void WorkerCalls::Cancel(uint64_t ticket) {
   absl::optional<Tickets::Ticket> call;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     state_->tickets.ForgetParked(ticket);
     state_->gate.Forget(ticket);
     call = state_->tickets.Take(ticket);
@@ -51,7 +51,7 @@ void WorkerCalls::LeaveLocked(ReplicaState::Due* due) {
 }
 
 void WorkerCalls::Collect(absl::Time now, ReplicaState::Due* due) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   replication::Primary* const leads = state_->primary();
   if (leads == nullptr) return;
   leads->Tick(now);
@@ -78,7 +78,7 @@ void WorkerCalls::Collect(absl::Time now, ReplicaState::Due* due) {
 void WorkerCalls::AnswerWhenSure(uint64_t reign, uint64_t ticket,
                                  std::function<void()> go) {
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     replication::Primary* const leads = state_->primary();
     if (leads == nullptr || reign != state_->reign)
       return;  // the call has ended already
@@ -108,7 +108,7 @@ void WorkerCalls::AnswerJoin(uint64_t reign, uint64_t ticket,
 
 void WorkerCalls::ExpireWorkers() {
   const absl::Time now = RunningNow();
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   if (state_->primary() == nullptr || state_->server == nullptr ||
       state_->fed.last() < state_->inherited) {
     return;
@@ -132,7 +132,7 @@ uint64_t WorkerCalls::StartJoin(const View& view, const WorkerId& worker,
   uint64_t id = 0;
   absl::Status status;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     replication::Primary* const leads = state_->primary();
     if (leads == nullptr) {
       status = state_->NotPrimary();
@@ -161,7 +161,7 @@ uint64_t WorkerCalls::StartJoin(const View& view, const WorkerId& worker,
 absl::Status WorkerCalls::Heartbeat(uint64_t run, const WorkerId& worker) {
   absl::Status member;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (state_->primary() == nullptr) return state_->NotPrimary();
     if (run != state_->group.run) return OtherRun(run, state_->group.run);
     if (state_->fed.last() < state_->inherited) return absl::OkStatus();
@@ -188,7 +188,7 @@ void WorkerCalls::Lost(const WorkerId& worker, uint64_t run) {
 void WorkerCalls::Submit(EventPayload::Kind kind, const WorkerId& worker,
                          uint64_t run) {
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     const bool is_ours = run == 0 || run == state_->group.run;
     if (state_->primary() == nullptr || !is_ours) return;
     const bool is_logged = SubmitLocked(kind, worker);
@@ -212,7 +212,7 @@ bool WorkerCalls::SubmitLocked(EventPayload::Kind kind,
 }
 
 absl::optional<CheckedGradients> WorkerCalls::TakeChecked(uint64_t seq) {
-  absl::MutexLock lock(&state_->mu);
+  base::SteadyMutexLock lock(&state_->mu);
   return state_->logged.TakeChecked(seq);
 }
 
@@ -223,7 +223,7 @@ uint64_t WorkerCalls::Pull(const View& view, const Exchange::PullSpec& spec,
   uint64_t id = 0;
   bool waits = false;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     reign = state_->reign;
     if (state_->primary() == nullptr) {
       status = state_->NotPrimary();
@@ -253,7 +253,7 @@ void WorkerCalls::StartPull(uint64_t ticket, const View& view,
                             const Exchange::PullSpec& spec, uint64_t reign) {
   std::shared_ptr<Server> server;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (reign != state_->reign || state_->primary() == nullptr) return;
     server = state_->server;
     ++state_->tracked;
@@ -267,7 +267,7 @@ void WorkerCalls::StartPull(uint64_t ticket, const View& view,
                    });
   bool waits = false;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     waits = state_->tickets.SetInner(ticket, server, inner);
   }
   // Cancels the pull at the server, which is harmless if the pull was already
@@ -278,7 +278,7 @@ void WorkerCalls::StartPull(uint64_t ticket, const View& view,
 void WorkerCalls::OnPulled(uint64_t ticket, uint64_t reign,
                            absl::StatusOr<Exchange::Pulled> pulled) {
   if (!pulled.ok()) {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (state_->LeavesToBackup()) {
       state_->wants_pump = true;  // Collect() ends the call
       return;

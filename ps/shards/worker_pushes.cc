@@ -22,7 +22,7 @@ uint64_t WorkerCalls::Push(const View& view, const WorkerId& worker,
   uint64_t reign = 0;
   bool waits = false;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     reign = state_->reign;
     if (state_->primary() == nullptr) {
       status = state_->NotPrimary();
@@ -48,7 +48,7 @@ uint64_t WorkerCalls::Push(const View& view, const WorkerId& worker,
 void WorkerCalls::CheckPush(const PushCallPtr& call, uint64_t reign) {
   std::shared_ptr<Server> server;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (reign != state_->reign || state_->primary() == nullptr) return;
     server = state_->server;
   }
@@ -67,7 +67,7 @@ void WorkerCalls::CheckPush(const PushCallPtr& call, uint64_t reign) {
     verdict = *checked->repeated;
   } else {
     verdict = checked.status();
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (state_->LeavesToBackup()) {
       state_->wants_pump = true;  // Collect() ends the call
       return;
@@ -79,12 +79,12 @@ void WorkerCalls::CheckPush(const PushCallPtr& call, uint64_t reign) {
 void WorkerCalls::AcceptPush(const PushCallPtr& call, uint64_t reign) {
   uint64_t entering = 0;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     entering = state_->entering.Enter(call->held_bytes);
   }
   absl::optional<absl::Status> status = FindRoom(call, reign, entering);
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     state_->entering.Leave(entering);
     status = EnterLocked(call, reign, *std::move(status));
   }
@@ -135,7 +135,7 @@ absl::Status WorkerCalls::CheckRoom(const PushCallPtr& call, uint64_t reign,
                                     uint64_t entering) {
   size_t pending = 0;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     if (reign != state_->reign) return state_->NotPrimary();
     pending = state_->logged.checked_bytes() + state_->gate.bytes() +
               state_->entering.BytesBefore(entering);
@@ -146,7 +146,7 @@ absl::Status WorkerCalls::CheckRoom(const PushCallPtr& call, uint64_t reign,
 bool WorkerCalls::MakeRoom(const PushCallPtr& call, uint64_t reign) {
   std::vector<uint64_t> given_up;
   {
-    absl::MutexLock lock(&state_->mu);
+    base::SteadyMutexLock lock(&state_->mu);
     const bool is_in_cut =
         state_->gate.LetsThrough({call->worker.rank, call->clock});
     if (reign != state_->reign || !is_in_cut) return false;

@@ -23,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "ps/wire/ps.grpc.pb.h"
 #include "tests/transport/base/set_clock.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
@@ -64,6 +65,7 @@ class CountingService final : public v1::ParameterServer::Service {
   void Count(int* counter) {
     absl::MutexLock lock(&mu_);
     ++*counter;
+    changed_.Signal();
   }
   int Get(int* counter) {
     absl::MutexLock lock(&mu_);
@@ -71,13 +73,17 @@ class CountingService final : public v1::ParameterServer::Service {
   }
   bool WaitFor(int count, int* counter) {
     absl::MutexLock lock(&mu_);
-    const auto enough = [count, counter] { return *counter >= count; };
-    return mu_.AwaitWithTimeout(absl::Condition(&enough), kPatience);
+    const absl::Time limit = base::SteadyNow() + kPatience;
+    while (*counter < count && base::SteadyNow() < limit) {
+      changed_.WaitUntil(&mu_, limit);
+    }
+    return *counter >= count;
   }
 
   const int limit_;
   const grpc::Status status_;
   absl::Mutex mu_;
+  base::SteadyCondVar changed_;
   int streams_ = 0;
   int beats_ = 0;
   int leaves_ = 0;

@@ -80,6 +80,15 @@ TEST_F(ClockTest, SetBackKeepsNoDeadWorker) {
   EXPECT_EQ(server->report().live_workers, 0u);
 }
 
+// Waits for a version that never comes.
+TEST_F(ClockTest, SetBackProlongsNoSnapshot) {
+  const auto server = MakeServer(absl::Minutes(10));
+  SetClockBy(absl::Hours(1));
+  const auto snapshot = server->TakeSnapshot(kView, CutPoint::OfVersion(1), {},
+                                             absl::Milliseconds(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(snapshot.status())) << snapshot.status();
+}
+
 TEST(LeaseTest, LargeModelsHaveTheTimeOfAPush) {
   constexpr int64_t kFourSeconds = 32 << 20;  // f32, at 32 MiB/s
   for (const auto& [elements, lease] :

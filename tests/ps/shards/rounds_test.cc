@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "ps/consistency/policy.h"
@@ -24,6 +23,8 @@
 #include "ps/wire/shard_key.h"
 #include "tensor_service/tensor.h"
 #include "tests/ps/server/small_server.h"
+#include "tests/transport/base/set_clock.h"
+#include "transport/base/steady_mutex.h"
 
 namespace penstock::ps {
 namespace {
@@ -95,7 +96,7 @@ struct Replica {
                                       std::make_shared<Feeder>(state, calls),
                                       std::make_shared<SnapshotSender>(state));
     state->rounds = rounds;
-    absl::MutexLock lock(&state->mu);
+    base::SteadyMutexLock lock(&state->mu);
     state->view.run = kRun;
     state->view.number = 1;
     state->view.shards = {{kPrimary, {kBackup}, {}}};
@@ -105,7 +106,7 @@ struct Replica {
   float value() const {
     std::shared_ptr<Server> server;
     {
-      absl::MutexLock lock(&state->mu);
+      base::SteadyMutexLock lock(&state->mu);
       server = state->server;
     }
     Exchange::PullSpec spec;
@@ -149,7 +150,7 @@ class RoundsTest : public testing::Test {
     ASSERT_TRUE(message.ok()) << message.status();
     replication::Answer answer;
     {
-      absl::MutexLock lock(&backup->state->mu);
+      base::SteadyMutexLock lock(&backup->state->mu);
       answer = backup->state->replica.backup()->OnAppend(*message->append,
                                                          BootNow());
     }
@@ -176,7 +177,7 @@ class RoundsTest : public testing::Test {
   void FailPrimary(const std::string& why) {
     std::shared_ptr<Server> server;
     {
-      absl::MutexLock lock(&primary_.state->mu);
+      base::SteadyMutexLock lock(&primary_.state->mu);
       server = primary_.state->server;
     }
     const auto exchange = server->Serving(kTraining);
@@ -247,14 +248,22 @@ TEST_F(RoundsTest, ABackupAppliesWhatTheNextMessageCommits) {
 
 TEST_F(RoundsTest, AThreadLeavesWorkToTheOneThatIsAtWork) {
   {
-    absl::MutexLock lock(&primary_.state->mu);
+    base::SteadyMutexLock lock(&primary_.state->mu);
     primary_.state->is_at_work = true;
   }
   Answer<Exchange::PushVerdict> pushed;
   Push(kWorker, 0, &pushed);
   EXPECT_EQ(post_.size(), 0U);
-  absl::MutexLock lock(&primary_.state->mu);
+  base::SteadyMutexLock lock(&primary_.state->mu);
   EXPECT_TRUE(primary_.state->wants_pump);
+}
+
+// Sets the system's clock back while the Shard's thread waits for the next
+// tick.
+TEST_F(RoundsTest, TicksContinueWhenTheClockIsSetBack) {
+  SetClockBy(absl::Hours(1));
+  EXPECT_TRUE(primary_.rounds->AwaitOne());
+  SetClockBy(absl::ZeroDuration());
 }
 
 TEST_F(RoundsTest, AFailedPrimaryEndsItsCallsAlsoIfItsBackupIsDead) {
@@ -275,7 +284,7 @@ TEST_F(RoundsTest, AFailedPrimaryEndsItsCallsAlsoIfItsBackupIsDead) {
   }
   // Drops the backup from the view. Nobody can take over any more.
   {
-    absl::MutexLock lock(&primary_.state->mu);
+    base::SteadyMutexLock lock(&primary_.state->mu);
     replication::View& view = primary_.state->view;
     ++view.number;
     view.shards[0].backups.clear();

@@ -1,6 +1,7 @@
 #include "tests/transport/base/set_clock.h"
 
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,5 +56,14 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
     time->tv_sec = nanos / kSecond;
     time->tv_nsec = nanos % kSecond;
   }
+  return 0;
+}
+
+// The same for gettimeofday(), with which Abseil computes its deadlines.
+extern "C" int gettimeofday(timeval* time, void* /*zone*/) noexcept {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  time->tv_sec = now.tv_sec;
+  time->tv_usec = now.tv_nsec / 1000;
   return 0;
 }

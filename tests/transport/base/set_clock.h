@@ -10,7 +10,7 @@ namespace penstock {
 // Shifts the time of day that this process reads by `offset`. The kernel's
 // clock is unchanged. A wait until a time of day thus behaves as if the clock
 // had been set back by `offset` during the wait. Programs that link this file
-// have their own clock_gettime().
+// have their own clock_gettime() and gettimeofday().
 void SetClockBy(absl::Duration offset);
 
 // Shifts the steady clock forward by a further `offset`. Waits still end by the
