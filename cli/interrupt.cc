@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "absl/time/clock.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::cli {
 namespace {
@@ -56,7 +57,7 @@ void SleepUntil(absl::Time time) {
   // arrives just before the sleep.
   constexpr absl::Duration kLook = absl::Milliseconds(50);
   while (!Interrupted()) {
-    const absl::Duration left = time - absl::Now();
+    const absl::Duration left = time - base::SteadyNow();
     if (left <= absl::ZeroDuration()) return;
     absl::SleepFor(std::min(left, kLook));
   }

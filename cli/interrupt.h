@@ -17,7 +17,7 @@ void WatchInterrupts();
 // Returns true if SIGINT or SIGTERM has arrived.
 bool Interrupted();
 
-// Sleeps until `time`, or until a signal comes.
+// Sleeps until base::SteadyNow() reaches `time`, or until a signal comes.
 void SleepUntil(absl::Time time);
 
 }  // namespace penstock::cli

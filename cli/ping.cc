@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "cli/interrupt.h"
 #include "cli/ping_table.h"
 #include "cli/prober.h"
 #include "cli/target.h"
 #include "cli/text/units.h"
 #include "transport/base/printable.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::cli {
 namespace {
@@ -215,7 +215,7 @@ class Ping final : public Command {
   }
 
   void Loop(const Output* out, cli::Run* run) const {
-    absl::Time next = absl::Now();
+    absl::Time next = base::SteadyNow();
     absl::Time shown = next;
     while (!Interrupted() && out->status().ok() && run->round() < count_) {
       const bool is_good = run->Round();
@@ -226,11 +226,11 @@ class Ping final : public Command {
         if (!is_last) SleepUntil(next);
         continue;
       }
-      if (is_last || absl::Now() >= shown + kFloodLine) {
-        shown = absl::Now();
+      if (is_last || base::SteadyNow() >= shown + kFloodLine) {
+        shown = base::SteadyNow();
         run->ShowRound();
       }
-      if (!is_good) SleepUntil(absl::Now() + kAfterFailure);
+      if (!is_good) SleepUntil(base::SteadyNow() + kAfterFailure);
     }
   }
 

@@ -22,6 +22,7 @@
 #include "cli/top/view.h"
 #include "nlohmann/json.hpp"
 #include "transport/base/printable.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::cli {
 namespace {
@@ -101,7 +102,7 @@ class Top final : public Command {
     absl::StatusOr<Sample> before = Look();
     if (!before.ok()) return before.status();
     for (int shown = 0; count_ == 0 || shown < count_; ++shown) {
-      SleepUntil(absl::Now() + interval_);
+      SleepUntil(base::SteadyNow() + interval_);
       if (Interrupted()) return kOk;
       absl::StatusOr<Sample> after = Look();
       if (!after.ok()) return Ended(after.status(), shown);

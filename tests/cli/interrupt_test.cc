@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::cli {
 namespace {
@@ -53,6 +54,12 @@ TEST(InterruptTest, OneThatComesLaterEndsTheProcess) {
   });
   ASSERT_TRUE(WIFSIGNALED(status)) << status;
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+TEST(InterruptTest, SleepsByTheSteadyClock) {
+  const absl::Time until = base::SteadyNow() + absl::Milliseconds(1);
+  SleepUntil(until);
+  EXPECT_GE(base::SteadyNow(), until);
 }
 
 TEST(InterruptTest, WithoutAnyThereIsNone) {
