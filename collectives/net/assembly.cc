@@ -13,13 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "collectives/net/message.h"
 #include "collectives/net/signal.h"
 #include "transport/base/mutex.h"
+#include "transport/base/steady_notification.h"
 #include "transport/base/steady_time.h"
 #include "transport/rpc/call.h"
 #include "transport/rpc/client.h"
@@ -200,9 +200,9 @@ class Hall {
 
 // Ends the server after it has delivered its answers, or after kFarewell.
 void Farewell(rpc::Server* server) {
-  const auto delivered = std::make_shared<absl::Notification>();
+  const auto delivered = std::make_shared<base::SteadyNotification>();
   server->Shutdown(kFarewell, [delivered] { delivered->Notify(); });
-  delivered->WaitForNotificationWithTimeout(kFarewell);
+  delivered->WaitFor(kFarewell);
 }
 
 absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
