@@ -82,6 +82,12 @@ absl::Status Exchange::Ready() {
   return own.ok() ? watch_.Ready() : own;
 }
 
+absl::Status Exchange::CheckReads() {
+  // Orders the reads of operands before those of the peers' reports.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return watch_.Ended();
+}
+
 void Exchange::Abort() {
   if (CheckOwner().ok()) watch_.Abort();
 }

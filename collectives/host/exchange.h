@@ -64,6 +64,11 @@ class Exchange {
   // Abort(). Each error names the rank.
   absl::Status Meet(const CallWords& call, uint64_t place = 0);
 
+  // Returns the error that ended the group at this rank or at a peer, or OK.
+  // Call this after the last read of the peers' operands, and before the Meet()
+  // that ends the reads: the caller of a rank that got an error may have
+  // changed its operand meanwhile.
+  absl::Status CheckReads();
   // Returns the error that the next Meet() would return immediately. Call this
   // before each write to NextSlot(): after an error, peers may still read that
   // slot.

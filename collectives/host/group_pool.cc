@@ -45,7 +45,8 @@ absl::optional<absl::Status> HostGroup::AllReduceInPool(const Call& call,
     Copy(At(buffers[peer], block.begin, call.dtype),
          At(data, block.begin, call.dtype), BytesOf(call.dtype, block.count));
   }
-  return exchange_.Meet(words);
+  status = exchange_.CheckReads();
+  return status.ok() ? exchange_.Meet(words) : status;
 }
 
 absl::optional<absl::Status> HostGroup::BroadcastFromPool(const Call& call,
@@ -58,7 +59,8 @@ absl::optional<absl::Status> HostGroup::BroadcastFromPool(const Call& call,
   const uint8_t* const from = exchange_.OperandOf(call.root, bytes);
   if (from == nullptr) return absl::nullopt;
   if (rank() != call.root) Copy(from, data, bytes);
-  return exchange_.Meet(words);
+  status = exchange_.CheckReads();
+  return status.ok() ? exchange_.Meet(words) : status;
 }
 
 }  // namespace penstock::collectives

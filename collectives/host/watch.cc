@@ -155,8 +155,10 @@ absl::Status Watch::End(Fault fault, int culprit, const std::string& detail) {
     if (status_.ok()) status_ = StatusOf(fault, culprit, detail);
     status = status_;
   }
-  has_ended_.store(true, std::memory_order_release);
+  // Reports first: once an operation has returned an error, its caller may
+  // change memory that peers read in place.
   Report(fault, culprit);
+  has_ended_.store(true, std::memory_order_release);
   return status;
 }
 
@@ -165,6 +167,8 @@ void Watch::Report(Fault fault, int culprit) {
   members_->own->control().failure.compare_exchange_strong(
       none, static_cast<uint32_t>(fault) | static_cast<uint32_t>(culprit) << 8,
       std::memory_order_release);
+  // Orders the report before the caller's writes.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 bool Watch::AllCame(const Wait& wait) const {
