@@ -57,6 +57,9 @@ struct Options {
   uint64_t slot_bytes = HostGroupOptions().slot_bytes;
   int most_rounds = kSmallRounds;
   bool pool = false;
+  // Write the input before each repetition. Otherwise the caches of a peer may
+  // keep an input that never changes.
+  bool fresh = false;
   // "host" measures a HostGroup. Any other value is the fabric of a NetGroup.
   std::string transport = "host";
   // The --algorithms of a NetGroup.
@@ -124,6 +127,13 @@ absl::Status Run(Group* group, const std::string& operation, int64_t count,
   return group->Barrier();
 }
 
+// Returns the number of elements of the input.
+int64_t InputCount(const std::string& operation, int64_t count, int ranks) {
+  const bool has_blocks = operation == "reduce_scatter" ||
+                          operation == "all_to_all" || operation == "scatter";
+  return has_blocks ? count * ranks : count;
+}
+
 // Returns the microseconds of each repetition.
 absl::StatusOr<std::vector<double>> Measure(Group* group, HostGroup* pool,
                                             const std::string& operation,
@@ -138,6 +148,12 @@ absl::StatusOr<std::vector<double>> Measure(Group* group, HostGroup* pool,
       kFewestRounds, options.most_rounds));
   std::vector<double> times;
   for (int round = -rounds / 10; round < rounds; ++round) {
+    if (options.fresh) {
+      std::fill_n(buffers->in(), InputCount(operation, count, group->ranks()),
+                  static_cast<float>(round));
+      const absl::Status written = group->Barrier();
+      if (!written.ok()) return written;
+    }
     const Clock::time_point begin = Clock::now();
     const absl::Status status = Run(group, operation, count, &*buffers);
     const Clock::time_point end = Clock::now();
@@ -293,6 +309,8 @@ int main(int argc, char** argv) {
   app.add_flag("--describe", options.describe,
                "Print paths and algorithms to stderr");
   app.add_flag("--pool", options.pool, "Input in memory that peers can read");
+  app.add_flag("--fresh", options.fresh,
+               "Write the input before each repetition");
   app.add_option("--rounds", options.most_rounds, "Most repetitions")
       ->check(CLI::Range(penstock::collectives::kFewestRounds, 1'000'000));
   CLI11_PARSE(app, argc, argv);

@@ -4,7 +4,7 @@
 Usage: compare.py PROGRAM [--python=PYTHON] [--torch-backend] [--pool] [--mpi]
                   [--intel-mpi=FOLDER] [--oneccl=FOLDER] [--no-gloo]
                   [--rounds=3] [--ranks=2] [--operations=...] [--sizes=...]
-                  [--transport=host] [--json=FILE]
+                  [--transport=host] [--fresh] [--json=FILE]
 
 PROGRAM is bazel-bin/bench/collectives/collectives. PYTHON has torch. With
 --torch-backend, PYTHON also has penstock.torch, which takes turns with both.
@@ -13,6 +13,8 @@ packages are installed (libopenmpi-dev, openmpi-bin, libmpich-dev, mpich).
 --intel-mpi adds Intel MPI from FOLDER, a virtual environment with PyPI's
 packages impi-rt and impi-devel. --oneccl adds oneCCL from a FOLDER that also has
 oneccl and oneccl-devel.
+With --fresh, ranks write their input before each repetition, as programs do; not
+with gloo and PyTorch.
 Prints for each operation and size the median of the runs' medians in
 microseconds, and the speed-up of each library over the first one. --json writes
 the medians to a file, which latency_page.py draws.
@@ -54,8 +56,11 @@ def main():
     parser.add_argument("--intel-mpi")
     parser.add_argument("--oneccl")
     parser.add_argument("--no-gloo", action="store_true")
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.fresh and (options.torch_backend or not options.no_gloo):
+        parser.error("--fresh needs --no-gloo, and no --torch-backend")
     with tempfile.TemporaryDirectory() as folder:
         commands = commands_of(options, folder)
         medians = medians_of(run(commands, options.rounds))
@@ -69,6 +74,8 @@ def commands_of(options, folder):
     flags = [f"--{name}={getattr(options, name)}"
              for name in ("ranks", "operations", "sizes")]
     own = [options.program, f"--transport={options.transport}"] + flags
+    if options.fresh:
+        own.append("--fresh")
     pytorch = [options.python, str(FOLDER / "pytorch.py")]
     commands = {}
     if not options.no_gloo:
@@ -94,8 +101,13 @@ def mpi_command(library, options, folder):
     program = os.path.join(folder, library)
     subprocess.run([f"mpicc.{library}", "-O2", "-Wall", "-o", program,
                     str(FOLDER / "mpi.c")], check=True)
-    return MPIRUN[library] + ["-n", options.ranks, program, library,
-                              options.operations, options.sizes]
+    return (MPIRUN[library] + ["-n", options.ranks, program]
+            + mpi_arguments(library, options))
+
+
+def mpi_arguments(library, options):
+    return ([library, options.operations, options.sizes]
+            + (["fresh"] if options.fresh else []))
 
 
 def intel_mpi_command(options, folder):
@@ -113,8 +125,8 @@ def intel_mpirun(root, options, program, library, *variables):
     # Does not pin ranks to cores, because the other libraries do not either.
     return ["env", f"PATH={root}/bin:{os.environ['PATH']}",
             f"I_MPI_ROOT={root}", "I_MPI_FABRICS=shm", "I_MPI_PIN=0",
-            *variables, "mpirun", "-n", options.ranks, program, library,
-            options.operations, options.sizes]
+            *variables, "mpirun", "-n", options.ranks, program,
+            *mpi_arguments(library, options)]
 
 
 def oneccl_command(options, folder):

@@ -4,7 +4,9 @@
 //
 // With -DPENSTOCK_CCL and ccl.cc, measures oneCCL instead.
 //
-// usage: mpirun -n 2 mpi LIBRARY OPERATION,... BYTES,...
+// usage: mpirun -n 2 mpi LIBRARY OPERATION,... BYTES,... [fresh]
+//
+// With "fresh", each rank writes its input before each repetition.
 
 #include <mpi.h>
 #include <stdio.h>
@@ -15,11 +17,15 @@
 enum { kSmallRounds = 2000, kFewestRounds = 10 };
 static const long long kBytesInAll = 512LL << 20;
 
+static int fresh;
+
 static int CompareTimes(const void* a, const void* b) {
   const double x = *(const double*)a;
   const double y = *(const double*)b;
   return (x > y) - (x < y);
 }
+
+static int Is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 #ifdef PENSTOCK_CCL
 enum { kThreads = MPI_THREAD_MULTIPLE };
@@ -31,8 +37,6 @@ int RunOnce(const char* operation, float* in, float* out, int count);
 enum { kThreads = MPI_THREAD_SINGLE };
 static void BeginCcl(void) {}
 static void EndCcl(void) {}
-
-static int Is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 // `in` and `out` have `count` elements for each rank. Returns 0 if the
 // operation is unknown.
@@ -76,6 +80,17 @@ static float* NewOnes(size_t count) {
   return ones;
 }
 
+// Writes the input of an operation on all ranks.
+static void Write(const char* operation, float* in, int count, int ranks,
+                  float value) {
+  const int has_blocks = Is(operation, "reduce_scatter") ||
+                         Is(operation, "all_to_all") ||
+                         Is(operation, "scatter");
+  const size_t size = (size_t)count * (has_blocks ? ranks : 1);
+  for (size_t i = 0; i < size; ++i) in[i] = value;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void Measure(const char* library, const char* operation,
                     long long bytes) {
   static double times[kSmallRounds];
@@ -88,6 +103,7 @@ static void Measure(const char* library, const char* operation,
   float* const in = NewOnes((size_t)count * ranks);
   float* const out = NewOnes((size_t)count * ranks);
   for (int round = -rounds / 10; round < rounds; ++round) {
+    if (fresh) Write(operation, in, count, ranks, (float)round);
     const double begin = MPI_Wtime();
     if (!RunOnce(operation, in, out, count)) {
       fprintf(stderr, "%s has no operation %s\n", library, operation);
@@ -111,14 +127,15 @@ static void Measure(const char* library, const char* operation,
 int main(int argc, char** argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, kThreads, &provided);
-  if (argc != 4) MPI_Abort(MPI_COMM_WORLD, 1);
+  if (argc < 4 || argc > 5) MPI_Abort(MPI_COMM_WORLD, 1);
+  fresh = argc == 5 && Is(argv[4], "fresh");
   BeginCcl();
   char* operations = NULL;
   for (char* operation = strtok_r(argv[2], ",", &operations); operation != NULL;
        operation = strtok_r(NULL, ",", &operations)) {
     char* const sizes = strdup(argv[3]);
     char* rest = NULL;
-    if (strcmp(operation, "barrier") == 0) {
+    if (Is(operation, "barrier")) {
       Measure(argv[1], operation, 0);
     } else {
       for (char* size = strtok_r(sizes, ",", &rest); size != NULL;
