@@ -5,8 +5,15 @@
 
 #include "absl/numeric/bits.h"
 #include "absl/time/time.h"
+#include "collectives/elements.h"
+#include "transport/base/streaming_copy.h"
 
 namespace penstock::collectives {
+
+void CopyPiece(const void* from, void* to, size_t bytes, size_t whole) {
+  if (whole >= kLargeResult) return base::StreamingCopy(from, to, bytes);
+  Copy(from, to, bytes);
+}
 
 CopyChoice::Times& CopyChoice::TimesOf(size_t bytes) {
   return times_[absl::bit_width(bytes)];

@@ -1,4 +1,4 @@
-// Finds out which kind of copy is faster.
+// Chooses the kind of a copy: through the caches or past them.
 
 #ifndef PENSTOCK_COLLECTIVES_HOST_COPY_CHOICE_H_
 #define PENSTOCK_COLLECTIVES_HOST_COPY_CHOICE_H_
@@ -10,6 +10,13 @@
 #include "absl/time/time.h"
 
 namespace penstock::collectives {
+
+// The size from which copies of a result bypass the caches. Such a result is
+// larger than most caches, so its end would evict its beginning.
+inline constexpr size_t kLargeResult = size_t{16} << 20;
+
+// Copies a piece of an operation whose result has `whole` bytes.
+void CopyPiece(const void* from, void* to, size_t bytes, size_t whole);
 
 // Chooses between plain and streaming copies by the times of earlier
 // operations. Cores that share a cache pass dirty lines to each other faster

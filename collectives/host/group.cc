@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,9 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "collectives/call.h"
 #include "collectives/elements.h"
+#include "collectives/host/copy_choice.h"
 #include "collectives/host/exchange.h"
 #include "collectives/host/meeting.h"
 #include "collectives/reduction/reduction.h"
@@ -29,19 +32,6 @@ namespace penstock::collectives {
 namespace {
 
 using tensor::DType;
-
-// The number of bytes, of all ranks together, below which each rank reduces the
-// whole buffer. This needs one wait instead of two.
-constexpr int64_t kFlatBytes = 64 * 1024;
-// The size from which copies of a result bypass the caches. Such a result is
-// larger than most caches, so its end would evict its beginning.
-constexpr size_t kLargeResult = size_t{16} << 20;
-
-// Copies a piece of an operation whose result has `whole` bytes.
-void CopyPiece(const void* from, void* to, size_t bytes, size_t whole) {
-  if (whole >= kLargeResult) return base::StreamingCopy(from, to, bytes);
-  Copy(from, to, bytes);
-}
 
 }  // namespace
 
@@ -66,14 +56,30 @@ absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Join(
 }
 
 std::string HostGroup::Describe() const {
-  return absl::StrCat("rank ", rank(), " of ", ranks(),
-                      " on one host, over shared memory");
+  std::string text = absl::StrCat("rank ", rank(), " of ", ranks(),
+                                  " on one host, over shared memory");
+  if (pool_->bytes() > 0) {
+    absl::StrAppend(&text, ", with a pool of ", pool_->bytes(),
+                    " bytes: ", read_in_place_.load(std::memory_order_relaxed),
+                    " large operations read it in place, ",
+                    copied_.load(std::memory_order_relaxed), " copied");
+  }
+  return text;
 }
 
 absl::Status HostGroup::Run(const Call& call, const void* in, void* out) {
   absl::Status own = exchange_.CheckOwner();
   if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
+  if (TriesPool(call)) {
+    absl::optional<absl::Status> status = RunInPool(call, in, out);
+    if (status.has_value()) return *std::move(status);
+  }
+  return RunBySlots(call, in, out);
+}
+
+absl::Status HostGroup::RunBySlots(const Call& call, const void* in,
+                                   void* out) {
   switch (call.operation) {
     case Operation::kAllReduce:
     case Operation::kReduce:
@@ -201,8 +207,6 @@ absl::Status HostGroup::ReduceAll(const Call& call, const void* in, void* out) {
   if (static_cast<int64_t>(bytes) <= kFlatBytes / ranks()) {
     return AllReduceFlat(call, in, out);
   }
-  const auto in_pool = AllReduceInPool(call, in == out ? out : nullptr);
-  if (in_pool.has_value()) return *in_pool;
   // With two ranks, both ways read as many bytes of the peer. Blocks would only
   // save additions, and cost a second wait and a copy.
   return ranks() == 2 ? AllReduceFlat(call, in, out)
@@ -273,13 +277,12 @@ absl::Status HostGroup::BroadcastAll(const Call& call, void* data) {
   if (bytes <= static_cast<size_t>(kFlatBytes)) {
     return BroadcastBySlots(call, data, false);
   }
-  const auto from_pool = BroadcastFromPool(call, data);
-  if (from_pool.has_value()) return *from_pool;
   if (bytes >= kLargeResult || rank() != call.root) {
     return BroadcastBySlots(call, data, true);
   }
   const bool streams = broadcast_copies_.Streams(bytes);
-  // Starts to measure now, because all ranks have just met, so no rank is late.
+  // Starts to measure now, because all ranks have just met in RunInPool(), so
+  // no rank is late.
   const absl::Time begun = base::SteadyNow();
   absl::Status status = BroadcastBySlots(call, data, streams);
   broadcast_copies_.Record(bytes, streams, base::SteadyNow() - begun);

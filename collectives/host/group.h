@@ -3,6 +3,8 @@
 #ifndef PENSTOCK_COLLECTIVES_HOST_GROUP_H_
 #define PENSTOCK_COLLECTIVES_HOST_GROUP_H_
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,6 +27,7 @@
 #include "collectives/host/watch.h"
 #include "collectives/letter.h"
 #include "collectives/reduction/reduction.h"
+#include "collectives/schedule/blocks.h"
 #include "tensor_service/dtype.h"
 #include "transport/base/mutex.h"
 #include "transport/progress/spin_policy.h"
@@ -67,9 +70,11 @@ class HostGroup final : public Group {
   absl::StatusOr<std::unique_ptr<PoolMemory>> Allocate(uint64_t bytes) {
     return pool_->Allocate(bytes);
   }
-  // Returns the part of this rank's memory that peers can read. If the buffers
-  // of all ranks are in such pools, a large AllReduce() in place or Broadcast()
-  // copies nothing into slots.
+  // Returns the part of this rank's memory that peers can read. If all inputs
+  // that peers need are in such pools, a large operation copies none of them
+  // into slots. An AllReduce() must also be in place. A peer may read such an
+  // input after an operation has returned an error. The peer then gets an
+  // error, too.
   const std::shared_ptr<Pool>& pool() const { return pool_; }
 
   int rank() const override { return exchange_.rank(); }
@@ -94,6 +99,12 @@ class HostGroup final : public Group {
   };
   using Fill = std::function<void(const Piece& piece, uint8_t* slot)>;
   using Take = std::function<void(const Piece& piece)>;
+  // The inputs of all ranks. Null for a rank whose input no other rank reads.
+  using Operands = std::array<const void*, kMaxHostRanks>;
+
+  // The number of bytes, of all ranks together, below which each rank reduces
+  // the whole buffer. This needs one wait instead of two.
+  static constexpr int64_t kFlatBytes = 64 * 1024;
 
   HostGroup(Members members, const HostGroupOptions& options)
       : exchange_(std::move(members), options.polling, options.timeout,
@@ -116,13 +127,30 @@ class HostGroup final : public Group {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AllReduceByBlocks(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Return nullopt if the operand of some rank is not in its pool. All ranks
-  // get the same result.
-  absl::optional<absl::Status> AllReduceInPool(const Call& call, void* data)
+  // Returns true if RunInPool() is worth its meeting. Equal on all ranks.
+  bool TriesPool(const Call& call) const;
+  // Publishes the place of this rank's operand, and runs the operation on the
+  // published operands. Returns nullopt if one that peers read is not in its
+  // pool. All ranks get the same result. The last meeting ends all reads.
+  absl::optional<absl::Status> RunInPool(const Call& call, const void* in,
+                                         void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::optional<absl::Status> BroadcastFromPool(const Call& call, void* data)
+  absl::Status ReadOperands(const Call& call, const Operands& operands,
+                            void* out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AllReduceInPool(const Call& call, const Operands& operands,
+                               void* data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ReduceFromPool(const Call& call, const Operands& operands,
+                              void* out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Reduces a range of elements of all operands.
+  void ReduceOperands(const Call& call, const Operands& operands,
+                      const Range& range, void* into) const;
+  // Concatenates `call.count` elements of each operand, from element `begin`.
+  void CopyOperands(const Call& call, const Operands& operands, int64_t begin,
+                    void* out) const;
+
+  absl::Status RunBySlots(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The operations. `out` is null on ranks that get no result.
+  // The operations by slots. `out` is null on ranks that get no result.
   absl::Status ReduceAll(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ReduceBlocks(const Call& call, const void* in, void* out)
@@ -150,6 +178,10 @@ class HostGroup final : public Group {
   CopyChoice broadcast_copies_ ABSL_GUARDED_BY(mu_);
   Mail mail_;
   const std::shared_ptr<Pool> pool_;
+  // Operations that read operands in place, and operations that had to copy
+  // because an operand was outside of its pool.
+  std::atomic<uint64_t> read_in_place_{0};
+  std::atomic<uint64_t> copied_{0};
 };
 
 }  // namespace penstock::collectives

@@ -40,7 +40,14 @@ def sums_and_broadcasts(group):
         own = array if group.rank == 0 else np.empty((count, 2), "f4")
         own[:] = 2
         assert (group.allreduce(own, out=own) == 2 * group.size).all()
-        assert group.allgather(array).shape == (group.size * count, 2)
+        array[:] = group.rank
+        assert (group.allgather(array)[:, 0] ==
+                np.repeat(np.arange(group.size), count)).all()
+        # Counts the large arrays that were read in place, and those that were
+        # copied because one rank's array is elsewhere.
+        expected = (" 3 large operations read it in place, 1 copied"
+                    if array.nbytes >= 64 << 10 else "")
+        assert expected in group.describe()
 
 
 def test_arrays_of_the_pool_give_the_same_results():

@@ -91,8 +91,8 @@ class Group(Prepared):
         """Returns a new array, as numpy.empty() does, in the group's pool, which
         the ranks of this host read in place.
 
-        If the arrays of all ranks are in pools, broadcast(array) and
-        allreduce(array, out=array) copy only the result. The memory returns to
+        If the arrays of all ranks are in pools, allreduce(array, out=array) and
+        all other operations copy only the result. The memory returns to
         the pool with the last array that uses it. An array may outlive the
         group. Without another rank on this host, the array is numpy's.
 

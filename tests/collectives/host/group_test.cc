@@ -285,7 +285,7 @@ TEST(HostGroup, LargeResultsAreWhole) {
 // Each rank overwrites its memory when an operation returns. A rank that still
 // reads another's memory would see the new values.
 TEST(HostGroup, MemoryOfThePoolIsReadBeforeTheOperationReturns) {
-  static constexpr int64_t kCount = 100'000;
+  static constexpr int64_t kCount = 200'000;
   HostGroupOptions options = Ranks(4);
   options.pool_bytes = 1 << 20;
   RunRanks(options, [](HostGroup* group) {
