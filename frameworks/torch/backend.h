@@ -17,7 +17,6 @@
 #include "collectives/group.h"
 #include "collectives/net/listener.h"
 #include "frameworks/torch/engine.h"
-#include "frameworks/torch/mailbox.h"
 #include "frameworks/torch/torch_headers.h"
 #include "frameworks/torch/work.h"
 #include "transport/base/mutex.h"
@@ -142,10 +141,6 @@ class Backend final : public c10d::Backend {
   c10::intrusive_ptr<Operation> MakeMessage(c10d::OpType type,
                                             const char* title,
                                             const Tensors& tensors);
-  // Returns a function that ends the operation.
-  static Mailbox::Done EndOf(Engine* engine,
-                             const c10::intrusive_ptr<Operation>& operation,
-                             const char* title, std::function<void()> received);
   Work Receive(c10d::OpType type, const char* title, const Tensors& tensors,
                int from, int tag);
   // Returns the engine. Throws if reconfigure() has formed no group, and in the

@@ -40,21 +40,10 @@ std::exception_ptr ErrorIn(const std::function<void()>& function) {
   return nullptr;
 }
 
-}  // namespace
-
-c10::intrusive_ptr<Operation> Backend::MakeMessage(OpType type,
-                                                   const char* title,
-                                                   const Tensors& tensors) {
-  Operation::Description description{type, title};
-  description.timeout = options_->timeout;
-  return c10::make_intrusive<Operation>(getRank(), description, tensors,
-                                        tensors, nullptr);
-}
-
-Mailbox::Done Backend::EndOf(Engine* engine,
-                             const c10::intrusive_ptr<Operation>& operation,
-                             const char* title,
-                             std::function<void()> received) {
+// Returns a function that ends the operation.
+Mailbox::Done EndOf(Engine* engine,
+                    const c10::intrusive_ptr<Operation>& operation,
+                    const char* title, std::function<void()> received) {
   return [engine, operation, title, received = std::move(received)](
              const absl::Status& status, int source) {
     std::exception_ptr error;
@@ -69,6 +58,17 @@ Mailbox::Done Backend::EndOf(Engine* engine,
         CallBack(engine->workers(), operation);
     if (complete != nullptr) complete();
   };
+}
+
+}  // namespace
+
+c10::intrusive_ptr<Operation> Backend::MakeMessage(OpType type,
+                                                   const char* title,
+                                                   const Tensors& tensors) {
+  Operation::Description description{type, title};
+  description.timeout = options_->timeout;
+  return c10::make_intrusive<Operation>(getRank(), description, tensors,
+                                        tensors, nullptr);
 }
 
 Backend::Work Backend::send(Tensors& tensors, int to, int tag) {
