@@ -119,6 +119,14 @@ std::shared_ptr<Engine> Backend::CheckEngine(const char* title) const {
   return engine;
 }
 
+std::string Backend::Describe() const {
+  constexpr char kTitle[] = "penstock.torch.describe";
+  const std::shared_ptr<collectives::Group> group =
+      CheckEngine(kTitle)->group();
+  TORCH_CHECK(group != nullptr, kTitle, ": the group was shut down");
+  return group->Describe();
+}
+
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
 
 c10::intrusive_ptr<c10d::Backend> Backend::split(

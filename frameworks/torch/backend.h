@@ -47,6 +47,9 @@ class Backend final : public c10d::Backend {
 
   const std::string getBackendName() const override { return "penstock"; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  // Returns a text for people, see collectives::Group::Describe(). Throws if
+  // there is no group.
+  std::string Describe() const;
 
   // PyTorch 2.6 does not have the functions below.
 #ifdef C10D_BACKEND_HAS_RECONFIGURE

@@ -27,6 +27,14 @@ c10::intrusive_ptr<c10d::Backend> Create(
   return c10::make_intrusive<Backend>(store, rank, size, options);
 }
 
+std::string Describe(const c10::intrusive_ptr<c10d::Backend>& backend) {
+  const auto* const ours = dynamic_cast<const Backend*>(backend.get());
+  TORCH_CHECK(ours != nullptr,
+              "penstock.torch.describe: the group's backend is ",
+              backend->getBackendName());
+  return ours->Describe();
+}
+
 }  // namespace
 }  // namespace pytorch
 }  // namespace penstock
@@ -37,6 +45,8 @@ PYBIND11_MODULE(_backend, module) {
              py::arg("rank"), py::arg("size"), py::arg("timeout"),
              py::arg("group_name"), py::arg("global_ranks"),
              py::arg("enable_reconfigure"),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("describe", &penstock::pytorch::Describe, py::arg("backend"),
              py::call_guard<py::gil_scoped_release>());
   module.def("use_pool", &penstock::pytorch::PoolAllocator::Request,
              py::arg("nbytes"));

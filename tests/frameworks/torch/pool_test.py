@@ -1,6 +1,7 @@
 """Tests tensors in memory that other ranks read in place."""
 
 import os
+import re
 import unittest
 
 import ranks
@@ -8,8 +9,9 @@ import ranks
 import penstock.torch
 import torch
 import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
 
-POOL = 32 << 20
+POOL = 64 << 20
 LARGE = 1 << 20  # elements of 4 bytes
 
 
@@ -101,6 +103,73 @@ def ddp():
     assert all(torch.equal(gathered[0], other) for other in gathered), gathered
 
 
+def uses():
+    """Returns how many operations read the pool in place, and how many copied."""
+    text = penstock.torch.describe()
+    found = re.search(r"(\d+) large operations read it in place, (\d+) copied",
+                      text)
+    assert found, text
+    return int(found[1]), int(found[2])
+
+
+def all_operations():
+    form_again()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    whole = torch.arange(LARGE * size, dtype=torch.float32) + rank
+    part = torch.full((LARGE,), float(rank))
+    result, results = torch.empty_like(part), torch.empty_like(whole)
+    blocks = list(results.chunk(size))
+    ranks_sum = size * (size - 1) / 2
+
+    dist.all_gather_into_tensor(results, part)
+    assert all((blocks[i] == i).all() for i in range(size))
+    blocks[rank].fill_(rank + 5)
+    dist.all_gather_into_tensor(results, blocks[rank])  # in place, as FSDP2
+    assert all((blocks[i] == i + 5).all() for i in range(size))
+    dist.all_gather(blocks, part)
+    assert all((blocks[i] == i).all() for i in range(size))
+    dist.reduce_scatter_tensor(result, whole)
+    first = torch.arange(LARGE * rank, LARGE * (rank + 1), dtype=torch.float32)
+    assert torch.allclose(result, first * size + ranks_sum)
+    dist.all_to_all_single(results, whole)
+    assert all(torch.equal(blocks[i], first + i) for i in range(size))
+    dist.gather(part, blocks if rank == 0 else None, 0)
+    assert rank > 0 or all((blocks[i] == i).all() for i in range(size))
+    dist.scatter(result, list(whole.chunk(size)) if rank == 0 else None, 0)
+    assert torch.equal(result, first)
+    result.fill_(rank)
+    dist.reduce(result, 0)
+    assert rank > 0 or (result == ranks_sum).all()
+    dist.all_reduce(part)
+    assert (part == ranks_sum).all()
+    assert uses() == (9, 0), penstock.torch.describe()
+    # Expects a copy if one rank's tensor lies elsewhere.
+    if rank == 0:
+        whole = torch.from_numpy(whole.numpy().copy())
+        assert not in_pool(whole)
+    dist.reduce_scatter_tensor(result, whole)
+    assert uses() == (9, 1), penstock.torch.describe()
+
+
+def fsdp2():
+    form_again()
+    torch.manual_seed(1)
+    model = torch.nn.Linear(1024, 512)
+    expected = [parameter.detach().clone() for parameter in model.parameters()]
+    fully_shard(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = uses()
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 1024)).sum().backward()
+        optimizer.step()
+    in_place, copied = (now - then for now, then in zip(uses(), before))
+    assert in_place >= 3 * 2 and copied == 0, penstock.torch.describe()
+    # Each gradient is 2, because each rank has two equal rows.
+    for parameter, old in zip(model.parameters(), expected):
+        assert torch.allclose(parameter.full_tensor(), old - 3 * 0.2, atol=1e-5)
+
+
 def pool_of_rank_0():
     if dist.get_rank() == 0:
         penstock.torch.use_pool(POOL)
@@ -122,6 +191,13 @@ class PoolTest(unittest.TestCase):
 
     def test_ddp_has_its_gradients_in_the_pool(self):
         ranks.run(2, ddp)
+
+    def test_all_operations_read_the_pool_in_place(self):
+        ranks.run(2, all_operations)
+        ranks.run(3, all_operations)
+
+    def test_fsdp2_gathers_and_reduces_in_the_pool(self):
+        ranks.run(2, fsdp2)
 
     def test_the_pool_of_rank_0_counts_for_all(self):
         ranks.run(2, pool_of_rank_0)

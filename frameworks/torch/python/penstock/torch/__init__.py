@@ -12,8 +12,8 @@ GPUs to NCCL.
 # initialized.
 import torch as _torch
 
-from ._registration import register, use_pool
+from ._registration import describe, register, use_pool
 
-__all__ = ["register", "use_pool"]
+__all__ = ["describe", "register", "use_pool"]
 
 register()

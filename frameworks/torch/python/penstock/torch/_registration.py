@@ -30,8 +30,9 @@ def use_pool(nbytes: int = 1 << 30) -> None:
     Call this before ``init_process_group``. The number of rank 0 counts for
     all. If the group is on one host, it takes ``nbytes`` of shared memory for
     each rank. Tensors of the CPU of 64 KiB and more, such as DDP's buckets,
-    then are there as long as there is room: ``all_reduce`` and ``broadcast`` in
+    then are there as long as there is room. Operations on more than 512 KiB in
     this group copy nothing but the result. Other groups work as before.
+    ``describe()`` counts the operations of both kinds.
 
     After ``os.fork()``, such a tensor is shared with the child, rather than
     copied when one of them writes.
@@ -39,6 +40,17 @@ def use_pool(nbytes: int = 1 << 30) -> None:
     if not 0 < nbytes <= 64 << 30:
         raise ValueError(f"nbytes is {nbytes}, expected 1 to 64 GiB")
     load().use_pool(-(-nbytes // _PAGE) * _PAGE)
+
+
+def describe(group: Any = None) -> str:
+    """Returns a text for people about a process group of this backend.
+
+    The text names the paths to the other ranks. For a group with a pool, it
+    also says how many large operations read tensors in place, and how many had
+    to copy them.
+    """
+    return load().describe(
+        (group or _dist.group.WORLD)._get_backend(torch.device("cpu")))
 
 
 def load() -> Any:
