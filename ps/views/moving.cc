@@ -50,6 +50,20 @@ absl::StatusOr<std::string> PlaceFor(const Situation& now, const Server& server,
                          absl::StrJoin(gone, ", "), ". Name the place"));
 }
 
+// Returns an error if a server that takes part already is to replace another.
+absl::Status CheckReplacesNone(const Situation& now, const Server& server,
+                               const std::string& instead_of) {
+  if (instead_of.empty() || instead_of == server.address()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      NameOf(server), " takes part already, and ",
+      HasAddress(now.places, instead_of)
+          ? absl::StrCat("so does ", instead_of, ": it cannot take both places")
+          : absl::StrCat(instead_of,
+                         " does not: add the server without naming a place")));
+}
+
 // Returns true if the view has no replica at the address.
 bool HoldsNothing(const Situation& now, const std::string& address) {
   const auto is_there = [&](const ReplicaId& id) {
@@ -169,6 +183,8 @@ absl::Status AddServer(const MovingOptions& options, const std::string& server,
   // Does nothing before the first view, because all servers will be in it.
   if (!command.now().view) return command.RetryWrite(unmark);
   if (HasAddress(command.now().places, added->address())) {
+    status = CheckReplacesNone(command.now(), *added, instead_of);
+    if (!status.ok()) return status;
     status = command.RetryWrite(unmark);
   } else {
     const auto place =

@@ -188,6 +188,12 @@ TEST_F(MovingTest, WrongRequestsNameTheRemedy) {
     EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
                 HasSubstr("a rebalance by process "));
   }
+  EXPECT_THAT(AddServer(options_, "ps1", "nonsense").ToString(),
+              HasSubstr("ps1 (ps1:1) takes part already, and nonsense does "
+                        "not: add the server without"));
+  EXPECT_THAT(AddServer(options_, "ps1", "ps0:1").ToString(),
+              HasSubstr("and so does ps0:1: it cannot take both places"));
+  EXPECT_TRUE(AddServer(options_, "ps1", "ps1:1").ok());
   ASSERT_TRUE(DrainServer(options_, "ps1").ok());
   EXPECT_THAT(DrainServer(options_, "ps2").ToString(),
               HasSubstr("1 servers would be left for the 2 copies"));
