@@ -25,8 +25,9 @@ absl::Status CheckEnoughStay(const Situation& now, const Server& server) {
   }
   if (stay >= now.copies) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "without ", NameOf(server), ", ", stay, " servers would be left for the ",
-      now.copies, " copies of each shard: start another server first"));
+      "without ", NameOf(server), ", ", stay,
+      stay == 1 ? " server" : " servers", " would be left for the ", now.copies,
+      " copies of each shard: start another server first"));
 }
 
 // The move of all shards away from a leaving server.

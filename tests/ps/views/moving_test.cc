@@ -196,7 +196,7 @@ TEST_F(MovingTest, WrongRequestsNameTheRemedy) {
   EXPECT_TRUE(AddServer(options_, "ps1", "ps1:1").ok());
   ASSERT_TRUE(DrainServer(options_, "ps1").ok());
   EXPECT_THAT(DrainServer(options_, "ps2").ToString(),
-              HasSubstr("1 servers would be left for the 2 copies"));
+              HasSubstr("1 server would be left for the 2 copies"));
   etcd_.SetAway(true);
   const absl::Time begin = base::SteadyNow();
   EXPECT_FALSE(Rebalance(options_).ok());
@@ -304,7 +304,7 @@ TEST_F(MovingTest, ASpareIsNoServerThatCouldTakeShards) {
     return PrimariesOf(view)[2] != "ps2:1" && IsComplete(view);
   })) << nodes_[0]->log();
   EXPECT_THAT(DrainServer(options_, "ps1").ToString(),
-              HasSubstr("1 servers would be left"));
+              HasSubstr("1 server would be left"));
 }
 
 TEST_F(MovingTest, RebalanceEndsOnceAllShardsAreThere) {
