@@ -156,6 +156,7 @@ absl::Status MoveCommand::Await(
           "not done within ", absl::FormatDuration(options_.timeout),
           "; it waited for this: ", Waits()));
     }
+    ReportWait();
     absl::SleepFor(kRound);
   }
 }
@@ -215,6 +216,20 @@ void MoveCommand::Report() {
     if (!is_same) Say(TextOfShard(*view, i));
   }
   reported_ = view;
+}
+
+void MoveCommand::ReportWait() {
+  std::string waits = Waits();
+  if (waits != waits_) {
+    waits_ = std::move(waits);
+    waits_since_ = base::SteadyNow();
+    has_reported_wait_ = false;
+  }
+  if (has_reported_wait_ || base::SteadyNow() - waits_since_ < options_.quiet) {
+    return;
+  }
+  has_reported_wait_ = true;
+  Say(absl::StrCat("it waits for this: ", waits_));
 }
 
 std::string MoveCommand::Waits() const {

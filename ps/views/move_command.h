@@ -90,6 +90,8 @@ class MoveCommand {
   size_t CopiesNow() const;
   // Reports which shards have changed.
   void Report();
+  // Reports what the command waits for, if that has not changed for a while.
+  void ReportWait();
   // Returns a text that describes the work that the servers still have to do.
   std::string Waits() const;
 
@@ -99,6 +101,9 @@ class MoveCommand {
   NewestView newest_;
   Situation now_;
   absl::optional<replication::View> reported_;
+  std::string waits_;  // the last result of Waits()
+  absl::Time waits_since_ = base::SteadyNow();
+  bool has_reported_wait_ = false;
   absl::Time last_busy_ = base::SteadyNow();
   std::unique_ptr<membership::Registration> claim_;
 };

@@ -21,6 +21,9 @@ struct MovingOptions {
   // The time for which a server must be missing in etcd until it counts as
   // gone. A busy server whose lease has expired registers again before that.
   absl::Duration gone_after = absl::Seconds(8);
+  // The time without a change after which progress() receives what the call
+  // waits for.
+  absl::Duration quiet = absl::Seconds(10);
   // Returns true to end the call. May be empty.
   std::function<bool()> interrupted;
   // A function that receives a line for each step. May be empty.

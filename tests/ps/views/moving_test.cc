@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ps/membership/members.h"
@@ -279,6 +280,25 @@ TEST_F(MovingTest, ADrainEndsIfItsServerDiesWithALastCopy) {
   killer.join();
   EXPECT_TRUE(absl::IsAborted(drained)) << drained;
   EXPECT_THAT(drained.ToString(), HasSubstr("ps1 (ps1:1) has ended"));
+}
+
+// Kills another server while a replica joins. Ends the drain once it has said
+// what is missing.
+TEST_F(MovingTest, ADrainSaysWhatItWaitsFor) {
+  Begin();
+  for (const auto& node : nodes_) node->replicas.SetCompletes(false);
+  options_.quiet = absl::ZeroDuration();
+  options_.interrupted = [this] {
+    return absl::StrContains(said(), "it waits for this: shard ") &&
+           absl::StrContains(said(), " 1 of 2 copies, and needs another");
+  };
+  std::thread killer = OnceOneJoins([this] {
+    nodes_[2] = nullptr;
+    for (int i : {0, 1}) nodes_[i]->replicas.SetCompletes(true);
+  });
+  const absl::Status drained = DrainServer(options_, "ps1");
+  killer.join();
+  EXPECT_TRUE(absl::IsCancelled(drained)) << drained << "\n" << said();
 }
 
 // Tests a drain whose command was killed. The mark of a drain ends with the
