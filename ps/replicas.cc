@@ -67,6 +67,7 @@ v1::GetViewReply ProcessReplicas::View() const {
   for (const size_t shard : known.lost) {
     reply.add_lost_shards(static_cast<uint32_t>(shard));
   }
+  reply.set_etcd_failure(known.etcd_failure);
   return reply;
 }
 

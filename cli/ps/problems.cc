@@ -1,4 +1,5 @@
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -40,6 +41,23 @@ std::string CheckpointProblemOf(const ServerStatus& server) {
                     absl::Microseconds(report.last_checkpoint_age_us()),
                     absl::Seconds(1))),
                 " ago"));
+}
+
+// Returns a line for each reason why servers do not follow etcd.
+std::vector<std::string> EtcdProblems(
+    const std::vector<ServerStatus>& servers) {
+  std::vector<std::string> problems;
+  std::set<std::string> known;
+  for (const ServerStatus& each : servers) {
+    const std::string& failure = each.report.view().etcd_failure();
+    if (failure.empty() || !known.insert(failure).second) continue;
+    problems.push_back(
+        absl::StrCat(NameOf(each),
+                     " answers, and does not follow etcd: shards do not move, "
+                     "and no other server takes over. ",
+                     base::Printable(failure, kMaxTextBytes)));
+  }
+  return problems;
 }
 
 // Returns the problem of a server, or "" if there is none. Also compares the
@@ -100,7 +118,7 @@ const ps::v1::GetViewReply* NewestView(
 
 std::vector<std::string> ReplicaProblems(
     const std::vector<ServerStatus>& servers) {
-  std::vector<std::string> problems;
+  std::vector<std::string> problems = EtcdProblems(servers);
   const ps::v1::GetViewReply* const newest = NewestView(servers);
   if (newest == nullptr) return problems;
   for (const uint32_t shard : newest->lost_shards()) {

@@ -23,7 +23,8 @@ struct ServerStatus {
 const ps::v1::GetViewReply* NewestView(
     const std::vector<ServerStatus>& servers);
 
-// Returns a line for each shard that lacks backups or a live replica.
+// Returns a line for each shard that lacks backups or a live replica, and for
+// servers that do not follow etcd.
 std::vector<std::string> ReplicaProblems(
     const std::vector<ServerStatus>& servers);
 

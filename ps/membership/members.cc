@@ -151,7 +151,9 @@ absl::StatusOr<std::vector<v1::Server>> LastLook(const Registry& registry) {
   if (servers->empty()) {
     return absl::DeadlineExceededError(absl::StrCat(
         "no server is registered under ", prefix,
-        " in etcd: start the servers with the same --etcd and --etcd-prefix"));
+        " in etcd: start the servers with the same --etcd and --etcd-prefix. "
+        "If they run, etcd was wiped, or they do not reach it: ask the servers "
+        "themselves, by penstock ps status HOST:PORT..."));
   }
   return absl::DeadlineExceededError(absl::StrCat(
       servers->size(), " of ", servers->front().servers(),

@@ -23,6 +23,9 @@ struct Known {
   // The shards without a live primary or backup. Only a checkpoint can restore
   // them.
   std::vector<size_t> lost;
+  // Why this process does not follow etcd now, with the remedy; empty if it
+  // does.
+  std::string etcd_failure;
 };
 
 // Thread-safe.

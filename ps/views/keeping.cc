@@ -221,7 +221,14 @@ void Keeping::Publish(const ViewKeeper::Knowledge& knowledge) {
              " is gone, and all its backups are: restart all servers from a "
              "checkpoint, unless that server comes back as it was")));
   }
+  known.etcd_failure = std::string(EtcdStatus().message());
   options_.board->Set(std::move(known));
+}
+
+absl::Status Keeping::EtcdStatus() const {
+  absl::Status status = options_.member->registration()->status();
+  if (status.ok()) status = mirror_->status();
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;  // not read yet
 }
 
 }  // namespace penstock::ps::views

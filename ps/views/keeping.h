@@ -99,6 +99,8 @@ class Keeping {
   void Propose(const replication::View& next,
                const std::vector<replication::ReplicaId>& live, int64_t marks);
   void Publish(const replication::ViewKeeper::Knowledge& knowledge);
+  // Returns the reason why the views do not follow etcd now; OK if they do.
+  absl::Status EtcdStatus() const;
   // Wakes the thread, which reads etcd's state again.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
   // Logs an error, unless the same error was just logged.

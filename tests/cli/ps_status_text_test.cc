@@ -82,5 +82,18 @@ TEST(StatusTextTest, ReplicasAreShownAndMissingOnesAreProblems) {
               AllOf(HasSubstr("\"number\": 5"), HasSubstr("\"ps2:1\"")));
 }
 
+TEST(StatusTextTest, AReasonWhyServersDoNotFollowEtcdIsOneProblem) {
+  std::vector<ServerStatus> servers = Servers(0);
+  for (ServerStatus& server : servers) {
+    server.name = "ps0:1";
+    server.report.set_server(static_cast<uint32_t>(&server - servers.data()));
+    server.report.mutable_view()->set_etcd_failure("etcd was wiped");
+  }
+  EXPECT_THAT(
+      AllProblems(servers),
+      testing::ElementsAre(AllOf(HasSubstr("ps0:1 answers, and does not"),
+                                 HasSubstr(". etcd was wiped"))));
+}
+
 }  // namespace
 }  // namespace penstock::cli

@@ -114,6 +114,7 @@ TEST(FailoverTest, AnEtcdThatWasWipedChangesNothing) {
   EXPECT_THAT(servers.Logs(), testing::HasSubstr("etcd was wiped"));
   bank.AwaitTransfers(50);
   EXPECT_EQ(servers.View().view().number(), view);
+  EXPECT_THAT(servers.View().etcd_failure(), testing::HasSubstr("wiped"));
   EXPECT_EQ(bank.failure(), "");
   EXPECT_EQ(bank.Close(), "") << servers.Logs();
 }

@@ -127,6 +127,19 @@ TEST_F(KeepingTest, AViewThatGoesBackIsNotTaken) {
   }
 }
 
+TEST_F(KeepingTest, AWipedEtcdIsReported) {
+  Begin();
+  EXPECT_EQ(nodes_[0]->known().etcd_failure, "");
+  etcd_.LieOfRevision(1);
+  const absl::Time limit = base::SteadyNow() + kTimeout;
+  while (nodes_[0]->known().etcd_failure.empty()) {
+    ASSERT_LT(base::SteadyNow(), limit) << nodes_[0]->log();
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_THAT(nodes_[0]->known().etcd_failure, HasSubstr("etcd was wiped"));
+  EXPECT_NE(nodes_[0]->known().view, absl::nullopt);
+}
+
 TEST_F(KeepingTest, AViewThatIsRefusedComesAgain) {
   nodes_[2]->replicas.Refuse(3);
   Begin();
