@@ -167,12 +167,13 @@ absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
   options.channels =
       ToAllServers(*connect, std::move(find), std::move(in_view));
   options.connect = *std::move(connect);
-  options.failed = [writer](const absl::Status& status) {
-    const auto now = writer();
-    if (now != nullptr) now->RecordFailure(status.message());
-  };
   options.log = [quiet = flags.quiet](const std::string& line) {
     if (!quiet) base::LogInfo("ps: " + line);
+  };
+  options.failed = [writer, log = options.log](const absl::Status& status) {
+    const auto now = writer();
+    if (now != nullptr) return now->RecordFailure(status.message());
+    log(absl::StrCat("no checkpoint: ", status.message()));
   };
   return std::make_unique<PeriodicCheckpoints>(std::move(options));
 }

@@ -113,7 +113,9 @@ class Attempts {
     if (IsInterrupted()) {
       return absl::CancelledError("checkpoint: ended by the caller");
     }
-    if (!absl::IsAlreadyExists(result.status()) && !is_waiting_) {
+    const bool is_failure =
+        !absl::IsAlreadyExists(result.status()) && !is_waiting_;
+    if (is_failure && options_.tells_server) {
       GiveUp({}, result.status().message());
     }
     return result;

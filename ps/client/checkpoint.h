@@ -22,6 +22,8 @@ struct CheckpointOptions {
   // The number of checkpoints to keep, the newest ones. 0 keeps all.
   uint64_t keep = 0;
   absl::Duration timeout = absl::Minutes(10);  // of the whole checkpoint
+  // True to let server 0 log and report an error. False if the caller does.
+  bool tells_server = true;
   // Receives a line of text for people at each stage. May be empty.
   std::function<void(absl::string_view)> progress;
   // Receives the bytes that all servers have written, and the expected total,
@@ -61,8 +63,9 @@ struct CheckpointResult {
 //
 // Returns OUT_OF_RANGE if a server was past the cut in each attempt,
 // DEADLINE_EXCEEDED after the timeout, CANCELLED if interrupted, and the
-// servers' errors. An error leaves no checkpoint; unless interrupted, server 0
-// logs and reports the reason. The next attempt removes leftover files.
+// servers' errors. An error leaves no checkpoint. Server 0 logs and reports the
+// reason, unless interrupted; see CheckpointOptions::tells_server. The next
+// attempt removes leftover files.
 absl::StatusOr<CheckpointResult> TakeCheckpoint(
     const TrainingConnection& connection, const CheckpointOptions& options);
 

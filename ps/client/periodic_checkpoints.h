@@ -17,7 +17,7 @@
 namespace penstock::ps {
 
 // A thread that takes a checkpoint each interval; server 0 has such a thread.
-// Skips an interval without a new step. Logs an error, and retries at the next
+// Skips an interval without a new step. After an error, retries at the next
 // interval. The destructor blocks until a running checkpoint has ended, so
 // drain the servers first. If another server is gone, the destructor blocks for
 // Options::reach.
@@ -36,10 +36,11 @@ class PeriodicCheckpoints {
     // Makes a channel to a server that takes the place of another one during a
     // checkpoint; see Router. May be empty.
     Router::Connect connect;
-    // A function that receives the error of a checkpoint if server 0 does not
-    // learn the error, because a server cannot be reached. May be empty.
+    // A function that receives the error of a checkpoint, on the object's
+    // thread. Nothing else logs the error.
     std::function<void(const absl::Status&)> failed;
-    // A function that receives a line for people, on the object's thread.
+    // A function that receives a line about each new checkpoint, on the
+    // object's thread.
     std::function<void(const std::string&)> log;
   };
 
@@ -47,7 +48,8 @@ class PeriodicCheckpoints {
 
  private:
   void TakeOne() const;
-  void Report(const absl::Status& status) const;
+  absl::StatusOr<CheckpointResult> TryOne(
+      TrainingConnection::Channels channels) const;
 
   const Options options_;
   RepeatedCall calls_;

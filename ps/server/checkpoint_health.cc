@@ -1,9 +1,19 @@
 #include "ps/server/checkpoint_health.h"
 
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "transport/base/printable.h"
 
 namespace penstock::ps {
+namespace {
+
+// Limits the reason of a failure in logs and reports. The reason may come from
+// a caller.
+constexpr size_t kMaxReasonBytes = 1000;
+
+}  // namespace
 
 void CheckpointHealth::Succeeded(uint64_t step, absl::Time now) {
   absl::MutexLock lock(&mu_);
@@ -22,7 +32,8 @@ std::string CheckpointHealth::Failed(absl::string_view why, absl::Time now) {
   absl::MutexLock lock(&mu_);
   ++failures_;
   ++failures_since_;
-  failure_ = std::string(absl::StripPrefix(why, "checkpoint: "));
+  failure_ =
+      base::Printable(absl::StripPrefix(why, "checkpoint: "), kMaxReasonBytes);
   return absl::StrCat(
       "checkpoint: failed, ", failures_since_, " in a row: ", failure_, "; ",
       step_ == 0 ? "this process has committed none"

@@ -7,15 +7,10 @@
 #include "ps/consistency/cut.h"
 #include "ps/service/convert.h"
 #include "tensor_service/status.h"
-#include "transport/base/printable.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
-
-// Limits the reason of a failure in logs and reports. The reason comes from a
-// caller.
-constexpr size_t kMaxFailureBytes = 1000;
 
 absl::Status NoFolder() {
   return absl::FailedPreconditionError(
@@ -213,7 +208,7 @@ void EndTurn(CheckpointWriter* writer,
              const v1::AttendCheckpointRequest& request) {
   if (writer == nullptr) return;
   if (!request.failure().empty()) {
-    writer->RecordFailure(base::Printable(request.failure(), kMaxFailureBytes));
+    writer->RecordFailure(request.failure());
   }
   writer->EndTurn(AttemptIn(request.view(), request.attempt()));
 }

@@ -293,6 +293,7 @@ TEST_F(CheckpointServiceTest, CheckpointsComeAtIntervals) {
   PeriodicCheckpoints::Options options;
   options.interval = absl::Milliseconds(1);
   options.channels = [&] { return defined_.connection->channels(); };
+  options.failed = [](const absl::Status& status) { FAIL() << status; };
   options.log = [&](const std::string& line) {
     if (!taken.HasBeenNotified()) {
       said = line;
@@ -302,6 +303,30 @@ TEST_F(CheckpointServiceTest, CheckpointsComeAtIntervals) {
   const PeriodicCheckpoints checkpoints(options);
   taken.WaitForNotification();
   EXPECT_THAT(said, HasSubstr("checkpoint of step 1"));
+}
+
+TEST_F(CheckpointServiceTest, TheErrorOfAPeriodicCheckpointIsReportedOnce) {
+  Start(2, WithFolder());
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  absl::Notification failed;
+  PeriodicCheckpoints::Options options;
+  options.interval = absl::Milliseconds(1);
+  options.checkpoint.timeout = absl::ZeroDuration();
+  options.channels = [&] { return defined_.connection->channels(); };
+  options.failed = [&](const absl::Status&) {
+    if (!failed.HasBeenNotified()) failed.Notify();
+  };
+  options.log = [](const std::string& line) { FAIL() << line; };
+  {
+    const PeriodicCheckpoints checkpoints(options);
+    EXPECT_TRUE(failed.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  }
+  // Expects that server 0 was not told as well.
+  const auto report =
+      Describe(defined_.connection->channels()[0], absl::Seconds(10));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->checkpoint_failures(), 0u);
 }
 
 TEST_F(CheckpointServiceTest, ACheckpointWaitsForALostServerOnlySoLong) {
