@@ -20,13 +20,12 @@ constexpr int kMostBackoffMs = 1000;
 absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags) {
   auto security = ClientSecurity(flags.tls);
   if (!security.ok()) return security.status();
-  auto secret = ReadSecretToSend(flags.access.secret);
+  // Follows the file, because the secret may change. SIGHUP reports an
+  // unreadable secret.
+  auto secret = FollowSecret(flags.access.secret);
   if (!secret.ok()) return secret.status();
-  return [security = *security, first = *secret,
-          path = flags.access.secret](const std::string& address) {
-    // Reads the secret again, because the file may have changed. SIGHUP reports
-    // an unreadable secret.
-    const std::string secret = ReadSecretToSend(path).value_or(first);
+  return [security = *security,
+          secret = *std::move(secret)](const std::string& address) {
     grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostBackoffMs);
     return grpc::experimental::CreateCustomChannelWithInterceptors(

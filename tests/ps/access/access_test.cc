@@ -283,6 +283,12 @@ TEST_P(AccessTest, ASecretChangesWithoutAGap) {
   access.Replace(SecretsOf({kNew}));
   ExpectUnknown(before);
   ExpectDenied(after, 3);
+  std::string secret = kOld;
+  const auto following =
+      server.ConnectWith(insecure, SendSecret([&secret] { return secret; }));
+  ExpectUnknown(following);
+  secret = kNew;
+  ExpectDenied(following, 3);
 }
 
 TEST_P(AccessTest, ByBothOverTls) {

@@ -12,9 +12,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "ps/access/policy.h"
 #include "ps/access/secrets.h"
+#include "ps/access/send_secret.h"
 #include "ps/access/trusted_file.h"
 
 namespace penstock::ps {
@@ -230,6 +232,22 @@ TEST(ReadAccessPolicy, WhatIsWrongNamesTheFile) {
     EXPECT_TRUE(absl::StrContains(policy.status().message(), each.says))
         << policy.status();
   }
+}
+
+TEST(FollowSecret, AChangedFileIsReadAgainAndAWrongOneIsNot) {
+  const std::string path = Write("followed", kOne, 0600);
+  const auto once = FollowSecret(path, absl::InfiniteDuration());
+  const auto followed = FollowSecret(path, absl::ZeroDuration());
+  ASSERT_TRUE(followed.ok()) << followed.status();
+  EXPECT_EQ((*followed)(), kOne);
+  Write("followed", "short", 0600);
+  EXPECT_EQ((*followed)(), kOne);
+  Write("followed", kTwo + "\n" + kOne, 0600);
+  EXPECT_EQ((*followed)(), kTwo);
+  EXPECT_EQ((*once)(), kOne);
+  Write("followed", "short", 0600);
+  EXPECT_FALSE(FollowSecret(path).ok());
+  EXPECT_EQ(*FollowSecret(""), nullptr);
 }
 
 }  // namespace

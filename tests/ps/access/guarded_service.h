@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -112,12 +113,18 @@ class GuardedServer {
   std::shared_ptr<grpc::Channel> Connect(
       const std::shared_ptr<grpc::ChannelCredentials>& security,
       const std::string& secret = "") const {
+    return ConnectWith(security, SendSecret(secret));
+  }
+  std::shared_ptr<grpc::Channel> ConnectWith(
+      const std::shared_ptr<grpc::ChannelCredentials>& security,
+      InterceptorFactories factories) const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetSslTargetNameOverride("server.test");
     return grpc::experimental::CreateCustomChannelWithInterceptors(
         absl::StrCat("127.0.0.1:", port_),
-        Credentials(security, OptionsOf(way_)), arguments, SendSecret(secret));
+        Credentials(security, OptionsOf(way_)), arguments,
+        std::move(factories));
   }
 
  private:
