@@ -33,23 +33,18 @@ absl::StatusOr<Connect> ToOtherServers(const ServerFlags& flags) {
   };
 }
 
-std::function<TrainingConnection::Channels()> ToAllServers(
-    Connect connect, FindFirst find, ServersInView in_view) {
-  return [connect = std::move(connect), find = std::move(find),
-          in_view = std::move(in_view)] {
-    TrainingConnection::Channels channels;
+ServersInView AllServers(FindFirst find, ServersInView in_view) {
+  return [find = std::move(find), in_view = std::move(in_view)] {
+    std::vector<std::string> addresses;
     const std::shared_ptr<const Server> server = find();
-    if (server == nullptr) return channels;
+    if (server == nullptr) return addresses;
     const auto training = server->training();
     if (training == nullptr || training->server != 0 || !server->has_values()) {
-      return channels;
+      return addresses;
     }
-    std::vector<std::string> addresses = in_view();
+    addresses = in_view();
     if (addresses.empty()) addresses = training->tables->placement().servers();
-    for (const std::string& address : addresses) {
-      channels.push_back(connect(address));
-    }
-    return channels;
+    return addresses;
   };
 }
 

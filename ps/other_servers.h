@@ -1,5 +1,5 @@
-// Makes the channels from one parameter server to the other servers of its
-// training.
+// Finds the other servers of a parameter server's training, and connects to
+// them.
 
 #ifndef PENSTOCK_PS_OTHER_SERVERS_H_
 #define PENSTOCK_PS_OTHER_SERVERS_H_
@@ -11,7 +11,6 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/channel.h"
-#include "ps/client/training_connection.h"
 #include "ps/server/server.h"
 #include "ps/server_flags.h"
 
@@ -35,12 +34,11 @@ using FindFirst = std::function<std::shared_ptr<const Server>()>;
 // or before the first view.
 using ServersInView = std::function<std::vector<std::string>()>;
 
-// Returns a function that makes a channel to each server of the training. Uses
-// the newest view if there is one, because a replacement server is in the view
-// and not in the placement. The function returns no channels if shard 0 is in
-// another process.
-std::function<TrainingConnection::Channels()> ToAllServers(
-    Connect connect, FindFirst find, ServersInView in_view);
+// Returns a function that returns the address of each server of the training.
+// Uses the newest view if there is one, because a replacement server is in the
+// view and not in the placement. The function returns no addresses if shard 0
+// is in another process.
+ServersInView AllServers(FindFirst find, ServersInView in_view);
 
 }  // namespace penstock::ps
 

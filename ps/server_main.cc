@@ -164,8 +164,7 @@ absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
   options.interval = absl::Seconds(flags.checkpoint_every_seconds);
   options.checkpoint.incremental = flags.incremental;
   options.checkpoint.keep = flags.keep_checkpoints;
-  options.channels =
-      ToAllServers(*connect, std::move(find), std::move(in_view));
+  options.servers = AllServers(std::move(find), std::move(in_view));
   options.connect = *std::move(connect);
   options.log = [quiet = flags.quiet](const std::string& line) {
     if (!quiet) base::LogInfo("ps: " + line);

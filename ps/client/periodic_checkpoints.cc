@@ -25,10 +25,23 @@ absl::StatusOr<CheckpointResult> PeriodicCheckpoints::TryOne(
   return TakeCheckpoint(**connection, checkpoint);
 }
 
-void PeriodicCheckpoints::TakeOne() const {
-  TrainingConnection::Channels channels = options_.channels();
+TrainingConnection::Channels PeriodicCheckpoints::ChannelsTo(
+    const std::vector<std::string>& servers) {
+  const auto former = std::exchange(channels_, {});
+  TrainingConnection::Channels channels;
+  for (const std::string& server : servers) {
+    const auto found = former.find(server);
+    channels.push_back(found != former.end() ? found->second
+                                             : options_.connect(server));
+    channels_[server] = channels.back();
+  }
+  return channels;
+}
+
+void PeriodicCheckpoints::TakeOne() {
+  const TrainingConnection::Channels channels = ChannelsTo(options_.servers());
   if (channels.empty()) return;
-  const auto taken = TryOne(std::move(channels));
+  const auto taken = TryOne(channels);
   if (absl::IsAlreadyExists(taken.status())) return;
   if (!taken.ok()) return options_.failed(taken.status());
   if (taken->is_joined) return;

@@ -4,11 +4,15 @@
 #define PENSTOCK_PS_CLIENT_PERIODIC_CHECKPOINTS_H_
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "grpcpp/channel.h"
 #include "ps/client/checkpoint.h"
 #include "ps/client/repeated_call.h"
 #include "ps/client/router.h"
@@ -30,11 +34,11 @@ class PeriodicCheckpoints {
     // Limits the wait for servers that do not answer.
     absl::Duration reach = absl::Seconds(10);
     CheckpointOptions checkpoint;
-    // A function that returns a channel to each server. Returns none while
-    // there is no model, or if another process takes the checkpoints.
-    std::function<TrainingConnection::Channels()> channels;
-    // Makes a channel to a server that takes the place of another one during a
-    // checkpoint; see Router. May be empty.
+    // A function that returns the address of each server, in order. Returns
+    // none while there is no model, or if another process takes the
+    // checkpoints.
+    std::function<std::vector<std::string>()> servers;
+    // Makes a channel to a server. The channel is used for all checkpoints.
     Router::Connect connect;
     // A function that receives the error of a checkpoint, on the object's
     // thread. Nothing else logs the error.
@@ -47,11 +51,16 @@ class PeriodicCheckpoints {
   explicit PeriodicCheckpoints(Options options);
 
  private:
-  void TakeOne() const;
+  void TakeOne();
   absl::StatusOr<CheckpointResult> TryOne(
       TrainingConnection::Channels channels) const;
+  // Returns the channels to the servers. Drops the channels to others.
+  TrainingConnection::Channels ChannelsTo(
+      const std::vector<std::string>& servers);
 
   const Options options_;
+  // By addresses. Used by the thread of `calls_` only.
+  std::map<std::string, std::shared_ptr<grpc::Channel>> channels_;
   RepeatedCall calls_;
 };
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -284,42 +285,55 @@ TEST_F(CheckpointServiceTest, StepsMayBeShorterThanACall) {
   trainer.join();
 }
 
-TEST_F(CheckpointServiceTest, CheckpointsComeAtIntervals) {
-  Start(2, WithFolder());
-  Step(0);
-  ASSERT_TRUE(worker_->Pull(1).ok());
-  absl::Notification taken;
-  std::string said;
-  PeriodicCheckpoints::Options options;
-  options.interval = absl::Milliseconds(1);
-  options.channels = [&] { return defined_.connection->channels(); };
+class PeriodicTest : public CheckpointServiceTest {
+ protected:
+  // Starts two servers, and makes a step. Returns options for them.
+  PeriodicCheckpoints::Options BeginPeriodic() {
+    Start(2, WithFolder());
+    Step(0);
+    EXPECT_TRUE(worker_->Pull(1).ok());
+    PeriodicCheckpoints::Options options;
+    options.interval = absl::Milliseconds(1);
+    options.servers = [this] {
+      return defined_.connection->placement().servers();
+    };
+    options.connect = [this](const std::string& server) {
+      ++connections_;
+      return nodes_[server == nodes_[0]->address() ? 0 : 1]->Connect();
+    };
+    return options;
+  }
+
+  std::atomic<int> connections_{0};
+};
+
+TEST_F(PeriodicTest, CheckpointsComeAtIntervalsOverTheSameConnections) {
+  PeriodicCheckpoints::Options options = BeginPeriodic();
+  absl::Notification taken[2];
+  size_t count = 0;
   options.failed = [](const absl::Status& status) { FAIL() << status; };
   options.log = [&](const std::string& line) {
-    if (!taken.HasBeenNotified()) {
-      said = line;
-      taken.Notify();
-    }
+    ASSERT_LT(count, 2u) << line;
+    EXPECT_THAT(line, HasSubstr(absl::StrCat("checkpoint of step ", ++count)));
+    taken[count - 1].Notify();
   };
-  const PeriodicCheckpoints checkpoints(options);
-  taken.WaitForNotification();
-  EXPECT_THAT(said, HasSubstr("checkpoint of step 1"));
+  PeriodicCheckpoints checkpoints(options);
+  taken[0].WaitForNotification();
+  Step(1);
+  taken[1].WaitForNotification();
+  EXPECT_EQ(connections_, 2);
 }
 
-TEST_F(CheckpointServiceTest, TheErrorOfAPeriodicCheckpointIsReportedOnce) {
-  Start(2, WithFolder());
-  Step(0);
-  ASSERT_TRUE(worker_->Pull(1).ok());
+TEST_F(PeriodicTest, TheErrorOfAPeriodicCheckpointIsReportedOnce) {
+  PeriodicCheckpoints::Options options = BeginPeriodic();
   absl::Notification failed;
-  PeriodicCheckpoints::Options options;
-  options.interval = absl::Milliseconds(1);
   options.checkpoint.timeout = absl::ZeroDuration();
-  options.channels = [&] { return defined_.connection->channels(); };
   options.failed = [&](const absl::Status&) {
     if (!failed.HasBeenNotified()) failed.Notify();
   };
   options.log = [](const std::string& line) { FAIL() << line; };
   {
-    const PeriodicCheckpoints checkpoints(options);
+    PeriodicCheckpoints checkpoints(options);
     EXPECT_TRUE(failed.WaitForNotificationWithTimeout(absl::Seconds(30)));
   }
   // Expects that server 0 was not told as well.
@@ -334,16 +348,16 @@ TEST_F(CheckpointServiceTest, ACheckpointWaitsForALostServerOnlySoLong) {
   PeriodicCheckpoints::Options options;
   options.interval = absl::Milliseconds(1);
   options.reach = absl::Milliseconds(100);
-  options.channels = [] {
-    return TrainingConnection::Channels{
-        grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())};
+  options.servers = [] { return std::vector<std::string>{"127.0.0.1:1"}; };
+  options.connect = [](const std::string& server) {
+    return grpc::CreateChannel(server, grpc::InsecureChannelCredentials());
   };
   options.failed = [&](const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
     if (!failed.HasBeenNotified()) failed.Notify();
   };
   options.log = [](const std::string&) {};
-  const PeriodicCheckpoints checkpoints(options);
+  PeriodicCheckpoints checkpoints(options);
   EXPECT_TRUE(failed.WaitForNotificationWithTimeout(absl::Seconds(30)));
 }
 
