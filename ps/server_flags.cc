@@ -1,7 +1,5 @@
 #include "ps/server_flags.h"
 
-#include <vector>
-
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,7 +8,6 @@
 #include "ps/membership/members.h"
 #include "ps/replicas.h"
 #include "ps/replication/view.h"
-#include "transport/base/flag_errors.h"
 #include "transport/base/listen_address.h"
 
 namespace penstock::ps {
@@ -242,17 +239,6 @@ void DeclareFlags(CLI::App* app, ServerFlags* flags) {
                   "record the traffic to this file, to be replayed");
   app->add_flag("--stock", flags->stock, "stock gRPC, without Penstock");
   app->add_flag("--quiet", flags->quiet, "no log lines");
-}
-
-std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> extra = app.remaining();
-  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-  if (code != CLI::ExitCodes::ExtrasError || extra.empty()) return error.what();
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    known.push_back(option->get_name());
-  }
-  return base::UnknownFlag(extra.front(), known);
 }
 
 absl::Status CompleteFromEnvironment(ServerFlags* flags) {

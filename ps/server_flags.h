@@ -42,9 +42,6 @@ struct ServerFlags {
 // Adds the flags to `app`. Parsing fills `flags`.
 void DeclareFlags(CLI::App* app, ServerFlags* flags);
 
-// Returns the error of a command line that `app` refuses.
-std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error);
-
 // Checks the combination of flags. Fills in missing flags from TF_CONFIG, in
 // which the server is a task of type "ps".
 absl::Status CompleteFromEnvironment(ServerFlags* flags);

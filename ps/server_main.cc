@@ -56,6 +56,7 @@
 #include "transport/base/flag_errors.h"
 #include "transport/base/listen_error.h"
 #include "transport/base/log.h"
+#include "transport/base/parse_error_text.h"
 #include "transport/base/program_start.h"
 
 namespace penstock::ps {
@@ -387,7 +388,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& asked) {
     return PrintHelp(app, asked);
   } catch (const CLI::ParseError& error) {
-    return WrongFlags(ParseErrorText(app, error));
+    return WrongFlags(base::ParseErrorText(app, error));
   }
   return Run(std::move(flags));
 }

@@ -630,7 +630,7 @@ LAYERS = {
     "bench/rpc/recording": ["bench/rpc/message"],
     "bench/rpc/setup": [
         "penstock",
-        "transport/base/flag_errors.h",
+        "transport/base",
         "bench/rpc/message",
         "bench/rpc/recording",
     ],

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "transport/base/flag_errors.h"
+#include "transport/base/parse_error_text.h"
 
 namespace penstock {
 namespace bench {
@@ -349,18 +350,6 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
   return status;
 }
 
-// Returns an error that explains why CLI11 rejects the command line.
-std::string Wrong(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> extra = app.remaining();
-  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-  if (code != CLI::ExitCodes::ExtrasError || extra.empty()) return error.what();
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    known.push_back(option->get_name());
-  }
-  return base::UnknownFlag(extra.front(), known);
-}
-
 }  // namespace
 
 std::vector<size_t> RunOptions::message_sizes() const {
@@ -389,7 +378,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
     command.help = app.help();
     return command;
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(Wrong(app, error));
+    return absl::InvalidArgumentError(base::ParseErrorText(app, error));
   }
   const absl::Status status = Finish(app, flags, &command.options);
   if (!status.ok()) return status;
