@@ -6,20 +6,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ps/membership/members.h"
 #include "ps/membership/moves.h"
 #include "ps/replication/replica_list.h"
-#include "tests/ps/views/nodes.h"
+#include "tests/ps/views/moving_fixture.h"
 
 namespace penstock::ps::views {
 namespace {
@@ -27,43 +22,6 @@ namespace {
 using replication::PartsOf;
 using replication::View;
 using testing::HasSubstr;
-
-class MovingTest : public NodesTest {
- protected:
-  MovingTest() {
-    auto member = membership::Membership::Open(
-        absl::StrCat("etcd://", etcd_.address(), "/t"));
-    EXPECT_TRUE(member.ok()) << member.status();
-    member_ = *std::move(member);
-    options_.member = member_.get();
-    options_.timeout = kTimeout;
-    options_.gone_after = absl::Milliseconds(700);
-    options_.progress = [this](const std::string& line) {
-      said_.push_back(line);
-    };
-  }
-
-  // Calls `act` on another thread once a replica joins.
-  std::thread OnceOneJoins(std::function<void()> act) {
-    return std::thread([this, act = std::move(act)] {
-      while (nodes_[0]->replicas.view().shards[0].joiners.empty()) {
-        absl::SleepFor(absl::Milliseconds(5));
-      }
-      act();
-    });
-  }
-
-  size_t PartsOfServer(int number) const {
-    const Node& node = *nodes_[static_cast<size_t>(number)];
-    return PartsOf(nodes_[0]->replicas.view(), node.replicas.self());
-  }
-
-  std::string said() const { return absl::StrJoin(said_, "\n"); }
-
-  std::unique_ptr<membership::Membership> member_;
-  MovingOptions options_;
-  std::vector<std::string> said_;
-};
 
 TEST_F(MovingTest, ADrainedServerHoldsNothingUntilItIsAddedAgain) {
   Begin();
