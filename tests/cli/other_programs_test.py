@@ -324,8 +324,9 @@ class TopTest(CommandTest):
             self.check(done, 0)
             for line in done.stdout.splitlines():
                 view = json.loads(line)
-                (path,) = view["paths"]
-                self.assertEqual(path["path"], "shm")
+                # On a busy machine, tcp has carried calls until a moment ago.
+                (path,) = (path for path in view["paths"]
+                           if path["path"] == "shm")
                 (connection,) = view["connections"]
                 # Expects the same numbers in both outputs, except for rounding.
                 self.assertAlmostEqual(
