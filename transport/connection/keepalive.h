@@ -23,8 +23,8 @@ namespace connection {
 //
 // A late call shows that this process, or its thread, did not run. On a busy
 // machine, the peer did not run either, or its answer is unread. The timeout
-// therefore excludes such delays. After a delay of more than LookInterval(), the
-// timeout begins again.
+// therefore excludes such delays. After a delay of more than LookInterval(),
+// the timeout begins again.
 //
 // Any input proves that the peer is alive, not only a pong. Follows the
 // algorithm of gRPC's HTTP/2 transport, proposal A8.
