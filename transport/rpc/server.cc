@@ -94,6 +94,7 @@ class Server::Core final : public CallConnection::Events,
   absl::Status Listen();
   void Shutdown(absl::Duration grace, std::function<void()> stopped);
   void Stop();
+  void Disconnect(const std::string& peer);
   int port() const { return acceptor_->port(); }
   std::vector<std::shared_ptr<CallConnection>> connections();
 
@@ -193,9 +194,13 @@ void Server::Core::OnStream(CallConnection* connection, uint32_t stream) {
   ServerCall::Handler handler = [self](std::shared_ptr<ServerCall> call) {
     self->Handle(std::move(call));
   };
-  if (place == nullptr) handler = &RefuseCall;
+  std::shared_ptr<const Placer> placer = placer_;
+  if (place == nullptr) {
+    handler = &RefuseCall;
+    placer = nullptr;
+  }
   std::make_shared<ServerCall>(std::move(shared), stream, std::move(handler),
-                               placer_, std::move(place))
+                               std::move(placer), std::move(place))
       ->Attach();
 }
 
@@ -295,6 +300,13 @@ void Server::Core::CloseAll() {
   }
 }
 
+void Server::Core::Disconnect(const std::string& peer) {
+  for (const std::shared_ptr<CallConnection>& connection : connections()) {
+    if (connection->peer() != peer) continue;
+    connection->Close(absl::UnavailableError("the server has disconnected"));
+  }
+}
+
 void Server::Core::Stop() {
   if (loop_->IsForeign()) return;  // the server belongs to the parent
   StopListening();
@@ -342,6 +354,8 @@ Server::~Server() { core_->Stop(); }
 void Server::Shutdown(absl::Duration grace, std::function<void()> stopped) {
   core_->Shutdown(grace, std::move(stopped));
 }
+
+void Server::Disconnect(const std::string& peer) { core_->Disconnect(peer); }
 
 int Server::port() const { return core_->port(); }
 

@@ -137,6 +137,9 @@ class Server {
   // connections have ended, but never after ~Server(). A further call can
   // shorten the grace.
   void Shutdown(absl::Duration grace, std::function<void()> stopped);
+  // Ends the connection with the client at this address; see
+  // IncomingCall::peer(). Ignores an unknown address.
+  void Disconnect(const std::string& peer);
   int port() const;
 
   struct Description {

@@ -37,7 +37,8 @@ namespace session {
 // the budget while it waits.
 //
 // A call takes a time logarithmic in the number of announced messages, for each
-// message that it affects. Not thread-safe.
+// message that it affects. For an abandoned message with destinations, it takes
+// a time linear in the number of reads of the path. Not thread-safe.
 class MessageReader {
  public:
   class Owner {

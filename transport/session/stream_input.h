@@ -87,8 +87,8 @@ class StreamInput : private MessageReader::Owner {
   // Offers `destinations` to the stream's next message. A part of an announced
   // message is read into a destination of exactly its size, if the path can
   // read into that destination. All destinations stay taken while a piece of
-  // the message is in one of them. Call before the peer can have sent the
-  // message.
+  // the message is in one of them. A message that was announced before goes
+  // elsewhere.
   void PostDestinations(uint32_t id,
                         std::shared_ptr<memory::Destinations> destinations);
   // Reads the stream's next message regardless of the budget. Call when the

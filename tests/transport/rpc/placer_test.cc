@@ -112,7 +112,7 @@ TEST_P(PlacerTest, OtherPayloadsAreReceivedElsewhere) {
 
 // Tests that a client that stops in the middle of a payload cannot keep the
 // memory in use.
-TEST_P(PlacerTest, ServerThatEndsNoLongerWritesThere) {
+TEST_P(PlacerTest, ServerThatDisconnectsNoLongerWritesThere) {
   if (GetParam() != Fabric::kTcp) GTEST_SKIP() << "tcp only";
   ServePlaces();
   CuttingProxy proxy;
@@ -122,7 +122,11 @@ TEST_P(PlacerTest, ServerThatEndsNoLongerWritesThere) {
   const std::unique_ptr<Client> client = Connect(options);
   const auto result = Begin(client.get(), With("place", Bytes(kSize)));
   while (!place_->IsUsed()) std::this_thread::yield();
-  server_ = nullptr;
+  server_->Disconnect("127.0.0.1:1");
+  EXPECT_TRUE(place_->IsUsed()) << "another client";
+  for (const Server::Description& client : server_->Describe()) {
+    server_->Disconnect(client.peer);
+  }
   EXPECT_FALSE(place_->IsUsed());
 }
 
