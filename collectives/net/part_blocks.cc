@@ -21,10 +21,10 @@ constexpr size_t kSmallBytes = 32 * 1024;
 }  // namespace
 
 absl::StatusOr<memory::Bytes> PartBlocks::Copy(const void* data, size_t bytes) {
-  if (bytes <= kSmallBytes || bytes > kBlockBytes) {
+  if (bytes <= kSmallBytes || bytes > static_cast<size_t>(kMaxPartBytes)) {
     return memory::CopyBytes({static_cast<const uint8_t*>(data), bytes});
   }
-  absl::StatusOr<memory::Block> block = Take();
+  absl::StatusOr<memory::Block> block = Take(bytes);
   if (!block.ok()) return block.status();
   uint8_t* const begin = block->data.get();
   std::memcpy(begin, data, bytes);
@@ -34,21 +34,33 @@ absl::StatusOr<memory::Bytes> PartBlocks::Copy(const void* data, size_t bytes) {
   return memory::Bytes{begin, bytes, std::move(owner)};
 }
 
-absl::StatusOr<memory::Block> PartBlocks::Take() {
+PartBlocks::Kind* PartBlocks::KindFor(size_t bytes) {
+  for (Kind& kind : kinds_) {
+    if (bytes <= kind.bytes) return &kind;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<memory::Block> PartBlocks::Take(size_t bytes) {
   {
     base::MutexLock lock(&mu_);
-    if (!unused_.empty()) {
-      memory::Block block = std::move(unused_.back());
-      unused_.pop_back();
+    Kind* const kind = KindFor(bytes);
+    if (!kind->unused.empty()) {
+      memory::Block block = std::move(kind->unused.back());
+      kind->unused.pop_back();
       return block;
     }
+    bytes = kind->bytes;
   }
-  return memory::AllocateBlock(kBlockBytes);
+  return memory::AllocateBlock(bytes);
 }
 
 void PartBlocks::Return(memory::Block block) {
   base::MutexLock lock(&mu_);
-  if (unused_.size() < kMaxUnused) unused_.push_back(std::move(block));
+  Kind* const kind = KindFor(block.size);
+  if (kind->unused.size() < kind->max_unused) {
+    kind->unused.push_back(std::move(block));
+  }
 }
 
 }  // namespace penstock::collectives
