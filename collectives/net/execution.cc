@@ -30,8 +30,8 @@ namespace penstock::collectives {
 
 namespace {
 
-// Limits the parts of a peer that are offered before they are received. More
-// than the peer may have in flight.
+// Limits the parts of a peer that are offered before they are received: twice
+// as many of the largest parts as the peer may have in flight.
 constexpr uint32_t kMaxOffered = 2 * Execution::kWindow / kMaxPartBytes;
 // The longest sleep while the end of a lost connection is awaited.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
@@ -65,9 +65,8 @@ Execution::Execution(const Connections& connections, uint64_t number,
 
 absl::Status Execution::Run(const Schedule& schedule) {
   absl::Status status = RunSteps(schedule);
-  if (!status.ok()) return status;
-  targets_->Withdraw();
-  return AwaitLoans();
+  if (status.ok()) status = AwaitLoans();
+  return status.ok() ? AwaitPlaces() : status;
 }
 
 absl::Status Execution::RunSteps(const Schedule& schedule) {
@@ -128,10 +127,24 @@ absl::Status Execution::AwaitLoans() {
   patience_.Restart();
   while (true) {
     const uint32_t seen = ledger_->signal().count();
-    absl::optional<int> borrower = loans_->Borrower();
-    if (!borrower.has_value()) borrower = targets_->Writer();
+    const absl::optional<int> borrower = loans_->Borrower();
     if (!borrower.has_value()) return absl::OkStatus();
     absl::Status status = AwaitReturn(*borrower, seen);
+    if (!status.ok()) return status;
+  }
+}
+
+// All parts have been received, and their claims end at once. A claim that
+// lasts belongs to a part that a peer sends once more.
+absl::Status Execution::AwaitPlaces() {
+  patience_.Restart();
+  targets_->Withdraw();
+  while (true) {
+    const uint32_t seen = ledger_->signal().count();
+    ledger_->Drop(number_);
+    const absl::optional<int> writer = targets_->Writer();
+    if (!writer.has_value()) return absl::OkStatus();
+    absl::Status status = patience_.AwaitEndOfPart(*writer, seen);
     if (!status.ok()) return status;
   }
 }
@@ -287,6 +300,8 @@ absl::StatusOr<bool> Execution::ReceiveNext() {
   const absl::optional<Part> part = ledger_->Take(action.peer, key);
   if (!part.has_value()) return false;
   ++received_parts_[action.peer];
+  // A part that came before its offer has not claimed it.
+  if (transfer.is_in_place) targets_->Withdraw(action.peer, key);
   absl::Status status = SendBefore(begin, begin + count);
   if (status.ok()) status = Apply(action, begin, count, part->payload);
   if (!status.ok()) return status;

@@ -91,9 +91,10 @@ class Execution {
   bool IsOverTcp(int peer) const;
   // Offers the places of the next parts to receive.
   void OfferNext();
-  // Waits until peers have received all lent parts, and no connection refers to
-  // the place of a received part.
+  // Waits until peers have received all lent parts.
   absl::Status AwaitLoans();
+  // Waits until nothing refers to the place of a received part any more.
+  absl::Status AwaitPlaces();
   // Waits for a short time until `borrower` has received lent parts.
   absl::Status AwaitReturn(int borrower, uint32_t seen);
   // Returns the rank that still borrows memory which the next received part

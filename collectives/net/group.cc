@@ -300,12 +300,12 @@ void NetGroup::FreeOperands() {
     const uint32_t seen = ledger_->signal().count();
     ledger_->Drop(number_);
     const absl::optional<int> borrower = loans_->Borrower();
-    const bool is_written = targets_->Writer().has_value();
-    if (!borrower.has_value() && !is_written) return;
+    const absl::optional<int> writer = targets_->Writer();
+    if (!borrower.has_value() && !writer.has_value()) return;
     const absl::Duration left = deadline - base::SteadyNow();
     if (left <= absl::ZeroDuration()) {
       if (borrower.has_value()) links_->Disconnect(*borrower);
-      if (is_written) listener_->Close();
+      if (writer.has_value()) listener_->Disconnect(*writer);
     }
     ledger_->signal().Await(seen, std::max(left, absl::Milliseconds(1)));
   }

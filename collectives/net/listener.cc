@@ -71,6 +71,12 @@ class Listener::Door {
     Deliver(*message, call, ledger.get());
   }
 
+  // Returns the address of the rank's socket.
+  std::string ConnectionOf(int rank) {
+    base::MutexLock lock(&mu_);
+    return connections_[rank];
+  }
+
   // Returns the memory that the running operation offers for a part.
   std::shared_ptr<memory::Destinations> TargetOf(const rpc::Request& head,
                                                  const std::string& peer) {
@@ -200,6 +206,10 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
 }
 
 Listener::~Listener() = default;
+
+void Listener::Disconnect(int rank) {
+  server_->Disconnect(door_->ConnectionOf(rank));
+}
 
 void Listener::Admit(std::shared_ptr<Ledger> ledger, const std::string& digest,
                      std::shared_ptr<Targets> targets) {

@@ -50,9 +50,8 @@ class Listener {
   // in `targets`, which may be null. Call once.
   void Admit(std::shared_ptr<Ledger> ledger, const std::string& digest,
              std::shared_ptr<Targets> targets = nullptr);
-  // Ends all connections that other ranks have made to this rank, and accepts
-  // no more. Blocks until callbacks have returned. Call from one thread.
-  void Close() { server_ = nullptr; }
+  // Ends the connection that a rank has made to this rank.
+  void Disconnect(int rank);
 
  private:
   class Door;

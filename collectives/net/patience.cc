@@ -34,6 +34,10 @@ absl::Status Patience::AwaitAnswers(int peer, uint32_t seen) {
                      "receive what was sent");
 }
 
+absl::Status Patience::AwaitEndOfPart(int peer, uint32_t seen) {
+  return AwaitUnless(/*is_absent=*/false, peer, seen, "finish a part");
+}
+
 absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen,
                                    absl::string_view missing) {
   // Returns OK if there was an event: it may be the event that the caller waits

@@ -50,9 +50,12 @@ class Patience {
   // left, waits until the connection to it ends, because the peer may have
   // received the parts.
   absl::Status AwaitAnswers(int peer, uint32_t seen);
+  // Like Await(), but waits until a part of the peer has come to its end, also
+  // after the peer has left.
+  absl::Status AwaitEndOfPart(int peer, uint32_t seen);
 
  private:
-  // Does the work of both functions above. `missing` is a text for errors that
+  // Does the work of the functions above. `missing` is a text for errors that
   // names what the peer did not do.
   absl::Status AwaitUnless(bool is_absent, int peer, uint32_t seen,
                            absl::string_view missing);

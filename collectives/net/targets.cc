@@ -17,6 +17,11 @@ void Targets::Offer(int peer, const Key& key, void* data, size_t bytes) {
   offered_[{peer, key}] = {data, bytes};
 }
 
+void Targets::Withdraw(int peer, const Key& key) {
+  base::MutexLock lock(&mu_);
+  offered_.erase({peer, key});
+}
+
 void Targets::Withdraw() {
   base::MutexLock lock(&mu_);
   offered_.clear();

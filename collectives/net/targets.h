@@ -33,6 +33,8 @@ class Targets {
   // Offers memory for a part of `peer`. Replaces an earlier offer. The memory
   // must stay valid until Withdraw(), and then until Writer() returns nullopt.
   void Offer(int peer, const Key& key, void* data, size_t bytes);
+  // Ends the offer for a part, if it was not claimed.
+  void Withdraw(int peer, const Key& key);
   // Ends all offers that were not claimed.
   void Withdraw();
   // Ends the offer for a part. Returns its memory, or null without an offer.

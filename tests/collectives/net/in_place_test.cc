@@ -2,12 +2,14 @@
 // from it.
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -45,7 +47,7 @@ Bytes Pattern(uint32_t seed) {
 }
 
 Call BroadcastFrom(int root) {
-  Call call = {Operation::kBroadcast, ReduceOp::kSum, tensor::DType::kUint8};
+  Call call = {Operation::kBroadcast, ReduceOp::kMax, tensor::DType::kUint8};
   call.count = kLong;
   call.root = root;
   return call;
@@ -178,6 +180,56 @@ TEST(InPlace, RankThatStopsInAPartDoesNotKeepTheMemory) {
     first = FirstByteFromAStoppedRoot();
   }
   EXPECT_EQ(first, 'S') << "the part was not received in place";
+}
+
+// Tests a root that sends its first part again after rank 0 has taken it, and
+// then dies. The repeated part does not replace elements, and holds nobody up.
+TEST(InPlace, RepeatedPartIsDropped) {
+  // The number of parts that the root sends before the operation. A rank
+  // acknowledges the last of them only when it has taken those before.
+  constexpr uint32_t kEarly = Ledger::kMaxUntaken / kMaxPartBytes + 1;
+  constexpr uint32_t kParts = kEarly + 3;
+  constexpr int64_t kCount = kParts * kMaxPartBytes;
+  Team team = OpenTeam(2, Over({Fabric::kTcp}));
+  const std::vector<std::string> addresses = team.addresses;
+  auto zero = std::async(std::launch::async, [&] {
+    NetGroupOptions options;
+    options.algorithms = "broadcast=binomial-tree";
+    return NetGroup::Form(std::move(team.listeners[0]), addresses, options);
+  });
+  auto root =
+      std::make_unique<Member>(1, std::move(team.listeners[1]), addresses);
+  auto group = zero.get();
+  ASSERT_TRUE(group.ok()) << group.status();
+  Call call = BroadcastFrom(1);
+  call.count = kCount;
+  const auto window = std::make_shared<Window>();
+  const auto send = [&](uint32_t part, char letter) {
+    const Bytes sent(kMaxPartBytes, static_cast<uint8_t>(letter));
+    ASSERT_TRUE(root->links()
+                    ->SendPart(0, {0, 1, part}, Encode(call), sent.data(),
+                               sent.size(), window)
+                    .ok());
+  };
+  const auto flush = [&] {
+    while (!window->IsBelow(1)) std::this_thread::yield();
+  };
+  for (uint32_t part = 0; part < kEarly; ++part) send(part, 'S');
+  Bytes data(kCount, 'Z');
+  auto broadcast = std::async(std::launch::async, [&] {
+    return (*group)->Broadcast(tensor::DType::kUint8, data.data(), kCount, 1);
+  });
+  flush();
+  send(0, 'D');
+  flush();
+  for (uint32_t part = kEarly; part < kParts; ++part) send(part, 'S');
+  flush();
+  root.reset();
+  ASSERT_EQ(broadcast.wait_for(std::chrono::seconds(30)),
+            std::future_status::ready);
+  const absl::Status status = broadcast.get();
+  EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(std::count(data.begin(), data.end(), 'D'), 0);
 }
 
 }  // namespace

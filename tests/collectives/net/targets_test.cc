@@ -52,6 +52,14 @@ TEST_F(TargetsTest, ClaimEndsWithTheLastReferenceAndNotifies) {
   EXPECT_NE(ledger_->signal().count(), seen);
 }
 
+TEST_F(TargetsTest, WithdrawalOfAPartLeavesOthers) {
+  targets_.Offer(1, kPart, memory_.data(), 20);
+  targets_.Offer(2, kPart, memory_.data() + 20, 20);
+  targets_.Withdraw(1, kPart);
+  EXPECT_EQ(targets_.Claim(1, kPart), nullptr);
+  EXPECT_NE(targets_.Claim(2, kPart), nullptr);
+}
+
 TEST_F(TargetsTest, WithdrawalLeavesClaims) {
   targets_.Offer(1, kPart, memory_.data(), 20);
   targets_.Offer(2, kPart, memory_.data() + 20, 20);
