@@ -46,13 +46,6 @@ Bytes Pattern(uint32_t seed) {
   return bytes;
 }
 
-Call BroadcastFrom(int root) {
-  Call call = {Operation::kBroadcast, ReduceOp::kMax, tensor::DType::kUint8};
-  call.count = kLong;
-  call.root = root;
-  return call;
-}
-
 // Returns the address of a rank as others reach it through `proxy`.
 std::string Through(const rpc::CuttingProxy& proxy,
                     const std::string& address) {
@@ -134,102 +127,105 @@ TEST(InPlace, PartIsReceivedWhereItWasOffered) {
   EXPECT_TRUE(std::equal(place.begin(), place.end(), sent.begin() + 1));
 }
 
-// Runs a broadcast whose root, rank 1, stops in the middle of a part. Returns
-// the first byte that rank 0 has when the operation ends with its timeout.
-// Expects that nothing is written to the memory afterwards.
-uint8_t FirstByteFromAStoppedRoot() {
-  Team team = OpenTeam(2, Over({Fabric::kTcp}));
-  const std::vector<std::string> addresses = team.addresses;
-  rpc::CuttingProxy proxy;
-  // More than the ranks exchange to form the group, and less than a part more.
-  proxy.SetAndHold(PortOf(addresses[0]), kMaxPartBytes / 2);
-  auto zero = std::async(std::launch::async, [&] {
-    NetGroupOptions options;
-    options.timeout = absl::Milliseconds(300);
-    return NetGroup::Form(std::move(team.listeners[0]), addresses, options);
-  });
-  Member root(1, std::move(team.listeners[1]), addresses,
-              {Through(proxy, addresses[0]), addresses[1]});
-  auto group = zero.get();
-  EXPECT_TRUE(group.ok()) << group.status();
-  if (testing::Test::HasFailure()) return 0;
-  Bytes data(kLong, 'Z');
-  auto broadcast = std::async(std::launch::async, [&] {
-    return (*group)->Broadcast(tensor::DType::kUint8, data.data(), kLong, 1);
-  });
-  const Bytes sent(kMaxPartBytes, 'S');
-  EXPECT_TRUE(root.links()
-                  ->SendPart(0, {0, 1, 0}, Encode(BroadcastFrom(1)),
-                             sent.data(), sent.size(),
-                             std::make_shared<Window>())
-                  .ok());
-  const absl::Status status = broadcast.get();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-  const uint8_t first = data[0];
-  std::fill(data.begin(), data.end(), 'F');
-  root.links()->Disconnect(0);
-  group->reset();
-  EXPECT_EQ(std::count(data.begin(), data.end(), 'F'), kLong);
-  return first;
-}
+// The number of parts that the root sends before the operation. A rank
+// acknowledges the last of them only when it has taken those before, and has
+// then offered places for the parts that follow.
+constexpr uint32_t kEarly = Ledger::kMaxUntaken / kMaxPartBytes + 1;
+constexpr uint32_t kParts = kEarly + 3;
 
-TEST(InPlace, RankThatStopsInAPartDoesNotKeepTheMemory) {
+// A broadcast from rank 1, whose parts the test sends.
+class BroadcastTest : public testing::Test {
+ protected:
+  // Forms the group, and begins the operation at rank 0. Rank 1 reaches rank 0
+  // through `proxy`, which may be null. Returns when rank 0 has taken kEarly
+  // parts.
+  void Begin(rpc::CuttingProxy* proxy, const NetGroupOptions& options) {
+    Team team = OpenTeam(2, Over({Fabric::kTcp}));
+    const std::vector<std::string> addresses = team.addresses;
+    std::vector<std::string> ways = addresses;
+    if (proxy != nullptr) {
+      proxy->SetAndHold(PortOf(addresses[0]),
+                        kEarly * kMaxPartBytes + kMaxPartBytes / 2);
+      ways[0] = Through(*proxy, addresses[0]);
+    }
+    auto formed = std::async(std::launch::async, [&] {
+      return NetGroup::Form(std::move(team.listeners[0]), addresses, options);
+    });
+    root_ = std::make_unique<Member>(1, std::move(team.listeners[1]), addresses,
+                                     ways);
+    auto group = formed.get();
+    ASSERT_TRUE(group.ok()) << group.status();
+    group_ = *std::move(group);
+    for (uint32_t part = 0; part < kEarly; ++part) Send(part, 'S');
+    data_.assign(kParts * kMaxPartBytes, 'Z');
+    broadcast_ = std::async(std::launch::async, [this] {
+      return group_->Broadcast(tensor::DType::kUint8, data_.data(),
+                               kParts * kMaxPartBytes, 1);
+    });
+    Flush();
+  }
+  void Send(uint32_t part, char letter) {
+    Call call = {Operation::kBroadcast, ReduceOp::kMax, tensor::DType::kUint8};
+    call.count = kParts * kMaxPartBytes;
+    call.root = 1;
+    const Bytes sent(kMaxPartBytes, static_cast<uint8_t>(letter));
+    ASSERT_TRUE(root_->links()
+                    ->SendPart(0, {0, 1, part}, Encode(call), sent.data(),
+                               sent.size(), window_)
+                    .ok());
+  }
+  // Waits until rank 0 has acknowledged all parts.
+  void Flush() {
+    while (!window_->IsBelow(1)) std::this_thread::yield();
+  }
+
+  const std::shared_ptr<Window> window_ = std::make_shared<Window>();
+  std::unique_ptr<Member> root_;
+  std::unique_ptr<NetGroup> group_;
+  Bytes data_;
+  std::future<absl::Status> broadcast_;
+};
+
+// Tests a root that stops in the middle of a part. Nothing is written to the
+// memory after the operation has ended with its timeout.
+TEST_F(BroadcastTest, RootThatStopsInAPartDoesNotKeepTheMemory) {
+  NetGroupOptions options;
+  options.timeout = absl::Milliseconds(300);
   uint8_t first = 'Z';
   // Repeats the test if the part came too late on a busy machine.
   for (int i = 0; i < 5 && first == 'Z' && !HasFailure(); ++i) {
-    first = FirstByteFromAStoppedRoot();
+    rpc::CuttingProxy proxy;
+    Begin(&proxy, options);
+    if (HasFatalFailure()) return;
+    Send(kEarly, 'T');
+    const absl::Status status = broadcast_.get();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    first = data_[kEarly * kMaxPartBytes];
+    std::fill(data_.begin(), data_.end(), 'F');
+    root_->links()->Disconnect(0);
+    group_.reset();
+    EXPECT_EQ(std::count(data_.begin(), data_.end(), 'F'),
+              static_cast<ptrdiff_t>(data_.size()));
+    root_.reset();
   }
-  EXPECT_EQ(first, 'S') << "the part was not received in place";
+  EXPECT_EQ(first, 'T') << "the part was not received in place";
 }
 
 // Tests a root that sends its first part again after rank 0 has taken it, and
 // then dies. The repeated part does not replace elements, and holds nobody up.
-TEST(InPlace, RepeatedPartIsDropped) {
-  // The number of parts that the root sends before the operation. A rank
-  // acknowledges the last of them only when it has taken those before.
-  constexpr uint32_t kEarly = Ledger::kMaxUntaken / kMaxPartBytes + 1;
-  constexpr uint32_t kParts = kEarly + 3;
-  constexpr int64_t kCount = kParts * kMaxPartBytes;
-  Team team = OpenTeam(2, Over({Fabric::kTcp}));
-  const std::vector<std::string> addresses = team.addresses;
-  auto zero = std::async(std::launch::async, [&] {
-    NetGroupOptions options;
-    options.algorithms = "broadcast=binomial-tree";
-    return NetGroup::Form(std::move(team.listeners[0]), addresses, options);
-  });
-  auto root =
-      std::make_unique<Member>(1, std::move(team.listeners[1]), addresses);
-  auto group = zero.get();
-  ASSERT_TRUE(group.ok()) << group.status();
-  Call call = BroadcastFrom(1);
-  call.count = kCount;
-  const auto window = std::make_shared<Window>();
-  const auto send = [&](uint32_t part, char letter) {
-    const Bytes sent(kMaxPartBytes, static_cast<uint8_t>(letter));
-    ASSERT_TRUE(root->links()
-                    ->SendPart(0, {0, 1, part}, Encode(call), sent.data(),
-                               sent.size(), window)
-                    .ok());
-  };
-  const auto flush = [&] {
-    while (!window->IsBelow(1)) std::this_thread::yield();
-  };
-  for (uint32_t part = 0; part < kEarly; ++part) send(part, 'S');
-  Bytes data(kCount, 'Z');
-  auto broadcast = std::async(std::launch::async, [&] {
-    return (*group)->Broadcast(tensor::DType::kUint8, data.data(), kCount, 1);
-  });
-  flush();
-  send(0, 'D');
-  flush();
-  for (uint32_t part = kEarly; part < kParts; ++part) send(part, 'S');
-  flush();
-  root.reset();
-  ASSERT_EQ(broadcast.wait_for(std::chrono::seconds(30)),
+TEST_F(BroadcastTest, RepeatedPartIsDropped) {
+  Begin(nullptr, {});
+  if (HasFatalFailure()) return;
+  Send(0, 'D');
+  Flush();
+  for (uint32_t part = kEarly; part < kParts; ++part) Send(part, 'S');
+  Flush();
+  root_.reset();
+  ASSERT_EQ(broadcast_.wait_for(std::chrono::seconds(30)),
             std::future_status::ready);
-  const absl::Status status = broadcast.get();
+  const absl::Status status = broadcast_.get();
   EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
-  EXPECT_EQ(std::count(data.begin(), data.end(), 'D'), 0);
+  EXPECT_EQ(std::count(data_.begin(), data_.end(), 'D'), 0);
 }
 
 }  // namespace
