@@ -120,7 +120,9 @@ TEST_P(Letters, AMessageOfAnotherTypeNamesBothRanks) {
   GetParam().run([&](Group* group) {
     std::array<float, 4> data = {};
     if (group->rank() == 0) {
-      EXPECT_TRUE(group->Send(DType::kF32, data.data(), 4, 1, 5).ok());
+      // The receiver's report may come before Send() returns.
+      const absl::Status sent = group->Send(DType::kF32, data.data(), 4, 1, 5);
+      EXPECT_TRUE(sent.ok() || absl::IsInvalidArgument(sent)) << sent;
       knows.get_future().wait();
       return;
     }
