@@ -249,7 +249,9 @@ TEST(HostileMember, EndsAGroupThatForms) {
   message.from = 2;
   message.fault = Fault::kAborted;
   message.culprit = 2;
-  EXPECT_EQ(attacker.Ask(message), absl::OkStatus());
+  // Rank 0 may be gone before its answer arrives.
+  const absl::Status answer = attacker.Ask(message);
+  EXPECT_TRUE(answer.ok() || absl::IsUnavailable(answer)) << answer;
   EXPECT_EQ(formed.get().message(),
             "rank 2 aborted the group, as rank 2 reports");
 }
