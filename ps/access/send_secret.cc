@@ -42,12 +42,19 @@ class FileSecret {
         read_(base::SteadyNow()),
         secret_(std::move(first)) {}
 
+  // Reads the file on one thread at a time. The others get the former secret
+  // meanwhile, because a file may be on a server that does not answer.
   std::string Get() {
-    absl::MutexLock lock(&mu_);
-    const absl::Time now = base::SteadyNow();
-    if (now - read_ < interval_) return secret_;
-    read_ = now;
+    {
+      absl::MutexLock lock(&mu_);
+      const absl::Time now = base::SteadyNow();
+      if (is_reading_ || now - read_ < interval_) return secret_;
+      is_reading_ = true;
+    }
     absl::StatusOr<std::string> secret = ReadSecretToSend(path_);
+    absl::MutexLock lock(&mu_);
+    is_reading_ = false;
+    read_ = base::SteadyNow();
     if (secret.ok()) secret_ = *std::move(secret);
     return secret_;
   }
@@ -57,6 +64,7 @@ class FileSecret {
   const absl::Duration interval_;
   absl::Mutex mu_;
   absl::Time read_ ABSL_GUARDED_BY(mu_);  // the time of the last read
+  bool is_reading_ ABSL_GUARDED_BY(mu_) = false;
   std::string secret_ ABSL_GUARDED_BY(mu_);
 };
 
