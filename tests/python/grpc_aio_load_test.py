@@ -169,6 +169,22 @@ class Interrupted(asyncio.Future):
         raise KeyboardInterrupt
 
 
+def test_cancelled_calls_that_waited_are_forgotten():
+    async def cancelled():
+        limit = _limits.AioLimit(1)
+        limit._waits = True
+        assert await limit.take()
+        calls = [asyncio.ensure_future(limit.take()) for _ in range(100)]
+        await asyncio.sleep(0)
+        assert len(limit._waiters) == 100
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        await asyncio.sleep(0)  # the callbacks of the last call
+        assert not limit._waiters
+    run(cancelled())
+
+
 def test_ctrl_c_while_a_call_waits_loses_no_place():
     loop = asyncio.new_event_loop()
     gate = loop.create_future()

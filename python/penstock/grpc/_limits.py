@@ -2,7 +2,6 @@
 data plane together."""
 
 import asyncio
-import collections
 import concurrent.futures
 
 import grpc
@@ -80,8 +79,8 @@ class AioLimit:
         self._maximum = maximum
         self._waits = _lets_calls_wait()
         self._holders = set()  # the tasks of the counted calls
-        # Tasks of calls that wait, and their futures, oldest first.
-        self._waiters = collections.deque()
+        # The futures of the tasks of calls that wait, oldest first.
+        self._waiters = {}
 
     async def take(self):
         """Counts a call until the running task has ended. At the limit, waits
@@ -98,14 +97,16 @@ class AioLimit:
         if not self._waits:
             return False
         turn = asyncio.get_running_loop().create_future()
-        self._waiters.append((task, turn))
+        self._waiters[task] = turn
         await turn
         return True
 
     def _give_back(self, task):
         self._holders.discard(task)
+        self._waiters.pop(task, None)  # keeps nothing of cancelled calls
         while self._waiters and len(self._holders) < self._maximum:
-            task, turn = self._waiters.popleft()
+            task = next(iter(self._waiters))
+            turn = self._waiters.pop(task)
             if not (turn.done() or task.done()):
                 self._holders.add(task)
                 turn.set_result(None)
