@@ -194,9 +194,9 @@ class Endpoint {
   // bytes.
   virtual void Read(const RemotePart& part, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) = 0;
-  // Makes the reads with this `cookie`, which nobody wants any more, write
-  // nothing from now on. OnReadDone() still follows for each. Returns false,
-  // and changes nothing, if the fabric cannot do that: a device writes.
+  // Takes the memory from the reads in flight with this `cookie`. They write
+  // nothing from now on, and OnReadDone() still follows for each. Returns
+  // false, and changes nothing, on a fabric whose device writes.
   virtual bool Divert(uint64_t cookie) { return false; }
   // Returns the whole region without a copy, with one piece for each part. The
   // last reference to the bytes ends the loan, on any thread. Requires

@@ -42,6 +42,7 @@ struct LinkOptions {
   // The smallest memory that PrepareToRead() accepts, in bytes. If 0,
   // PrepareToRead() accepts no memory.
   size_t min_destination_bytes = 0;
+  // The result of Divert().
   bool can_divert = false;
   bool is_lifeline = false;
   // Limits the packets in flight in each direction.

@@ -64,6 +64,18 @@ class TcpReceive : public TcpEndpointTest {
                     cookie);
   }
 
+  // Begins a read with the cookie 7, of a pushed message or by a request.
+  // Returns the header of the unit that the peer sends for it.
+  UnitHeader Expect(bool is_push, std::string* into) {
+    const auto size = static_cast<uint32_t>(into->size());
+    if (!is_push) {
+      Read(into, 7);
+      return {size, UnitType::kReadData, 1};
+    }
+    ReadPushed(1, into, 7);
+    return {size, UnitType::kPush, 1 | kPushed};
+  }
+
   base::UniqueFd here_;
   base::UniqueFd peer_;
 };
@@ -110,15 +122,9 @@ TEST_F(TcpReceive, OneCallFillsTheWholePlaceOfARead) {
     SCOPED_TRACE(is_push);
     NewEndpoint();
     std::string into(kLarge, '.');
-    if (is_push) {
-      ReadPushed(1, &into, 7);
-    } else {
-      Read(&into, 7);
-    }
+    const UnitHeader expected = Expect(is_push, &into);
     const std::string sent = Random(kLarge, &random);
-    const std::string unit =
-        MakeUnit(is_push ? UnitType::kPush : UnitType::kReadData,
-                 is_push ? 1 | kPushed : 1, sent);
+    const std::string unit = MakeUnit(expected.type, expected.cookie, sent);
     constexpr size_t kHead = kUnitHeaderBytes + 1;
     ASSERT_EQ(Say(unit.substr(0, kHead)), kHead);
     ASSERT_EQ(Receive().value(), kHead);
@@ -162,16 +168,11 @@ TEST_F(TcpReceive, DivertedReadHasNoPlace) {
     SCOPED_TRACE(is_push);
     NewEndpoint();
     std::string into(kLarge, '.');
-    if (is_push) {
-      ReadPushed(1, &into, 7);
-    } else {
-      Read(&into, 7);
-    }
+    const UnitHeader expected = Expect(is_push, &into);
     std::string other(5, '.');
     Read(&other, 8);
     const std::string unit =
-        MakeUnit(is_push ? UnitType::kPush : UnitType::kReadData,
-                 is_push ? 1 | kPushed : 1, Random(kLarge, &random));
+        MakeUnit(expected.type, expected.cookie, Random(kLarge, &random));
     const size_t half = kLarge / 2;
     ASSERT_EQ(Say(unit.substr(0, half)), half);
     ReceiveAll();
